@@ -23,9 +23,11 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.dot_product_attention import _naive_attention, attention_of
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.engine.pass_executor import PassExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 
 try:
     import torch
@@ -41,17 +43,19 @@ class Recorded:
 
     def __init__(self, job: fc.Element, array: np.ndarray, device: str) -> None:
         self.plan = fc.plan(job, device=device, memory=MEMORY, strategy=fc.Strategy(depth=1))
-        executor = self.plan.backend.executor(self.plan, 0, {})
-        assert isinstance(executor, OpenCLExecutor)
+        executor = job_of(self.plan).executor(0, {})
+        assert isinstance(executor, PassExecutor)
+        (runner,) = executor.runners
+        assert isinstance(runner, OpenCLRunner)
         began = time.perf_counter()
         executor.open()
         self.build_s = time.perf_counter() - began
         (one_pass,) = self.plan.passes
         (sink,) = one_pass.sinks
         self.output = np.empty((1, *sink.spec.shape), sink.spec.dtype)
-        self.launch = executor._launch
+        self.launch = runner._launch
         self.calls: list[tuple[Any, ...]] = []
-        executor._launch = self._record  # type: ignore[method-assign]
+        runner._launch = self._record  # type: ignore[method-assign]
         executor.process(Batch(0, 0, 1, {one_pass.sources[0].value: array}), {sink.value: self.output})
 
     def _record(self, *call: Any, timed: bool = False) -> None:

@@ -18,9 +18,12 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
+from flowcompute.engine.batch_slice import BatchSlice
+from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.gpu.device._cl import cl
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.config import Precision
@@ -39,9 +42,11 @@ class Resident:
     ) -> None:
         strategy = fc.Strategy(**{"batch_bytes": array.nbytes, "depth": 1, **(knobs or {})})
         self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy, precision=precision)
-        executor = self.plan.backend.executor(self.plan, 0, {})
-        assert isinstance(executor, OpenCLExecutor)
-        self.executor = executor
+        executor = job_of(self.plan).executor(0, {})
+        assert isinstance(executor, PassExecutor)
+        (runner,) = executor.runners
+        assert isinstance(runner, OpenCLRunner)
+        self.runner = runner
         executor.open()
         (self.one_pass,) = self.plan.passes
         self.items = self.one_pass.length or 0
@@ -53,11 +58,11 @@ class Resident:
         (step,) = [s for s in self.one_pass.steps if isinstance(s, RegionStep)]
         self.step = step
         self.call: tuple[Any, ...] = ()
-        launch = executor._launch
-        executor._launch = lambda *call, timed=False: setattr(self, "call", call)  # type: ignore[method-assign]
-        executor.values = {self.value: array}
-        executor._downloads = set()
-        executor.run_region(step, self.outputs, self.items)
+        launch = runner._launch
+        runner._launch = lambda *call, timed=False: setattr(self, "call", call)  # type: ignore[method-assign]
+        (clock,) = self.one_pass.clocks
+        whole = BatchSlice(clock, 0, self.items, 0, {self.value: array}, executor.state.resident)
+        runner.run(step, whole, self.outputs)
         self.launch = launch
 
     def run(self) -> None:
@@ -66,7 +71,7 @@ class Resident:
 
 
 def copy_of(resident: Resident, size_bytes: int) -> Callable[[], None]:
-    device = resident.executor.device
+    device = resident.runner.device
     a, b = (cl.Buffer(device.context, cl.mem_flags.READ_WRITE, size_bytes) for _ in range(2))
 
     def run() -> None:

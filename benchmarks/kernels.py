@@ -24,6 +24,7 @@ import flowcompute as fc
 from benchmarks.interleaved import interleaved
 from benchmarks.report import environment
 from benchmarks.workloads import COLUMNS, ROW, WEIGHT_COLUMNS
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 
 PEERS = ("c", "numpy", "jax", "torch", "tinygrad")
@@ -100,7 +101,7 @@ class OneBatch:
 
     def __init__(self, roots: Sequence[fc.Element], array: np.ndarray) -> None:
         plan = fc.plan(*roots, device="cpu", memory="64GiB", strategy=fc.Strategy(batch_bytes=array.nbytes, depth=1))
-        self.executor = plan.backend.executor(plan, 0, {})
+        self.executor = job_of(plan).executor(0, {})
         self.executor.open()
         (one_pass,) = plan.passes
         self.batch = Batch(0, 0, len(array), {one_pass.sources[0].value: array})

@@ -11,10 +11,12 @@ import numpy as np
 import trio
 
 import flowcompute as fc
+from flowcompute.backends import job_of
+from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.programs import build
 from flowcompute.gpu.render.renderer import render
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.work_division import division
 from flowcompute.schedule.steps import RegionStep
 
@@ -40,11 +42,13 @@ class RawLoop:
     """The kernel of a flow in buffers of its own, as one would write it with pyopencl."""
 
     def __init__(self, plan: fc.Plan, items: int) -> None:
-        executor = plan.backend.executor(plan, 0, {})
-        assert isinstance(executor, OpenCLExecutor)
+        executor = job_of(plan).executor(0, {})
+        assert isinstance(executor, PassExecutor)
+        (runner,) = executor.runners
+        assert isinstance(runner, OpenCLRunner)
         (kernel,) = [step.kernel for step in plan.steps if isinstance(step, RegionStep) and step.kernel]
         assert [argument.kind for argument in kernel.arguments] == ["input", "output"]
-        device = executor.device
+        device = runner.device
         self._queue = cl.CommandQueue(device.context, device.handle)
         self._kernel = cl.Kernel(build(device, render(kernel)), kernel.name)
         self._kernel.set_scalar_arg_dtypes([None, None, *[np.dtype(np.int64)] * 5])
@@ -52,7 +56,7 @@ class RawLoop:
         self._input = cl.Buffer(device.context, flags.READ_ONLY, items * NUMBERS * 4)
         self._output = cl.Buffer(device.context, flags.WRITE_ONLY, items * 4)
         self._result = np.empty(items, np.float32)
-        count, chunk, groups = division(executor.plan, executor.device.capabilities, kernel, items, 0)
+        count, chunk, groups = division(plan, device.capabilities, kernel, items, 0)
         self._kernel.set_args(self._input, self._output, count, chunk, 0, 0, 0)
         self._size, self._group = (groups * kernel.work_group,), (kernel.work_group,)
 

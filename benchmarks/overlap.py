@@ -23,6 +23,7 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.run.starting import start
@@ -30,7 +31,7 @@ from tests.gpu.shapes import gpu_shaped, two_gpus
 
 UPLOAD_S, DOWNLOAD_S, KERNEL_S = 0.002, 0.0013, 0.002
 
-USERS = ("flowcompute.gpu.run.gpu_executor", "flowcompute.runtime.run.driver")
+USERS = ("flowcompute.gpu.run.opencl_runner", "flowcompute.runtime.run.driver")
 """Who asks how many batches are uploaded at a time."""
 
 
@@ -57,7 +58,7 @@ def one_device(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
             mock.patch(f"{USERS[0]}.uploads_at_a_time", return_value=uploads),
             mock.patch(f"{USERS[1]}.uploads_at_a_time", return_value=uploads),
         ):
-            start(plan, progress=False).wait()
+            start(PlannedJob(plan, gpu_shaped()), progress=False).wait()
 
     return {f"{count} uploads at a time": lambda count=count: run(count) for count in (1, 2, 3)}
 
@@ -71,7 +72,10 @@ def two_devices(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
         with mock.patch("flowcompute.schedule.planner.count_early_steps", return_value=0):
             alone = fc.plan(job, memory=1 << 28, strategy=strategy)
     plans = {"one batch at a time between devices": alone, "computed ahead": ahead}
-    return {name: lambda plan=plan: start(plan, progress=False).wait() for name, plan in plans.items()}
+    return {
+        name: lambda plan=plan: start(PlannedJob(plan, two_gpus()), progress=False).wait()
+        for name, plan in plans.items()
+    }
 
 
 def main() -> None:

@@ -13,12 +13,13 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.elements.element import Element
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.ir.nodes import Kernel
 from flowcompute.lower.forms import candidates
 from flowcompute.runtime.run.starting import start
@@ -89,7 +90,7 @@ def record(root: Element, options: argparse.Namespace) -> Recorder:
     recorder = Recorder(options.rounds, cpu_time=options.cpu_time)
     plan = fc.plan(root, device=options.device, strategy=fc.Strategy(batch_bytes=options.batch << 20))
     recorder.plan = plan
-    start(replace(plan, backend=TunedBackend(plan.backend, recorder)), progress=False).wait()
+    start(PlannedJob(plan, TunedBackend(job_of(plan).backend, recorder)), progress=False).wait()
     return recorder
 
 

@@ -1,4 +1,4 @@
-"""What computes a job: the device that its user names, several that share its batches, or several seats."""
+"""The choice of what computes a job: a device, several that share its batches, or several placements."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence, Set
 
 from flowcompute.elements import Pin, plain_name
 from flowcompute.elements.functions import SourceOp, UserOp
-from flowcompute.engine import PlacedBackend, SplitBackend
+from flowcompute.engine import Backend, PlacedBackend, PlannedJob, SplitBackend
 from flowcompute.errors import PlanError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import select_device, select_devices, shown_names
 from flowcompute.graph import Graph
 from flowcompute.reference import NumpyBackend
-from flowcompute.schedule import Backend
+from flowcompute.schedule.explain import Plan
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices
 
 
 def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Backend:
-    """The backend for `device=` and for what `on()` pins.
+    """Choose the backend for `device=` and for what `on()` pins.
 
     Args:
         device: as given: one device, or several. Several of one kind share the batches, unless something is pinned;
@@ -55,6 +55,15 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
     return SplitBackend(placements, places)
 
 
+def job_of(plan: Plan) -> PlannedJob:
+    """Pair a plan with its backend, chosen once more as the plan's user named it.
+
+    Raises:
+        PlanError: if it is not there any more.
+    """
+    return PlannedJob.of(plan, choose_backend(plan.config.device, plan.asked, isolate=plan.config.isolate))
+
+
 def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
     """Refuse isolated devices that share batches.
 
@@ -63,7 +72,7 @@ def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
     """
     if isolate and len(names) > 1:
         raise PlanError(
-            "kernels cannot be isolated where devices share the batches of a job",
+            "cannot isolate kernels where devices share the batches of a job",
             element="isolate",
             expected="one device, or parts of the graph pinned to several with on()",
             got=f"device={list(names)!r}",
@@ -72,7 +81,7 @@ def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
 
 
 def device_names(device: Devices | None) -> tuple[str, ...]:
-    """The devices as given, best first; "auto" for None. Kinds are in small letters.
+    """Return the devices as given, best first; "auto" for None. Kinds are in small letters.
 
     Raises:
         PlanError: if that is not text or a list of texts, or NumPy is not the last of them.
@@ -81,8 +90,9 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or not given or not all(isinstance(name, str) for name in given):
         several = " (a set has no order)" if isinstance(device, Set) else ""
         raise PlanError(
-            "device= is text, or a list of devices' names",
+            "cannot choose a device",
             element="device",
+            expected="text, or a list of devices' names",
             got=repr(device),
             hint=f'name one, device="cpu", or several, device=["gpu", "cpu"]{several}; without device= it is "auto"',
         )
@@ -90,7 +100,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
     if "numpy" in names[:-1]:
         last = [*dict.fromkeys(name for name in names if name != "numpy"), "numpy"]
         raise PlanError(
-            '"numpy" computes everything, so that what is named after it computes nothing',
+            'cannot use devices that are named after "numpy", which computes everything',
             element="device",
             expected='"numpy" last',
             got=repr(list(given)),
@@ -100,7 +110,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
 
 
 def _pinned(element: str, pin: Pin) -> PlacedBackend:
-    """The device that something is pinned to.
+    """Return the device that something is pinned to.
 
     Raises:
         PlanError: naming the element, if there is no such device.

@@ -10,6 +10,7 @@ import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
@@ -74,7 +75,7 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
         TypeError: if there is no such option.
     """
     _check_elements("plan", elements)
-    return _plan(elements, RunOptions.parse("plan", options, PlanOptions))
+    return _plan(elements, RunOptions.parse("plan", options, PlanOptions)).plan
 
 
 def _plan(
@@ -85,7 +86,7 @@ def _plan(
     resumable: bool = False,
     shaping: Shaping | None = None,
     searching: bool = False,
-) -> Plan:
+) -> PlannedJob:
     asked = _graph(elements)
     names = device_names(options.device)
     isolate, limit_s = Isolation(options.isolate, options.launch_timeout_s).checked(names)
@@ -98,7 +99,7 @@ def _plan(
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
 
     def made(chosen: Strategy) -> Plan:
-        make = partial(make_plan, config=config, strategy=chosen, backend=backend, asked=asked)
+        make = partial(make_plan, config=config, strategy=chosen, backend=backend.description, asked=asked)
         try:
             return make(graph, shaping=first)
         except BatchTooLargeError as error:
@@ -113,7 +114,8 @@ def _plan(
                     refused = error
         raise refused
 
-    return chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
+    chosen = chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
+    return PlannedJob.of(chosen, backend)
 
 
 @shows_options(StartOptions)
@@ -167,16 +169,16 @@ def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
         shaping=None if path is None else stored_shaping(path, FILES),
         searching=options.tune is not False,
     )
-    _refuse_feeds(made)
+    _refuse_feeds(made.plan)
     if path is not None:
-        refuse_unreadable(made)
-        refuse_overwriting(made, path)
+        refuse_unreadable(made.plan)
+        refuse_overwriting(made.plan, path)
     return start_run(
         made,
         options,
         tuner=None if options.tune is False else Tuner(made, options.tune),
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
-        aliases=made.aliases,
+        aliases=made.plan.aliases,
         request=request,
     )
 
@@ -223,8 +225,8 @@ def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Stra
     _check_elements("tune_ahead", elements)
     asked = RunOptions.parse("tune_ahead", {"tune": "full", **options}, TuneOptions)
     made = _plan(elements, asked, searching=True)
-    _refuse_feeds(made)
-    why_not = why_not_rehearsed(made)
+    _refuse_feeds(made.plan)
+    why_not = why_not_rehearsed(made.plan)
     if why_not is not None:
         raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
     return Tuner(made, asked.tune).finish(lambda: False)

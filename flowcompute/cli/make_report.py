@@ -8,6 +8,7 @@ import tempfile
 from typing import Any
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.running import add_progress, add_run_options, measured, options_of
 from flowcompute.observe import write_report
@@ -40,7 +41,7 @@ def _report(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, f"{what.module}-{what.name}")
             job = load_job(what)
-            measured(fc.plan(*job, **options_of(options, PlanOptions)).backend)
+            measured(job_of(fc.plan(*job, **options_of(options, PlanOptions))).backend)
             fc.run(*job, **options_of(options, PlanOptions), progress=options.progress, trace=trace)
             write_report(trace, target)
     print(target)

@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import Any, get_type_hints
 
+from flowcompute.engine import Backend
 from flowcompute.runtime.checkpoints import Every
 from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
-from flowcompute.schedule import Backend
 from flowcompute.strategy import Limits, default_memory_bytes, load_limits, save_limits
 
 

@@ -1,22 +1,39 @@
 """What runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
 
-from flowcompute.engine.device_part import PlacedBackend, PlacedExecutor
+from flowcompute.engine.backend import Backend, Executor, KernelTuner, PlannedJob, close_all
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
+from flowcompute.engine.batches_ahead import BatchesAhead
+from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.engine.numpy_ops import cast, elementwise
-from flowcompute.engine.split_executor import SplitBackend
-from flowcompute.engine.step_executor import Pushes
+from flowcompute.engine.pass_executor import PassExecutor
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.region_runner import RegionRunner, Runners
+from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
+from flowcompute.engine.step_runner import StepRunner
 from flowcompute.engine.stopping import CHECK, check_stopped
 from flowcompute.engine.stream_scheduler import DRAIN, Made
 
 __all__ = [
     "CHECK",
     "DRAIN",
+    "Arrays",
+    "Backend",
+    "BatchSlice",
+    "BatchesAhead",
+    "Executor",
+    "InFlightBatch",
+    "KernelTuner",
     "Made",
+    "PassExecutor",
+    "PassState",
     "PlacedBackend",
-    "PlacedExecutor",
-    "Pushes",
+    "PlannedJob",
+    "RegionRunner",
+    "Runners",
     "SplitBackend",
-    "SplitExecutor",
+    "StepRunner",
     "cast",
     "check_stopped",
+    "close_all",
     "elementwise",
 ]

@@ -14,7 +14,7 @@ from flowcompute.graph import Node
 
 
 def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, int] | None) -> np.ndarray:
-    """The result of a host function, C-contiguous.
+    """Call a host function; gives its result, C-contiguous.
 
     Args:
         node: of the function.
@@ -34,7 +34,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
     expected = node.spec.shape if records is None else (records[1] - records[0], *node.spec.shape)
     if result.shape != expected:
         raise RunError(
-            "the function returned another shape than was declared",
+            "cannot use what the function returned: another shape was declared",
             **where,
             expected=str(expected),
             got=str(result.shape),
@@ -42,7 +42,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
         )
     if result.dtype != node.spec.dtype:
         raise RunError(
-            "the function returned another dtype than was declared",
+            "cannot use what the function returned: another dtype was declared",
             **where,
             expected=node.spec.dtype.name,
             got=result.dtype.name,
@@ -52,7 +52,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to."""
+    """Return a view that cannot be written to."""
     view = array.view()
     view.setflags(write=False)
     return view

@@ -1,131 +1,77 @@
-"""A batch on its way through several devices, of which others are at another place meanwhile."""
+"""A batch on its way through one or several devices, of which other batches are at another place meanwhile."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.engine.device_part import PlacedExecutor
-from flowcompute.engine.step_executor import Pushes, StepExecutor
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError
-from flowcompute.ir import Kernel
-from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep
+from flowcompute.schedule import Clock, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, assign_host_buffers, placeholder_array
-from flowcompute.schedule.placement import PipelineStage, early_outputs, pipeline_stages_of, placements_of
+from flowcompute.schedule.placement import PipelineStage, placements_of
 
 
-class Parts:
-    """The executors of all seats. Each computes one batch at a time: whoever has one run something holds it.
-
-    Attributes:
-        moving: those across a bus.
-    """
-
-    def __init__(self, parts: Sequence[PlacedExecutor]) -> None:
-        self._parts = tuple(parts)
-        self._locks = tuple(threading.Lock() for _ in parts)
-        self.moving = [part for part in parts if part.in_flight > 1]
-
-    def __getitem__(self, placement: int) -> PlacedExecutor:
-        return self._parts[placement]
-
-    def __iter__(self) -> Iterator[PlacedExecutor]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    @contextmanager
-    def held(self, placements: Collection[int]) -> Iterator[None]:
-        """Hold the parts of some seats, the lowest first. Only `process` holds several, so nobody waits in a circle."""
-        with ExitStack() as stack:
-            for placement in sorted(placements):
-                stack.enter_context(self._locks[placement])
-            yield
-
-    def run(self, owner: StepExecutor, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> int:
-        """Run a region of another executor where it is placed; gives the launches."""
-        part = self._parts[step.placement]
-        part.stand_in(owner)
-        before = part.launches
-        part.run_region(step, outputs, items)
-        return part.launches - before
-
-    def forget_streams(self, placements: Collection[int]) -> None:
-        """What follows on these seats has other arrays."""
-        for placement in placements:
-            self._parts[placement].forget_streams()
-
-
-class OneAtATime:
-    """A tuner that several devices ask."""
-
-    def __init__(self, tuner: KernelTuner) -> None:
-        self._tuner = tuner
-        self._lock = threading.Lock()
-
-    def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
-        """See `KernelTuner.launched`."""
-        with self._lock:
-            return self._tuner.launched(step, launch)
-
-
-class InFlightBatch(StepExecutor):
+class InFlightBatch:
     """The steps of a batch of the root clock: some ahead, in any order of batches, the rest in record order.
 
-    It touches no state: what folds are to be given is taken from it when the batch is done.
+    It touches no state: what folds are to be given is in its slice.
 
     Args:
-        plan, pass_index, resident: as for its owner.
-        parts: run the regions.
-        owner: has folds, scans and what else lasts from batch to batch.
-        common: memory for what is made in record order, and so of one batch at a time.
+        state: of the pass.
+        runners: of all placements.
+        pipeline_stages: of the steps that are computed ahead, the first ones of the clock.
+        common: memory for what is made in record order, and so of one batch at a time; None where nothing is.
 
     Attributes:
         full: why there was no room to compute ahead, until somebody has said so.
+        steps: runs its steps.
+        lost_launches: kernels launched for what does not count, until somebody has counted them.
     """
 
     def __init__(
         self,
-        plan: ExecutionPlan,
-        pass_index: int,
-        resident: dict[int, np.ndarray],
-        parts: Parts,
-        owner: StepExecutor,
-        common: HostIntermediates,
+        state: PassState,
+        runners: Runners,
+        pipeline_stages: Sequence[PipelineStage],
+        common: HostIntermediates | None = None,
     ) -> None:
-        super().__init__(plan, pass_index, resident)
         self.full: DeviceFullError | None = None
-        self._parts = parts
-        self._owner = owner
+        self.steps = StepRunner(state, runners, self._room)
+        self.lost_launches = 0
+        self._state = state
+        self._runners = runners
         self._common = common
+        self._own = state.intermediates()
         self._batch: Batch | None = None
-        root, ahead = next(clock for clock in self.one_pass.clocks if clock.is_root), self.one_pass.ahead
-        self._first = replace(root, steps=root.steps[:ahead])
-        self._rest = root.steps[ahead:]
-        self._pipeline_stages = pipeline_stages_of(self._first.steps)
-        makers = early_outputs(self.one_pass)
-        self._late = {i: parts[placement] for i, placement in makers.items() if i in parts[placement].late}
+        self._taken: BatchSlice | None = None
+        root = next(clock for clock in state.one_pass.clocks if clock.is_root)
+        ahead = [step for pipeline_stage in pipeline_stages for step in pipeline_stage.steps]
+        self._first = replace(root, steps=tuple(ahead))
+        self._rest = root.steps[len(ahead) :]
+        self._pipeline_stages = tuple(pipeline_stages)
+        regions = [step for step in ahead if isinstance(step, RegionStep)]
+        makers = {i: runners[step.placement] for step in regions for i in step.region.outputs}
+        self._late = {i: runner for i, runner in makers.items() if i in runner.late}
         self._mine = set(makers)
-        for one in assign_host_buffers(plan.graph, self.one_pass, self._between.not_on_host):
-            if not self._mine.isdisjoint(one.values):
-                self._mine.update(one.values)
+        for each in assign_host_buffers(state.plan.graph, state.one_pass, self._own.not_on_host):
+            if not self._mine.isdisjoint(each.values):
+                self._mine.update(each.values)
 
     def compute_ahead(self, batch: Batch) -> None:
-        """Compute the legs before the last one, each as soon as its device is free.
+        """Compute the stages before the last one, each as soon as its device is free.
 
         Where there is no room nothing has been done.
         """
-        self.work_for(self._owner)
         # Only sizes are of use: late results are fetched when the destinations' memory is known.
-        outputs = {i: placeholder_array(batch.items, self.nodes[i].spec) for i in self._late}
-        self._offset = 0
-        self._begin(self._first, batch.start, dict(batch.arrays), {})
+        outputs = {i: placeholder_array(batch.items, self._state.nodes[i].spec) for i in self._late}
+        self._taken = self.steps.begin(self._first, batch.start, batch.items, dict(batch.arrays), {})
         self._batch = batch
         try:
             for pipeline_stage in self._pipeline_stages:
@@ -137,37 +83,36 @@ class InFlightBatch(StepExecutor):
     def _run_pipeline_stage(
         self, pipeline_stage: PipelineStage, batch: Batch, outputs: Mapping[int, np.ndarray]
     ) -> None:
+        taken = self._taken
+        assert taken is not None
         if pipeline_stage.placement is None:
-            self._go_through(pipeline_stage.steps, outputs, batch.start, batch.items)
+            self.steps.go_through(pipeline_stage.steps, taken, outputs)
             return
-        part = self._parts[pipeline_stage.placement]
-        with self._parts.held({pipeline_stage.placement}):
-            part.stand_in(self)
+        runner = self._runners[pipeline_stage.placement]
+        with self._runners.held({pipeline_stage.placement}):
             try:
-                if not part.take_up(batch):
+                if not runner.take_up(batch, drop=False):
                     raise DeviceFullError(
-                        "no room for what a batch reads", element=pipeline_stage.steps[0].name, got="none left"
+                        "cannot upload what a batch reads: there is no room",
+                        element=pipeline_stage.steps[0].name,
+                        got="none left",
                     )
-                part.keep_blocks()
-                self._go_through(pipeline_stage.steps, outputs, batch.start, batch.items)
+                runner.keep_blocks()
+                self.steps.go_through(pipeline_stage.steps, taken, outputs)
             except DeviceFullError:
-                part.make_room()
+                runner.make_room(in_hand=True)
                 raise
             finally:
-                part.let_go()
-                part.forget_streams()
-        part.hand_over(batch)
-        made = {
-            i: self.values[i]
-            for step in pipeline_stage.steps
-            if isinstance(step, RegionStep)
-            for i in step.region.outputs
-        }
-        for other in self._parts.moving:
+                runner.let_go()
+                runner.forget_streams()
+        runner.hand_over(batch)
+        regions = [step.region for step in pipeline_stage.steps if isinstance(step, RegionStep)]
+        made = {i: taken.values[i] for region in regions for i in region.outputs}
+        for other in self._runners.moving:
             other.receive(batch, made)
 
-    def go_on(self, items: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, np.ndarray] | None:
-        """Compute the rest of a batch, in record order; gives its values.
+    def go_on(self, items: int, outputs: Mapping[int, np.ndarray]) -> BatchSlice | None:
+        """Compute the rest of a batch, in record order.
 
         Args:
             items: records that there is room for; a smaller slice is no batch that was computed ahead.
@@ -179,71 +124,71 @@ class InFlightBatch(StepExecutor):
         Raises:
             DeviceFullError: if there was no room for the rest; the batch counts as not computed ahead from then on.
         """
-        batch = self._batch
-        if batch is None or batch.items != items:
+        batch, taken = self._batch, self._taken
+        if batch is None or taken is None or batch.items != items:
             self._abandon()
             return None
         placements = placements_of(self._rest)
-        with self._parts.held(placements):
+        with self._runners.held(placements):
             try:
                 for placement in placements:
-                    self._parts[placement].stand_in(self)
-                    if not self._parts[placement].take_up(batch):
+                    if not self._runners[placement].take_up(batch, drop=self._state.is_sliced):
                         self._abandon()
                         return None
                 for value, array in outputs.items():
                     if value in self._late:
                         self._late[value].leave(batch, value, array)
-                    elif value in self.values:
-                        np.copyto(array, self.values[value])
-                self._go_through(self._rest, outputs, batch.start, items)
+                    elif value in taken.values:
+                        np.copyto(array, taken.values[value])
+                self.steps.go_through(self._rest, taken, outputs)
             except DeviceFullError:
                 self._abandon()
                 raise
             finally:
                 for placement in placements:
-                    self._parts[placement].let_go()
-                self._parts.forget_streams(placements)
-        self._batch = None
-        return self.values
+                    self._runners[placement].let_go()
+                self._runners.forget_streams(placements)
+        self._batch = self._taken = None
+        return taken
 
     def compute_alone(
-        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
-    ) -> Mapping[int, np.ndarray]:
+        self,
+        clock: Clock,
+        start: int,
+        items: int,
+        arrays: Arrays,
+        outputs: Mapping[int, np.ndarray],
+        offset: int,
+    ) -> BatchSlice:
         """Compute all steps of a slice, while no device does anything else."""
-        self.work_for(self._owner)
         placements = placements_of(clock.steps)
-        with self._parts.held(placements):
+        with self._runners.held(placements):
             for placement in placements:
                 # Of batches that were computed ahead folds have not been given what kernels made for them.
-                self._parts[placement].keep_blocks()
+                self._runners[placement].keep_blocks()
+            taken = self.steps.begin(clock, start, items, arrays, outputs, offset)
             try:
-                return self.run_steps(clock, start, items, arrays, outputs)
+                self.steps.go_through(clock.steps, taken, outputs)
+            except DeviceFullError:
+                self.lost_launches += taken.launches
+                raise
             finally:
-                self._parts.forget_streams(placements)
+                self._runners.forget_streams(placements)
+        return taken
 
-    def taken_pushes(self) -> Pushes:
-        """What folds are to be given of the slice that is done."""
-        pushes, self._pushes = self._pushes, []
-        return pushes
+    def forget(self) -> None:
+        """Drop its memory: the batch is over, or nobody wants it."""
+        self._batch = self._taken = None
+        self._own.forget()
 
-    def taken_launches(self) -> int:
-        """Kernels launched since this was asked."""
-        launches, self.launches = self.launches, 0
-        return launches
-
-    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
-        """Have a region run where it is placed; whoever calls holds that part."""
-        self.launches += self._parts.run(self, step, outputs, items)
-
-    def _room(self, value: int, items: int) -> np.ndarray:
-        between = self._between if value in self._mine else self._common
-        return between.array(value, self._offset, items)
+    def _room(self, value: int, offset: int, items: int) -> np.ndarray:
+        between = self._own if self._common is None or value in self._mine else self._common
+        return between.array(value, offset, items)
 
     def _abandon(self) -> None:
-        """Nothing of the batch counts that was computed ahead."""
-        batch, self._batch = self._batch, None
+        """Drop what was computed ahead of the batch."""
+        batch, self._batch, taken, self._taken = self._batch, None, self._taken, None
         if batch is not None:
-            self._pushes.clear()
-            for part in self._parts.moving:
-                part.abandon(batch)
+            self.lost_launches += 0 if taken is None else taken.launches
+            for one in self._runners.moving:
+                one.abandon(batch)

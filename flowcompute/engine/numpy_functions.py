@@ -23,7 +23,7 @@ Cast = Callable[[np.ndarray, np.dtype], np.ndarray]
 def evaluate(
     function: ir.TypedFunction, arrays: Sequence[np.ndarray], apply: Apply, cast: Cast, live: Mask = None
 ) -> tuple[np.ndarray, ...]:
-    """All results of a function, in the dtypes that they are computed in.
+    """Compute all results of a function, in the dtypes that they are computed in.
 
     Args:
         function: what to compute.
@@ -110,7 +110,7 @@ class _Evaluation:
         self.values[array] = values
 
     def _place(self, index: ir.Expr, size: int, mask: Mask) -> np.ndarray:
-        """An index from the end where it is negative, the nearest inside where it is outside."""
+        """Return an index from the end where it is negative, the nearest inside where it is outside."""
         place = self._value(index, mask)
         return np.clip(np.where(place < 0, place + size, place), 0, size - 1)
 
@@ -179,5 +179,5 @@ class _Evaluation:
 
 
 def _merged(old: np.ndarray, new: np.ndarray, mask: Mask) -> np.ndarray:
-    """`new` where the mask holds, else `old`."""
+    """Return `new` where the mask holds, else `old`."""
     return np.broadcast_to(new, old.shape) if mask is None else np.where(mask, new, old)

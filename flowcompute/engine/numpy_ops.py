@@ -12,7 +12,7 @@ from flowcompute.spec import is_float
 
 
 def elementwise(op: Op, dtype: np.dtype, arrays: list[np.ndarray]) -> np.ndarray:
-    """The result in `dtype`, of operands in the dtypes that they are computed in."""
+    """Return the result in `dtype`, of operands in the dtypes that they are computed in."""
     name = op.name
     if isinstance(op, UserOp):
         result = evaluate(op.function, arrays, elementwise, cast)[op.result]
@@ -29,7 +29,7 @@ def elementwise(op: Op, dtype: np.dtype, arrays: list[np.ndarray]) -> np.ndarray
 
 
 def _integer_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """NumPy's integer power, and truncation for the negative exponents that NumPy refuses."""
+    """Compute NumPy's integer power, and truncation for the negative exponents that NumPy refuses."""
     base, exponent = np.broadcast_arrays(base, exponent)
     negative = exponent < 0
     result = np.power(base, np.where(negative, 0, exponent))

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 
 def _goes_on() -> None:
-    """Nobody can stop this one."""
+    """Go on: nobody can stop this one."""
 
 
 CHECK: ContextVar[Callable[[], None]] = ContextVar("CHECK", default=_goes_on)

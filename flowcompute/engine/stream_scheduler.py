@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.engine.fallible_input import Attempt
-from flowcompute.engine.input_buffer import InputBuffer
-from flowcompute.engine.input_buffers import make_input_buffer
+from flowcompute.engine.batch_slice import Arrays
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.streams import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph
-from flowcompute.schedule import Clock, ExecutionPlan, Pass
+from flowcompute.schedule import Clock
 from flowcompute.schedule.memory import base_item_bytes, extra_items
 
 DRAIN = -1
 """In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
 
-Arrays = dict[int, np.ndarray]
 Made = dict[int, tuple[int, int]]
 """By value id: the records that were computed, from and to."""
 
@@ -33,42 +32,40 @@ class StreamScheduler:
     """The clocks of one pass at work.
 
     Args:
-        plan: the plan.
-        one_pass: one of its passes.
+        state: of the pass; its streams are advanced here.
         run: computes a batch.
-        attempts: of host functions that may drop records, by node.
     """
 
-    def __init__(self, plan: ExecutionPlan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
+    def __init__(self, state: PassState, run: RunBatch) -> None:
+        plan, one_pass = state.plan, state.one_pass
+        self._state = state
         self._clocks = one_pass.clocks
         self._derived = [clock for clock in one_pass.clocks if clock.entries]
         self._run = run
         self._nodes = plan.graph.nodes
         self._by_hand = plan.config.by_hand
-        self.starts = [0] * len(self._clocks)
-        self._ended = [False] * len(self._clocks)
-        self._input_buffers: list[dict[int, InputBuffer]] = [
-            {entry.value: make_input_buffer(plan.graph, entry, attempts) for entry in clock.entries}
-            for clock in self._clocks
-        ]
         self._feeds = _feeds(self._clocks)
         ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
         self._terminal = {clock.id for clock in self._clocks if clock.values & ends}
         free_bytes = max(0, plan.memory.budget_bytes - plan.memory.host_bytes)
         self._limit_bytes = free_bytes + _waiting_bytes(plan.graph, self._clocks)
 
+    @property
+    def _input_buffers(self) -> list[dict[int, InputBuffer]]:
+        return self._state.input_buffers
+
     # -- what next --------------------------------------------------------------------------
 
     def wants(self) -> int | None:
-        """The root clock to read next, `DRAIN`, or None when all has been computed."""
+        """Return the root clock to read next, `DRAIN`, or None when all has been computed."""
         if any(self._ready(clock) for clock in self._derived):
             return DRAIN
-        open_roots = [clock for clock in self._clocks if clock.is_root and not self._ended[clock.id]]
+        open_roots = [clock for clock in self._clocks if clock.is_root and not self._state.ended[clock.id]]
         useful = [clock for clock in open_roots if self._is_of_use(clock.id)]
         wanted = [clock for clock in useful if not self._is_early(clock.id)]
         if useful and not wanted:
             raise RunError(
-                "streams that are joined end to end wait for each other",
+                "cannot read streams that are joined end to end and wait for each other",
                 element=next(iter(self._nodes[i].name for i in sorted(useful[0].values)), None),
                 hint="please report this; resolving the results one after the other avoids it",
             )
@@ -77,8 +74,8 @@ class StreamScheduler:
         return min(wanted, key=lambda clock: self._pressure(clock.id)).id
 
     def _is_of_use(self, clock: int) -> bool:
-        """Whether anything still comes of this clock's records: a section may have all it wants."""
-        if self._ended[clock]:
+        """Check whether anything still comes of this clock's records: a section may have all it wants."""
+        if self._state.ended[clock]:
             return False
         feeds = self._feeds[clock]
         return clock in self._terminal or any(
@@ -86,7 +83,7 @@ class StreamScheduler:
         )
 
     def _is_early(self, clock: int) -> bool:
-        """Whether it is not yet the turn of this clock's records where streams are joined end to end."""
+        """Check whether it is not yet the turn of this clock's records where streams are joined end to end."""
         return any(
             (not self._input_buffers[target][value].wants(arm) and not self._input_buffers[target][value].ended)
             or self._is_early(target)
@@ -95,11 +92,11 @@ class StreamScheduler:
         )
 
     def _is_passed_over(self, target: int, value: int, arm: int) -> bool:
-        """Whether it is not the turn of these records, and will never be, since nobody wants what comes of them."""
+        """Check whether it is not the turn of these records, and never will be: nobody wants what comes of them."""
         return not self._input_buffers[target][value].wants(arm) and not self._is_of_use(target)
 
     def _pressure(self, clock: int) -> int:
-        """Bytes of this clock's values that wait for partners: whoever has least is read next."""
+        """Return the bytes of this clock's values that wait for partners: whoever has least is read next."""
         held = [0]
         for target, value, _, _ in self._feeds[clock]:
             if len(self._input_buffers[target]) > 1:
@@ -108,7 +105,7 @@ class StreamScheduler:
         return max(held)
 
     def _ready(self, clock: Clock) -> int:
-        """Records with which a clock can advance now."""
+        """Return the records with which a clock can advance now."""
         input_buffers = self._input_buffers[clock.id].values()
         most = min(input_buffer.available for input_buffer in input_buffers)
         items = min(most, clock.batch_items)
@@ -126,7 +123,7 @@ class StreamScheduler:
         return made
 
     def end(self, root: int, outputs: Mapping[int, np.ndarray]) -> Made:
-        """The sources of a root clock have ended."""
+        """End the sources of a root clock."""
         made: Made = {}
         self._finish(root)
         self._follow(outputs, made)
@@ -139,12 +136,12 @@ class StreamScheduler:
         return made
 
     def _advance(self, clock: Clock, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], made: Made) -> None:
-        start = self.starts[clock.id]
+        start = self._state.starts[clock.id]
         if clock.length is not None and start + items > clock.length:
             raise self._wrong_length(clock, f"{start + items} or more")
         mine = {value: array[:items] for value, array in outputs.items() if value in clock.values}
         for first, stop, values in self._run(clock, start, items, arrays, mine):
-            self.starts[clock.id] = stop
+            self._state.starts[clock.id] = stop
             for target, value, arm, inputs in self._feeds[clock.id]:
                 if not self._is_passed_over(target, value, arm):
                     self._input_buffers[target][value].feed(arm, [values[i] for i in inputs], first)
@@ -153,7 +150,7 @@ class StreamScheduler:
     def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
         """Let each clock that has entries advance once."""
         for clock in self._derived:
-            if self._ended[clock.id]:
+            if self._state.ended[clock.id]:
                 continue
             items = self._ready(clock)
             input_buffers = self._input_buffers[clock.id]
@@ -180,12 +177,12 @@ class StreamScheduler:
 
     def _finish(self, clock: int) -> None:
         length = self._clocks[clock].length
-        if length is not None and self.starts[clock] != length and not self._by_hand:
-            raise self._wrong_length(self._clocks[clock], str(self.starts[clock]))
-        self._ended[clock] = True
+        if length is not None and self._state.starts[clock] != length and not self._by_hand:
+            raise self._wrong_length(self._clocks[clock], str(self._state.starts[clock]))
+        self._state.ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:
             if not self._is_passed_over(target, value, arm):
-                self._input_buffers[target][value].end(arm, self.starts[clock])
+                self._input_buffers[target][value].end(arm, self._state.starts[clock])
 
     # -- errors -----------------------------------------------------------------------------
 
@@ -193,7 +190,7 @@ class StreamScheduler:
         more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
         meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._input_buffers[clock.id]), None)
         return RunError(
-            f"the streams {short.name!r} and {long.name!r} have different lengths",
+            f"cannot combine the streams {short.name!r} and {long.name!r}, which have different lengths",
             element=short.name if meeting is None else meeting.name,
             site=None if meeting is None else meeting.element.site,
             expected=f"as many records from {short.name!r} as from {long.name!r}: {more}",
@@ -202,21 +199,21 @@ class StreamScheduler:
         )
 
     def _wrong_length(self, clock: Clock, got: str) -> RunError:
-        """A stream whose length was unknown meets one of a known length, and is not as long."""
+        """Make the error of a stream of unknown length that meets one of a known length and is not as long."""
         here = clock.values.union(self._input_buffers[clock.id])
         streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
         other = next((node for node in streams if node.spec.length is None), known)
         if known.kind is Kind.ALONG:
             return RunError(
-                "a resident value is cut along a stream of another length",
+                "cannot cut a resident value along a stream of another length",
                 element=known.name,
                 site=known.element.site,
                 expected=f"{clock.length} records, as the resident value has rows",
                 got=f"{got} records",
             )
         return RunError(
-            f"the streams {known.name!r} and {other.name!r} have different lengths",
+            f"cannot combine the streams {known.name!r} and {other.name!r}, which have different lengths",
             element=other.name,
             site=other.element.site,
             expected=f"as many records as {known.name!r} has: {clock.length}",
@@ -234,40 +231,16 @@ class StreamScheduler:
         if total > self._limit_bytes:
             _, input_buffer = max(held, key=lambda pair: pair[0])
             raise RunError(
-                "records wait for partners that come much later, more of them than the memory budget holds",
+                "cannot hold more: records wait for partners that come much later, beyond the memory budget",
                 element=input_buffer.name,
                 expected=f"at most {self._limit_bytes} bytes that wait",
                 got=f"{total} bytes and more to come",
                 hint="raise memory=, or write one of the streams to a file first",
             )
 
-    # -- state ------------------------------------------------------------------------------
-
-    def snapshot(self) -> dict[str, object]:
-        """Where each clock is and what waits."""
-        return {
-            "starts": list(self.starts),
-            "ended": list(self._ended),
-            "inlets": [
-                {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
-                for input_buffers in self._input_buffers
-            ],
-        }
-
-    def restore(self, state: dict[str, object]) -> None:
-        """Continue from a snapshot."""
-        starts, ended, saved = state["starts"], state["ended"], state["inlets"]
-        assert isinstance(starts, list)
-        assert isinstance(ended, list)
-        assert isinstance(saved, list)
-        self.starts, self._ended = list(starts), list(ended)
-        for input_buffers, states in zip(self._input_buffers, saved, strict=True):
-            for i, input_buffer in input_buffers.items():
-                input_buffer.restore(states[str(i)])
-
 
 def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int]]]]:
-    """For each clock where its values go: (clock, entry, arm, the values that go there together)."""
+    """Return for each clock where its values go: (clock, entry, arm, the values that go there together)."""
     feeds: list[list[tuple[int, int, int, list[int]]]] = [[] for _ in clocks]
     for clock in clocks:
         for entry in clock.entries:
@@ -280,7 +253,7 @@ def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int
 
 
 def _waiting_bytes(graph: Graph, clocks: tuple[Clock, ...]) -> int:
-    """Bytes that the plan has counted for what waits."""
+    """Return the bytes that the plan has counted for what waits."""
     return sum(
         2 * base_item_bytes(graph, entry) * (clock.batch_items + extra_items(entry) + clock.granule)
         for clock in clocks

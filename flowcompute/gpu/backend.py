@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from flowcompute.engine import PlacedBackend
+from flowcompute.engine import Executor, PassExecutor, PassState, PlacedBackend, Runners
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
 from flowcompute.gpu.render import argument_types, program_of, render
-from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
+from flowcompute.gpu.run import OpenCLRunner, SharedBatches
 from flowcompute.gpu.worker import open_launcher
-from flowcompute.ir import Kernel
-from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
 from flowcompute.schedule.placement import why_not_shared
 from flowcompute.strategy import Limits
 
@@ -31,44 +29,39 @@ class OpenCLBackend(PlacedBackend):
     def __init__(self, device: Device, *others: Device) -> None:
         self.device = device
         self.devices = (device, *others)
-        self.capabilities = device.capabilities
+        capabilities = device.capabilities
         if others:
-            name = f"{len(self.devices)} x {device.capabilities.name}"
-            self.capabilities = replace(device.capabilities, name=name, devices=len(self.devices))
+            name = f"{len(self.devices)} x {capabilities.name}"
+            capabilities = replace(capabilities, name=name, devices=len(self.devices))
+        self.description = BackendDescription(capabilities, render)
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
-        """The backend for `device=`; see `select_devices`."""
+        """Choose the backend for `device=`; see `select_devices`."""
         return cls(*select_devices(spec, needs_float64))
 
-    def source_text(self, kernel: Any) -> str:
-        """The kernel's OpenCL C."""
-        assert isinstance(kernel, Kernel)
-        return render(kernel)
-
-    def prepare(self, plan: ExecutionPlan) -> None:
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:
         """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         regions = [step for step in plan.steps if isinstance(step, RegionStep)]
-        kernels = [step.kernel for step in regions if step.kernel and plan.backend.placements[step.placement] is self]
+        kernels = [step.kernel for step in regions if step.kernel and step.placement == placement]
         for device in self.devices:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:
                     launcher.build(*program_of(kernel), argument_types(kernel))
 
     def measure(self, room_bytes: int) -> Limits | None:
-        """What the device can do at most; see `Backend.measure`."""
+        """Measure what the device can do at most; see `Backend.measure`."""
         needed = host_bytes(self.device)
         return measure_limits(self.device) if needed <= room_bytes else None
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass, on all devices where its batches can be shared."""
-        alone = why_not_shared(plan.passes[pass_index], by_hand=plan.config.by_hand)
-        if len(self.devices) > 1 and alone is None:
-            return SharedExecutor(plan, pass_index, resident, self.devices)
-        return OpenCLExecutor(plan, pass_index, resident, self.device)
+        """Make an executor for one pass, on all devices where its batches can be shared."""
+        state = PassState(plan, pass_index, resident)
+        runner = self.runner(state)
+        shared = len(self.devices) > 1 and why_not_shared(state.one_pass, by_hand=plan.config.by_hand) is None
+        ahead = SharedBatches(state, runner, self.devices) if shared else None
+        return PassExecutor(state, Runners([runner]), ahead)
 
-    def part(
-        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], placement: int
-    ) -> OpenCLExecutor:
-        """See `PlacedBackend.part`."""
-        return OpenCLExecutor(plan, pass_index, resident, self.device, placement)
+    def runner(self, state: PassState, placement: int = 0) -> OpenCLRunner:
+        """Make what runs the regions of a placement on the first device."""
+        return OpenCLRunner(state, self.device, placement)

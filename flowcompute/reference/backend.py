@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION, attention_of
-from flowcompute.engine import PlacedBackend, PlacedExecutor, cast, elementwise
+from flowcompute.engine import BatchSlice, PassState, PlacedBackend, RegionRunner, cast, elementwise
 from flowcompute.graph import Node
-from flowcompute.ir import DeviceCapabilities, canonical_nan, reduce_rows, register_dtype, view_array
+from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, reduce_rows, register_dtype, view_array
 from flowcompute.lower.matmul import PANEL
-from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule import BackendDescription, RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
@@ -29,7 +28,7 @@ class NumpyBackend(PlacedBackend):
     """
 
     def __init__(self, reason: str = 'asked for by device="numpy"') -> None:
-        self.capabilities = DeviceCapabilities(
+        capabilities = DeviceCapabilities(
             name="numpy",
             kind=f"numpy {np.__version__}",
             code_shape="numpy",
@@ -41,71 +40,58 @@ class NumpyBackend(PlacedBackend):
             units=1,
             reason=reason,
         )
+        self.description = BackendDescription(capabilities, _source_text)
 
-    def source_text(self, kernel: Any) -> str:
-        """There are no kernels."""
-        raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
-
-    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass."""
-        return NumpyExecutor(plan, pass_index, resident)
-
-    def part(
-        self,
-        plan: ExecutionPlan,
-        pass_index: int,
-        resident: dict[int, np.ndarray],
-        placement: int,  # noqa: ARG002 - NumPy computes every region that it is given
-    ) -> PlacedExecutor:
-        """See `PlacedBackend.part`."""
-        return NumpyExecutor(plan, pass_index, resident)
+    def runner(self, state: PassState, placement: int = 0) -> RegionRunner:  # noqa: ARG002 - all that it is given
+        """Make what runs the regions of a placement."""
+        return NumpyRunner(state)
 
 
-class NumpyExecutor(PlacedExecutor):
+def _source_text(kernel: Kernel) -> str:
+    """Refuse: NumPy has no kernels."""
+    raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
+
+
+class NumpyRunner(RegionRunner):
     """Runs regions with NumPy."""
 
-    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
-        """Evaluate each node over the batch."""
-        region = step.region
+    def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        """Evaluate each node over the records."""
+        region, items, nodes = step.region, batch_slice.items, self.state.nodes
         known: dict[int, np.ndarray] = {}
-        self.launches += 1
+        batch_slice.launches += 1
         if self.log is not None:
             self.log.launched(step.name, 0.0, None)
         for i in region.nodes:
-            node = self.nodes[i]
+            node = nodes[i]
             if isinstance(node.op, Generator):
-                known[i] = self._generate(node, node.op, items)
+                known[i] = _generate(node, node.op, batch_slice)
                 continue
-            operands = [self._operand(o, known, region.stream, items) for o in node.inputs]
+            operands = [known[o] if o in known else batch_slice.array(o) for o in node.inputs]
             if node.kind is Kind.VIEW:
                 known[i] = view_array(node, operands, stream=node.spec.is_stream)
                 continue
             if node.kind is Kind.FOLD:
-                spread = [self._spread(node, operand, items) for operand in operands]
-                self.push_later(step.name, partial(self.folds[i].push_records, spread))
+                item = self.state.plan.folds[i].item
+                spread = [np.broadcast_to(operand, (items, *item)) for operand in operands]
+                batch_slice.push_later(step.name, partial(self.state.folds[i].push_records, spread))
                 continue
             with np.errstate(all="ignore"):
-                known[i] = _evaluate(node, [self.nodes[o] for o in node.inputs], operands, region.stream)
+                known[i] = _evaluate(node, [nodes[o] for o in node.inputs], operands, region.stream)
         for i, array in outputs.items():
-            shape = (items, *self.nodes[i].spec.shape) if region.stream else self.nodes[i].spec.shape
+            shape = (items, *nodes[i].spec.shape) if region.stream else nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
-            op = self.nodes[i].op
+            op = nodes[i].op
             half = register_dtype(array.dtype) != array.dtype
             if is_float(array.dtype) and (half or (op is not None and op.arithmetic)):
                 canonical_nan(array)
 
-    def _generate(self, node: Node, op: Generator, items: int) -> np.ndarray:
-        spec = node.spec
-        first, count = self.start * spec.item_numbers, items * spec.item_numbers
-        made = op.numpy(first, count, spec.dtype, *(self.array(i) for i in node.inputs))
-        return np.asarray(made).reshape(items, *spec.shape)
 
-    def _operand(self, value: int, known: dict[int, np.ndarray], stream: bool, items: int) -> np.ndarray:
-        del items, stream
-        return known[value] if value in known else self.array(value)
-
-    def _spread(self, node: Node, operand: np.ndarray, items: int) -> np.ndarray:
-        return np.broadcast_to(operand, (items, *self.plan.folds[node.id].item))
+def _generate(node: Node, op: Generator, batch_slice: BatchSlice) -> np.ndarray:
+    spec, items = node.spec, batch_slice.items
+    first, count = batch_slice.start * spec.item_numbers, items * spec.item_numbers
+    made = op.numpy(first, count, spec.dtype, *(batch_slice.array(i) for i in node.inputs))
+    return np.asarray(made).reshape(items, *spec.shape)
 
 
 def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: bool) -> np.ndarray:
@@ -123,7 +109,7 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
 
 
 def _lined_up(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Streams of fewer item axes with axes of size 1 after the stream, as a mask beside the items it belongs to."""
+    """Give streams of fewer item axes axes of size 1 after the stream, as a mask beside its items."""
     rank = len(node.spec.shape)
     return [
         array.reshape(array.shape[0], *(1,) * (rank - len(operand.spec.shape)), *array.shape[1:])

@@ -1,6 +1,6 @@
 """Planning: turns a graph into steps with their memory and devices. Reads no data and uses no device."""
 
-from flowcompute.schedule.backend import Backend, Executor, KernelTuner, close_all
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.demand import records_wanted
 from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
 from flowcompute.schedule.launch_log import Launch, LaunchLog
@@ -14,7 +14,7 @@ from flowcompute.schedule.work_estimate import bytes_of_record
 
 __all__ = [
     "COPYING_THREADS",
-    "Backend",
+    "BackendDescription",
     "Clock",
     "ExecutionPlan",
     "Executor",
@@ -30,7 +30,6 @@ __all__ = [
     "Step",
     "bytes_of_record",
     "chosen_plan",
-    "close_all",
     "default_batch_bytes",
     "files_of",
     "find_dead_letters",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from flowcompute.elements import Destination, Source
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy, Tuning
-
-if TYPE_CHECKING:
-    from flowcompute.schedule.backend import Backend
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Pass:
         streamed: resident operands that are uploaded anew for each kernel, since not all fit the device.
         weight_tiles: of those of them that come part by part, by value.
         ring: buffers on the device that these go through.
-        ahead: steps of the root clock, from the first on, that are computed ahead; see `legs.py`.
+        ahead: steps of the root clock, from the first on, that are computed ahead; see `pipeline_stages.py`.
     """
 
     clocks: tuple[Clock, ...]
@@ -135,7 +133,7 @@ class Pass:
         return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
 
     def on_placement(self, placement: int) -> Pass:
-        """The pass with only the regions that a seat computes; single nodes are the host's."""
+        """Return the pass with only the regions of a placement; single nodes are the host's."""
 
         def here(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             return tuple(step for step in steps if not isinstance(step, RegionStep) or step.placement == placement)
@@ -144,7 +142,7 @@ class Pass:
         return replace(self, clocks=clocks, before=here(self.before), after=here(self.after))
 
     def clock_of(self, value: int) -> Clock:
-        """The clock in which a value is made or read."""
+        """Return the clock in which a value is made or read."""
         return next(clock for clock in self.clocks if value in clock.values)
 
 
@@ -188,7 +186,7 @@ class ExecutionPlan:
     passes: tuple[Pass, ...]
     folds: dict[int, FoldSpec]
     host_folds: dict[int, HostFold]
-    backend: Backend
+    backend: BackendDescription
     config: Config
     strategy: Strategy
     memory: MemoryPlan
@@ -210,7 +208,7 @@ class ExecutionPlan:
         return tuple(step for one in self.passes for step in (*one.before, *one.steps, *one.after))
 
     def device_of(self, element: str | None) -> str:
-        """The name of the device that computes an element; that of all of them where no kernel does."""
+        """Return the name of the device that computes an element; that of all of them where no kernel does."""
         regions = [step for step in self.steps if isinstance(step, RegionStep)]
         mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
         step = next(mine, None)

@@ -15,7 +15,7 @@ from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
 from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_passes, levels_of
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.memory import not_isolated, plan_memory
@@ -39,7 +39,7 @@ def make_plan(
     graph: Graph,
     config: Config,
     strategy: Strategy,
-    backend: Backend,
+    backend: BackendDescription,
     *,
     asked: Graph | None = None,
     shaping: Shaping | None = None,
@@ -119,7 +119,7 @@ def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...
             yield Reason("device", reason.element, "on the host, wherever it is pinned")
 
 
-def _unshared_passes(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
+def _unshared_passes(passes: tuple[Pass, ...], config: Config, backend: BackendDescription) -> Iterator[Reason]:
     """Yield a reason for each pass that only the first of several devices computes."""
     for number, one in enumerate(passes if backend.capabilities.devices > 1 else (), 1):
         why = why_not_shared(one, by_hand=config.by_hand)

@@ -22,7 +22,7 @@ from flowcompute.lower import KernelStyle, lower
 from flowcompute.lower.flat import is_together, why_copied
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config, Strategy
@@ -42,7 +42,7 @@ class StepMaker:
         self,
         graph: Graph,
         folds: dict[int, FoldSpec],
-        backend: Backend,
+        backend: BackendDescription,
         config: Config,
         strategy: Strategy,
         reasons: list[Reason],

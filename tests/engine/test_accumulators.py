@@ -247,9 +247,9 @@ def test_states_that_do_not_meet_are_not_merged() -> None:
     first = push(case, make_fold(case.spec()), case.records(10, 1), [])
     with pytest.raises(ValueError, match="records 11 to 11 do not follow records 0 to 10"):
         first.merge(make_fold(case.spec(), 11))
-    with pytest.raises(ValueError, match="states of one fold"):
+    with pytest.raises(ValueError, match="states of different folds"):
         first.merge(make_fold(CASES["segment_max"].spec(), 10))
-    with pytest.raises(ValueError, match="states of one fold"):
+    with pytest.raises(ValueError, match="states of different folds"):
         first.merge(make_fold(CASES["bincount"].spec(), 10))
 
 

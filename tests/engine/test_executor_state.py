@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
-from flowcompute.schedule.backend import Executor
+from flowcompute.engine.backend import Executor
 from flowcompute.schedule.explain.plan_view import Plan
 
 
@@ -31,13 +32,13 @@ def results(
     plan: Plan, arrays: dict[int, np.ndarray], cut: int | None, length: int, first: Plan | None = None
 ) -> dict[int, np.ndarray]:
     first = first or plan
-    executor = first.backend.executor(first, 0, {})
+    executor = job_of(first).executor(0, {})
     executor.open()
     if cut is not None:
         process(first, executor, arrays, 0, cut)
         state: dict[str, Any] = executor.snapshot()
         executor.close()
-        executor = plan.backend.executor(plan, 0, {})
+        executor = job_of(plan).executor(0, {})
         executor.open()
         executor.restore(state)
     process(plan, executor, arrays, cut or 0, length)

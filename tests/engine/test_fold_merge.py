@@ -119,5 +119,5 @@ def test_open_blocks_go_on() -> None:
 def test_folds_of_other_specs_are_not_merged() -> None:
     fold = Fold(fold_of("sum", ()))
     for other in (fold_of("max", ()), fold_of("sum", (1,))):
-        with pytest.raises(ValueError, match="states of one fold"):
+        with pytest.raises(ValueError, match="states of different folds"):
             fold.merge(make_fold(other))

@@ -213,7 +213,7 @@ def test_a_step_that_fails_names_its_record() -> None:
 @pytest.mark.parametrize(("made", "got"), [(lambda c, x: c + 0.5, "float64"), (lambda c, x: [c, c], r"\(2,\)")])
 def test_a_step_gives_what_it_was_given(made: Callable[[Any, Any], Any], got: str) -> None:
     element = fc.scan(made, fc.source(np.arange(3)), init=0)
-    with pytest.raises(RunError, match="something else than the carry") as caught:
+    with pytest.raises(RunError, match="not like the carry") as caught:
         element.resolve(device="numpy", progress=False)
     assert caught.value.records == (0, 1)
     assert caught.match(got)

@@ -74,5 +74,5 @@ def test_too_few_records() -> None:
     with pytest.raises(ValueError, match="4 records were asked for, and the stream has 3"):
         accumulator.result()
     for op in ("first", "last"):
-        with pytest.raises(ValueError, match=f"no {op} record"):
+        with pytest.raises(ValueError, match=f"cannot take the {op} record"):
             make_fold(host_fold(op, operands, {}, Spec(INT64, ()))).result()

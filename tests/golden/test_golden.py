@@ -16,9 +16,7 @@ import flowcompute as fc
 from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.ir.nodes import Kernel
-from flowcompute.schedule.backend import Backend, Executor
-from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config
 from flowcompute.strategy.strategy import Strategy
@@ -29,17 +27,9 @@ GPU = replace(CPU, name="a GPU", kind="gpu", code_shape="gpu", host_memory=False
 NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, local_bytes=227 << 10)
 
 
-class OnPaper(Backend):
-    """A device that only lends its traits."""
-
-    def __init__(self, capabilities: DeviceCapabilities) -> None:
-        self.capabilities = capabilities
-
-    def source_text(self, kernel: Kernel) -> str:
-        return render(kernel)
-
-    def executor(self, plan: Plan, pass_index: int) -> Executor:
-        raise AssertionError("nothing runs on paper")
+def on_paper(capabilities: DeviceCapabilities) -> BackendDescription:
+    """A device that plans can be made for, and that need not be there."""
+    return BackendDescription(capabilities, render)
 
 
 def rows(columns: int, dtype: str = "f4") -> fc.Element:
@@ -137,7 +127,7 @@ GRAPHS = {
 def text_of(name: str) -> str:
     make, capabilities = GRAPHS[name]
     graph = build_graph([element >> fc.discard() for element in make()])
-    plan = make_plan(graph, Config(1 << 30), Strategy(), OnPaper(capabilities))
+    plan = make_plan(graph, Config(1 << 30), Strategy(), on_paper(capabilities))
     return "\n".join(kernel.source for kernel in plan.kernels)
 
 

@@ -33,6 +33,7 @@ import ml_dtypes
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.elements.element import Element
 from flowcompute.errors import FlowError
 from flowcompute.gpu.backend import OpenCLBackend
@@ -40,7 +41,7 @@ from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.render.renderer import render
-from flowcompute.gpu.run import gpu_executor as executor
+from flowcompute.gpu.run import opencl_runner as executor
 from flowcompute.ir.nodes import Kernel
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
@@ -304,7 +305,7 @@ def run_family(name: str, shape: str, without: str, only: int | None) -> Iterato
             try:
                 plan = fc.plan(*roots, strategy=strategy)
                 row["kernels"] = [kernel.ir.family for kernel in plan.kernels]
-                values = start(plan, progress=False).wait().values
+                values = start(job_of(plan), progress=False).wait().values
             except FlowError as error:
                 row["why"] = str(error).splitlines()[0]
             else:

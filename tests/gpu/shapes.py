@@ -12,7 +12,8 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.backend import PlannedJob
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
@@ -58,9 +59,14 @@ def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy |
         return fc.plan(*elements, memory=memory, **options)
 
 
+def job_on_gpu(plan: Plan) -> PlannedJob:
+    """A plan of such a device, ready to be run there."""
+    return PlannedJob(plan, gpu_shaped())
+
+
 def resolve_on_gpu(*elements: Element, **options: Any) -> list[np.ndarray]:
     """The roots' values, computed by code for GPUs."""
-    values = start(plan_for_gpu(*elements, **options), progress=False).wait().values
+    values = start(job_on_gpu(plan_for_gpu(*elements, **options)), progress=False).wait().values
     return [np.asarray(value) for value in values]
 
 

@@ -23,7 +23,7 @@ from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.config import Config
 from flowcompute.strategy.strategy import Strategy
-from tests.golden.test_golden import NVIDIA, OnPaper
+from tests.golden.test_golden import NVIDIA, on_paper
 from tests.gpu.emulator import emulate
 
 GROUPS = 3
@@ -34,7 +34,7 @@ def plan_on_paper(
 ) -> Plan:
     """The plan of these roots on such a device, or another."""
     graph = build_graph([element >> fc.discard() for element in elements])
-    return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), OnPaper(capabilities))
+    return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), on_paper(capabilities))
 
 
 def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.errors import DeviceError, DeviceFullError
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.memory.batch_slots import Slots
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.reference.backend import NumpyBackend
 from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
@@ -79,31 +80,31 @@ def test_a_batch_is_computed_and_on_its_way_before_the_one_before_it_goes_on() -
     """The second device goes on when the next batch is on its way, which the first begins beside it."""
     second, order = two_gpus().placements[1], []
     begun, came, working = threading.Event(), threading.Event(), threading.Event()
-    real, receive = OpenCLExecutor.run_region, Slots.receive
+    real, receive = OpenCLRunner.run, Slots.receive
 
     def received(self: Slots, seq: int, made: Any) -> None:
         receive(self, seq, made)
         if seq == 1 and self._transfer_plan.received:
             came.set()
 
-    def run_region(self: OpenCLExecutor, step: RegionStep, outputs: Any, items: int) -> None:
+    def run(self: OpenCLRunner, step: RegionStep, batch_slice: Any, outputs: Any) -> None:
         if self.device is second.device:  # type: ignore[attr-defined]
-            order.append(self.start)
+            order.append(batch_slice.start)
             if len(order) == 1:
                 working.set()
                 assert came.wait(LONG_S), "the next batch was not on its way"
         elif begun.is_set():
             assert working.wait(LONG_S), "the second device stood still"
-        real(self, step, outputs, items)
-        if self.start == 0:
+        real(self, step, batch_slice, outputs)
+        if batch_slice.start == 0:
             # Batches come to the first device in any order; until it has had this one the second has nothing to do.
             begun.set()
 
     x = fc.source(DATA[:1024])
     strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 12, depth=3)
-    with mock.patch.object(OpenCLExecutor, "run_region", run_region), mock.patch.object(Slots, "receive", received):
-        run = run_placed(((x * 2).on("gpu") + 1).on("gpu:1"), strategy=strategy)
-    assert run.value.tobytes() == (DATA[:1024] * 2 + 1).tobytes()
+    with mock.patch.object(OpenCLRunner, "run", run), mock.patch.object(Slots, "receive", received):
+        done = run_placed(((x * 2).on("gpu") + 1).on("gpu:1"), strategy=strategy)
+    assert done.value.tobytes() == (DATA[:1024] * 2 + 1).tobytes()
     assert len(order) > 4
     assert order == sorted(order)
 
@@ -122,7 +123,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
             plan = planned(*roots, strategy=SMALL)
         devices = Watched(plan)
         with devices.watch():
-            start(plan, progress=False).wait()
+            start(PlannedJob(plan, two_gpus()), progress=False).wait()
         assert sum(devices.peaks) == plan.memory.device_bytes
         assert not devices.given_back
         held = ("(between kernels)", "(computed)")
@@ -151,10 +152,10 @@ def test_no_bit_depends_on_it(size: int, depth: int | None) -> None:
     assert bits(run) == expected(roots)
 
 
-@pytest.mark.parametrize("operation", ["upload", "arrive", "run_region"])
+@pytest.mark.parametrize("operation", ["upload", "arrive", "run"])
 @pytest.mark.parametrize("often", [False, True])
 def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: bool) -> None:
-    owner = OpenCLExecutor if operation == "run_region" else DeviceMemory
+    owner = OpenCLRunner if operation == "run" else DeviceMemory
     real, calls = getattr(owner, operation), itertools.count(1)
 
     def fail(*arguments: Any) -> Any:
@@ -205,17 +206,17 @@ def gpus_lend() -> int:
 
 @pytest.mark.parametrize("where", [0, 1])
 def test_a_lost_device_is_named_with_the_records(where: int) -> None:
-    real, lost = OpenCLExecutor._compute, two_gpus().placements[where]
+    real, lost = OpenCLRunner._compute, two_gpus().placements[where]
 
-    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
-        if self.device is lost.device and self.start == 3 * items:  # type: ignore[attr-defined]
+    def compute(self: OpenCLRunner, step: Any, batch_slice: Any, outputs: Any) -> None:
+        if self.device is lost.device and batch_slice.start == 3 * batch_slice.items:  # type: ignore[attr-defined]
             with self._told(step):
                 raise driver_error(LOST, "a launch")
-        real(self, step, outputs, items)
+        real(self, step, batch_slice, outputs)
 
     root = ((fc.source(DATA) * 2).on("gpu") + 1).on("gpu:1")
     with (
-        mock.patch.object(OpenCLExecutor, "_compute", compute),
+        mock.patch.object(OpenCLRunner, "_compute", compute),
         mock.patch.object(Device, "give_up"),
         pytest.raises(DeviceError, match="with checkpoint= goes on from the last checkpoint") as caught,
     ):

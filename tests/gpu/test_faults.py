@@ -17,9 +17,9 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
-from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, job_on_gpu, plan_for_gpu, resolve_on_gpu
 from tests.support.starting import start
 
 DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
@@ -61,7 +61,7 @@ def assert_nothing_is_left(folder: Path) -> None:
 def test_slices_change_no_bit(most_bytes: int) -> None:
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY)
     with FaultyDriver(most_bytes=most_bytes), pytest.warns(fc.DeviceWarning, match="no room on .* records of "):
-        run = start(plan_for_gpu(*some_of_everything(), memory=MEMORY), progress=False).wait()
+        run = start(job_on_gpu(plan_for_gpu(*some_of_everything(), memory=MEMORY)), progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
     assert any("from there on" in note for note in run.notes)
 
@@ -72,7 +72,7 @@ def test_a_limit_of_all_buffers_together_is_kept(monkeypatch: pytest.MonkeyPatch
     plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
     monkeypatch.setattr(device, "capabilities", dataclasses.replace(device.capabilities, memory_bytes=60_000))
     with pytest.warns(fc.DeviceWarning, match="the limit is 60000 bytes"):
-        run = start(plan, progress=False).wait()
+        run = start(job_on_gpu(plan), progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
 
 
@@ -91,16 +91,16 @@ def test_no_room_to_note_where_a_scan_stands_changes_no_bit() -> None:
     """Before a batch that was uploaded, and after a selection was computed of the one before."""
     strategy = fc.Strategy(joined_batches=1, depth=4, batch_bytes=8000)
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
-    real, begun = OpenCLExecutor.begin_scan, []
+    real, begun = OpenCLRunner.begin_scan, []
 
-    def begin_scan(self: OpenCLExecutor, *arguments: Any) -> Any:
+    def begin_scan(self: OpenCLRunner, *arguments: Any) -> Any:
         begun.append(self)
         with self._told(arguments[0]):
             if len(begun) == 4:
                 raise driver_error(FULL, "a copy")
         return real(self, *arguments)
 
-    with mock.patch.object(OpenCLExecutor, "begin_scan", begin_scan), pytest.warns(fc.DeviceWarning, match="no room"):
+    with mock.patch.object(OpenCLRunner, "begin_scan", begin_scan), pytest.warns(fc.DeviceWarning, match="no room"):
         again = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
     assert [same(*pair) for pair in zip(again, expected, strict=True)] == [True] * len(expected)
 
@@ -123,7 +123,7 @@ def test_blocks_that_a_kernel_reduces_are_the_floor() -> None:
 def run_two_kernels(path: Path) -> fc.Run:
     plan = plan_for_gpu(*two_kernels(path), memory=MEMORY, strategy=fc.Strategy(joined_batches=1, batch_bytes=5_000))
     assert plan.batch_items < 300
-    return start(plan, progress=False).wait()
+    return start(job_on_gpu(plan), progress=False).wait()
 
 
 @pytest.mark.parametrize(("code", "stride"), [(FULL, 1), (RESOURCES, 9)])
@@ -189,16 +189,16 @@ def test_a_run_that_loses_its_device_gives_back_what_it_has_of_it(tmp_path: Path
     """Pinned memory and threads, though the device has other memory by then."""
     path = tmp_path / "x.npy"
     np.save(path, np.ones(1 << 22, np.float32))
-    device, real = gpu_shaped().device, OpenCLExecutor._compute
+    device, real = gpu_shaped().device, OpenCLRunner._compute
     pinned = device.pinned
 
-    def compute(self: OpenCLExecutor, step: Any, *rest: Any) -> None:
-        if self.start:
+    def compute(self: OpenCLRunner, step: Any, batch_slice: Any, outputs: Any) -> None:
+        if batch_slice.start:
             with self._told(step):
                 raise driver_error(LOST, "a launch")
-        real(self, step, *rest)
+        real(self, step, batch_slice, outputs)
 
-    with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.raises(fc.DeviceError) as caught:
+    with mock.patch.object(OpenCLRunner, "_compute", compute), pytest.raises(fc.DeviceError) as caught:
         resolve_on_gpu(fc.open(path) * 2, strategy=fc.Strategy(batch_bytes=4 << 20))
     path.unlink()
     assert "Key" not in "".join(getattr(caught.value, "__notes__", ()))

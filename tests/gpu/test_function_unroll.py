@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.ir.nodes import Kernel
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend
 from flowcompute.schedule.steps import RegionStep
@@ -134,7 +135,7 @@ def test_what_carries_from_batch_to_batch_is_launched_once_more_from_where_it_be
     roots = fc.scan(step, x, init=0.0) >> fc.to_array(), open_series(x) >> fc.to_array()
     plan = fc.plan(*roots, device="cpu", strategy=fc.Strategy(batch_bytes=2000))
     tuner: Any = Tuner()
-    run = start(replace(plan, backend=TunedBackend(plan.backend, tuner)), progress=False)
+    run = start(PlannedJob(plan, TunedBackend(job_of(plan).backend, tuner)), progress=False)
     run.wait()
     assert set(tuner.asked) == {"flat", "walk"}
     wanted = fc.resolve(fc.scan(step, x, init=0.0), open_series(x), device="numpy", progress=False)

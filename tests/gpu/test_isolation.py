@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory
 from flowcompute.gpu.worker.messages import receive, send
 from flowcompute.gpu.worker.worker_process import Worker
 from flowcompute.reference.backend import NumpyBackend
-from tests.gpu.shapes import plan_for_gpu, twin
+from tests.gpu.shapes import job_on_gpu, plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 from tests.support.starting import start
 
@@ -115,7 +115,7 @@ def test_parts_of_a_graph_have_workers_of_their_own() -> None:
 def test_a_discrete_device_that_finds_no_room_there() -> None:
     x = fc.source(DATA)
     plan = plan_for_gpu(fc.cumulative_sum(x, axis=0) * 2, fc.window(x * 2, 3).sum(axis=1), x.max(axis=0), memory=MEMORY)
-    expected = start(plan, progress=False).wait().values
+    expected = start(job_on_gpu(plan), progress=False).wait().values
     ask, launches = Worker.ask, []
 
     def full_once(worker: Worker, message: dict[str, Any], *rest: Any) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_a_discrete_device_that_finds_no_room_there() -> None:
 
     isolated = dataclasses.replace(plan, config=dataclasses.replace(plan.config, isolate=True))
     with mock.patch.object(Worker, "ask", full_once), pytest.warns(fc.DeviceWarning, match="no room on"):
-        run = start(isolated, progress=False).wait()
+        run = start(job_on_gpu(isolated), progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
     assert len(run.notes) == 1
 

@@ -15,14 +15,15 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.batch import Batch
+from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.stream_scheduler import DRAIN, Made
 from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import size_class
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from tests.gpu.faulty_driver import REFUSED, driver_error
-from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, job_on_gpu, plan_for_gpu, resolve_on_gpu
 from tests.runtime.changing import Changing
 from tests.support.starting import start
 
@@ -62,8 +63,8 @@ def test_any_depth_and_batch_size_gives_the_same_bits(name: str, tmp_path: Path)
 def test_batches_may_change_their_size_while_they_overlap(name: str) -> None:
     roots = jobs(fc.source(DATA, name="x"))[name]
     whole = resolve_on_gpu(*roots, strategy=fc.Strategy(depth=1))
-    plan = plan_for_gpu(*roots, strategy=fc.Strategy(depth=3, batch_bytes=1 << 13))
-    run = start(plan, tuner=Changing(plan, seed=2), progress=False).wait()
+    job = job_on_gpu(plan_for_gpu(*roots, strategy=fc.Strategy(depth=3, batch_bytes=1 << 13)))
+    run = start(job, tuner=Changing(job, seed=2), progress=False).wait()
     assert len({batch.items for batch in run.metrics["x"].recent}) > 2
     assert [np.asarray(one).tobytes() for one in run.values] == [one.tobytes() for one in whole]
 
@@ -121,15 +122,15 @@ def test_small_batches_are_joined_where_there_is_room() -> None:
 def computed(job: fc.Element, **options: Any) -> tuple[fc.Run, list[tuple[int, int]]]:
     """A run on the device with batches that may be joined, and what was uploaded at a time."""
     uploads: list[tuple[int, int]] = []
-    real = OpenCLExecutor.upload
+    real = OpenCLRunner.upload
 
-    def count(self: OpenCLExecutor, batch: Batch) -> int:
+    def count(self: OpenCLRunner, batch: Batch) -> int:
         uploads.append((batch.start, batch.stop))
         return real(self, batch)
 
     with (
         mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()),
-        mock.patch.object(OpenCLExecutor, "upload", count),
+        mock.patch.object(OpenCLRunner, "upload", count),
     ):
         run = fc.run(job, progress=False, **{"strategy": fc.Strategy(batch_bytes=1 << 10), **options})
     # Several are uploaded at a time, each in a thread of its own.
@@ -158,13 +159,13 @@ def test_a_callback_sees_each_batch() -> None:
 def test_what_comes_little_by_little_is_joined_where_it_is_there() -> None:
     data = np.arange(60_000, dtype=np.float32).reshape(-1, 2)
     x = fc.iterate((one for one in data.reshape(-1, 100, 2)), shape=(2,), dtype="float32", name="x")
-    real = OpenCLExecutor.process
+    real = PassExecutor.process
 
-    def wait(self: OpenCLExecutor, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+    def wait(self: PassExecutor, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         time.sleep(0.02)
         return real(self, batch, outputs)
 
-    with mock.patch.object(OpenCLExecutor, "process", wait):
+    with mock.patch.object(PassExecutor, "process", wait):
         run, uploads = computed(fc.cumulative_sum(x, axis=0))
     np.testing.assert_allclose(run.value, np.cumsum(data, axis=0, dtype=np.float64), rtol=1e-6)
     sizes = [stop - start for start, stop in uploads]
@@ -227,26 +228,26 @@ def test_no_checkpoint_is_cut_while_clocks_advance_without_a_batch(tmp_path: Pat
     draining: list[int] = []
     boundaries: list[int] = []
     asked = itertools.count()
-    wants, drain, snapshot = OpenCLExecutor.wants, OpenCLExecutor.drain, OpenCLExecutor.snapshot
+    wants, drain, snapshot = PassExecutor.wants, PassExecutor.drain, PassExecutor.snapshot
 
-    def wants_twice(self: OpenCLExecutor) -> int | None:
+    def wants_twice(self: PassExecutor) -> int | None:
         wanted = wants(self)
         return DRAIN if wanted is not None and next(asked) % 2 else wanted
 
-    def drain_slowly(self: OpenCLExecutor, outputs: dict[int, np.ndarray]) -> Made:
+    def drain_slowly(self: PassExecutor, outputs: dict[int, np.ndarray]) -> Made:
         draining.append(1)
         time.sleep(0.02)
         made = drain(self, outputs)
         draining.pop()
         return made
 
-    def copy(self: OpenCLExecutor) -> Any:
+    def copy(self: PassExecutor) -> Any:
         assert not draining, "the state changes while it is copied"
         boundaries.append(1)
         return snapshot(self)
 
     x = fc.source(np.tile(DATA, (3, 1)))
-    with mock.patch.multiple(OpenCLExecutor, wants=wants_twice, drain=drain_slowly, snapshot=copy):
+    with mock.patch.multiple(PassExecutor, wants=wants_twice, drain=drain_slowly, snapshot=copy):
         [got] = resolve_on_gpu_kept(fc.window(x, 3).sum(axis=1), tmp_path)
     assert len(boundaries) > 2
     [expected] = resolve_on_gpu(fc.window(x, 3).sum(axis=1))

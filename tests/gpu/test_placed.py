@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory.transfers import Transfers
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.reference.backend import NumpyBackend
 from flowcompute.schedule.memory.in_flight import pinned as in_all
 from flowcompute.schedule.steps import RegionStep
@@ -81,13 +81,13 @@ def test_each_device_computes_what_is_placed_there() -> None:
     third = (second * second).on("gpu")
     fourth = third.sum(axis=0).on("numpy")
     ran: list[tuple[str, str]] = []
-    real = OpenCLExecutor.run_region
+    real = OpenCLRunner.run
 
-    def watch(self: OpenCLExecutor, step: RegionStep, *rest: Any) -> None:
+    def watch(self: OpenCLRunner, step: RegionStep, *rest: Any) -> None:
         ran.append((self.device.capabilities.code_shape, step.name))
         real(self, step, *rest)
 
-    with mock.patch.object(OpenCLExecutor, "run_region", watch):
+    with mock.patch.object(OpenCLRunner, "run", watch):
         run = run_placed(fourth, first)
     assert set(ran) == {("gpu", "multiply"), ("cpu", "add"), ("gpu", "multiply_2")}
     assert run.values[1].tobytes() == (DATA * 2).tobytes()
@@ -127,16 +127,16 @@ def test_a_job_whose_equal_operations_are_pinned_differently_is_thawed(tmp_path:
 
 def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
     pins: list[str | None] = ["gpu", "cpu", "gpu", "numpy", "gpu", "gpu", None, "gpu", "cpu"]
-    real, failures = OpenCLExecutor.run_region, [3, 9]
+    real, failures = OpenCLRunner.run, [3, 9]
 
-    def fail(self: OpenCLExecutor, step: RegionStep, outputs: Any, items: int) -> None:
+    def fail(self: OpenCLRunner, step: RegionStep, *rest: Any) -> None:
         if self.device.capabilities.code_shape == "gpu" and step.region.stream:
             failures[:] = [left - 1 for left in failures if left > 0]
             if 0 in failures:
                 raise DeviceFullError("no room", element=step.name, got="as told")
-        real(self, step, outputs, items)
+        real(self, step, *rest)
 
-    with mock.patch.object(OpenCLExecutor, "run_region", fail), pytest.warns(fc.DeviceWarning, match="no room"):
+    with mock.patch.object(OpenCLRunner, "run", fail), pytest.warns(fc.DeviceWarning, match="no room"):
         run = run_placed(*program(pins))
     assert [np.asarray(value).tobytes() for value in run.values] == alone
     assert run.notes

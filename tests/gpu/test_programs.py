@@ -26,7 +26,7 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.device.program_cache import ProgramStore
 from flowcompute.gpu.device.programs import build, complete_options, program_key, save_new_programs
-from flowcompute.gpu.run import gpu_executor as executor
+from flowcompute.gpu.run import opencl_runner as executor
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.gpu.program_cache import TEXT, cache_of_its_own
 

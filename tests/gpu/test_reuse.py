@@ -17,11 +17,11 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.schedule.memory import buffer_assignment as reuse
 from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
-from tests.gpu.shapes import plan_for_gpu, run_on_gpu
+from tests.gpu.shapes import job_on_gpu, plan_for_gpu, run_on_gpu
 from tests.properties.cases import cases
 from tests.support.starting import start
 
@@ -148,7 +148,7 @@ class Watched:
             forget(own)
 
         with (
-            mock.patch.object(OpenCLExecutor, "_compiled", lambda _, kernel: kernel.name),
+            mock.patch.object(OpenCLRunner, "_compiled", lambda _, kernel: kernel.name),
             mock.patch.object(LocalLauncher, "launch", self._launch),
             mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
             mock.patch.multiple(
@@ -173,7 +173,7 @@ def watched(roots: list[Element]) -> tuple[fc.Plan, Watched]:
     plan = plan_for_gpu(*roots, strategy=SMALL)
     device = Watched(plan)
     with device.watch():
-        start(plan, progress=False).wait()
+        start(job_on_gpu(plan), progress=False).wait()
     return plan, device
 
 

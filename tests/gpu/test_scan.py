@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
@@ -21,7 +22,7 @@ from flowcompute.ir.scan_order import scan_tile
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config
-from tests.golden.test_golden import GPU, NVIDIA, OnPaper
+from tests.golden.test_golden import GPU, NVIDIA, on_paper
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, run_on_gpu
 
 pytestmark = pytest.mark.compiles
@@ -193,7 +194,7 @@ def run(plan: Plan, data: np.ndarray, start: int, stop: int, state: dict[str, An
     """The results for these records in batches of the plan's size, and the state after them."""
     (one,) = plan.passes
     (clock,) = one.clocks
-    executor = plan.backend.executor(plan, 0, {})
+    executor = job_of(plan).executor(0, {})
     executor.open()
     if state is not None:
         executor.restore(state)
@@ -260,7 +261,7 @@ def test_tiles_of_sequences(knobs: dict[str, int]) -> None:
 
 def test_what_takes_no_tiles_through_local_memory() -> None:
     def family(scan: fc.Element, capabilities: DeviceCapabilities) -> str:
-        plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), OnPaper(capabilities))
+        plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), on_paper(capabilities))
         return plan.kernels[0].ir.family
 
     side_by_side, wide = fc.source(drawn("float32", (9, 40, 8))), fc.source(drawn("float64", (9, 70)))

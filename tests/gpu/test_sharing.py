@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.errors import DeviceError, KernelError, PlanError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
-from flowcompute.gpu.run.shared_executor import _Share
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.gpu.run.shared_batches import _Share
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from flowcompute.schedule.placement.shared_passes import alignment
@@ -184,9 +185,9 @@ def test_a_job_that_was_frozen_inside_a_block_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("code", "kind"), [(REFUSED, KernelError), (LOST, DeviceError)])
 @pytest.mark.parametrize("at", [0, 5])
 def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exception], at: int) -> None:
-    real, begun = OpenCLExecutor._compute, []
+    real, begun = OpenCLRunner._compute, []
 
-    def compute(self: OpenCLExecutor, *arguments: Any) -> None:
+    def compute(self: OpenCLRunner, *arguments: Any) -> None:
         begun.append(self)
         if len(begun) == at + 1:
             with self._told(arguments[0]):
@@ -194,7 +195,7 @@ def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exc
         real(self, *arguments)
 
     with (
-        mock.patch.object(OpenCLExecutor, "_compute", compute),
+        mock.patch.object(OpenCLRunner, "_compute", compute),
         mock.patch.object(Device, "give_up"),
         pytest.raises(kind, match="a launch") as caught,
     ):
@@ -210,15 +211,15 @@ def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path
     both = [one.with_reason(f"device='gpu:{i}' names it") for i, one in enumerate((first, twin(first)))]
     begun: list[int] = []
     lost: list[Device] = []
-    real = OpenCLExecutor._compute
+    real = OpenCLRunner._compute
 
-    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
+    def compute(self: OpenCLRunner, step: Any, batch_slice: Any, outputs: Any) -> None:
         if step.region.stream:
-            begun.append(self.start)
+            begun.append(batch_slice.start)
         if self.device in lost:
             with self._told(step):
                 raise driver_error(LOST, "a launch")
-        real(self, step, outputs, items)
+        real(self, step, batch_slice, outputs)
 
     def resolve(*devices: Device, **options: Any) -> Any:
         begun.clear()
@@ -227,7 +228,7 @@ def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path
         roots = x * 2, x.sum(axis=1)
         return run_on(OpenCLBackend(*devices), *roots, strategy=strategy, checkpoint=tmp_path / "job", **options)
 
-    with mock.patch.object(OpenCLExecutor, "_compute", compute):
+    with mock.patch.object(OpenCLRunner, "_compute", compute):
         with pytest.raises(fc.RunError, match="was frozen into"):
             resolve(*both, on_batch=lambda run: run.freeze())
         frozen = max(begun)
@@ -244,16 +245,16 @@ def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path
 
 
 def test_where_a_device_has_no_room_the_first_one_computes_in_slices() -> None:
-    real = OpenCLExecutor._compute
+    real = OpenCLRunner._compute
 
-    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
-        if items > 200:
+    def compute(self: OpenCLRunner, step: Any, batch_slice: Any, outputs: Any) -> None:
+        if batch_slice.items > 200:
             with self._told(step):
                 raise driver_error(-4, "no room")
-        real(self, step, outputs, items)
+        real(self, step, batch_slice, outputs)
 
     x = fc.source(DATA)
-    with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.warns(fc.DeviceWarning, match="no room"):
+    with mock.patch.object(OpenCLRunner, "_compute", compute), pytest.warns(fc.DeviceWarning, match="no room"):
         run = run_on(
             DEVICES["gpu", 2], x * 2, x.max(axis=0), strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 14)
         )
@@ -279,7 +280,7 @@ def test_devices_that_cannot_share(device: list[Any], words: str) -> None:
 def test_devices_that_share_are_not_isolated() -> None:
     first = DEVICES["cpu", 2].devices
     chosen = mock.patch("flowcompute.backends.select_devices", return_value=first)
-    with chosen, pytest.raises(PlanError, match="cannot be isolated where devices share the batches"):
+    with chosen, pytest.raises(PlanError, match="cannot isolate kernels where devices share the batches"):
         fc.plan(fc.source(DATA) * 2, device=["cpu", "cpu:1"], isolate=True)
 
 
@@ -297,4 +298,4 @@ def test_metrics_count_what_all_devices_did() -> None:
     run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 13))
     row = run.metrics["multiply"]
     assert row.launches == row.batches == -(-len(DATA) // run.plan.batch_items)
-    assert start(run.plan, progress=False).wait().progress.done
+    assert start(PlannedJob(run.plan, DEVICES["gpu", 2]), progress=False).wait().progress.done

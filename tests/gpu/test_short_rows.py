@@ -16,6 +16,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.graph.graph import build_graph
@@ -254,7 +255,8 @@ def test_dot_products_have_the_same_bits_for_every_vector(size: int) -> None:
     device = copy.copy(select_device("cpu", needs_float64=True))
     device.programs = {}
     device.capabilities = dataclasses.replace(device.capabilities, lanes=8)
-    plan = make_plan(build_graph([fc.to_array().bind(root)]), Config(1 << 28), fc.Strategy(), OpenCLBackend(device))
-    [narrow] = start(plan, progress=False).wait().values
+    backend = OpenCLBackend(device)
+    plan = make_plan(build_graph([fc.to_array().bind(root)]), Config(1 << 28), fc.Strategy(), backend.description)
+    [narrow] = start(PlannedJob(plan, backend), progress=False).wait().values
     assert same(narrow, fc.resolve(root))
     assert same(narrow, resolve_on_gpu(root)[0])

@@ -249,7 +249,7 @@ def test_what_computes_in_float64_says_so_where_there_is_none() -> None:
     backend = gpu_shaped()
     lacking = dataclasses.replace(backend.capabilities, float64=False)
     with (
-        mock.patch.object(backend, "capabilities", lacking),
+        mock.patch.object(backend, "description", dataclasses.replace(backend.description, capabilities=lacking)),
         pytest.raises(fc.PlanError, match=r"rounded.*\n?.*float64"),
     ):
         plan_for_gpu(element)

@@ -9,26 +9,27 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.elements.source import Reader
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.observe import BatchComputed
 from flowcompute.runtime.run.run import Run
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
-from flowcompute.schedule.explain.plan_view import Plan
 from tests.support.starting import start
 
 
 class Changing:
     """Draws another size for each batch of each root clock; stands for a tuner and for its live trials."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
-        self.plan = plan
+    def __init__(self, job: PlannedJob, seed: int) -> None:
+        self.job = job
         self.live = self
         self.sizes: set[int] = set()
         self._random = random.Random(seed)
         self._boundaries: list[tuple[BatchBoundaries, int]] = []
 
     def begin(self, index: int, boundaries: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
-        roots = [clock for clock in self.plan.passes[index].clocks if clock.is_root]
+        roots = [clock for clock in self.job.plan.passes[index].clocks if clock.is_root]
         self._boundaries = [(one, clock.granule) for one, clock in zip(boundaries, roots, strict=True)]
         self._change()
 
@@ -42,13 +43,13 @@ class Changing:
             boundaries.change(min(items, boundaries.most_items))
 
     def finish(self, *_: object) -> tuple[fc.Strategy, Any]:
-        return fc.Strategy(), self.plan.tuning
+        return fc.Strategy(), self.job.plan.tuning
 
 
 def run_changing(*elements: Any, seed: int = 0, checks: Any = None, **options: Any) -> Run:
     """The finished run."""
-    plan = fc.plan(*elements, **options)
-    return start(plan, tuner=Changing(plan, seed), on_batch=checks, progress=False).wait()
+    job = job_of(fc.plan(*elements, **options))
+    return start(job, tuner=Changing(job, seed), on_batch=checks, progress=False).wait()
 
 
 def resolve_changing(*elements: Any, **options: Any) -> list[np.ndarray]:

@@ -14,8 +14,10 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
+from flowcompute.engine.backend import Backend, Executor, PlannedJob
+from flowcompute.gpu.render import render
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.schedule.backend import Backend, Executor
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
 from flowcompute.schedule.shaping import Shaping
@@ -302,16 +304,15 @@ class FakeExecutor(Executor):
 
 
 class FakeBackend(Backend):
-    capabilities = DeviceCapabilities("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
+    description = BackendDescription(
+        DeviceCapabilities("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1), render
+    )
 
     def __init__(
         self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int], in_flight: int
     ) -> None:
         self._make = lambda: FakeExecutor(scene, functions, folds, in_flight)
         self._scene = scene
-
-    def source_text(self, kernel: Any) -> str:
-        raise AssertionError
 
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         executor = self._make()
@@ -352,7 +353,8 @@ class Job:
         element = FakeSink(self.scene, name=name, place=place, in_memory=in_memory, spec=spec)
         self.sinks.append(SinkStage(value, name, element, spec, len(self.sinks)))
 
-    def plan(self) -> Plan:
+    def planned(self) -> PlannedJob:
+        backend = FakeBackend(self.scene, self.functions, self.folds, self.depth if self.overlapped else 1)
         values = {sink.value for sink in self.sinks} | {source.value for source in self.sources}
         clock = Clock(
             id=0,
@@ -364,20 +366,21 @@ class Job:
             values=frozenset(values),
         )
         each = Pass(clocks=(clock,), before=(), after=(), sinks=tuple(self.sinks))
-        return Plan(
+        plan = Plan(
             graph=SimpleNamespace(nodes=()),
             asked=SimpleNamespace(nodes=()),
             shaping=Shaping(float64=True, fused=False),
             passes=(each,) * self.passes,
             folds={},
             host_folds={},
-            backend=FakeBackend(self.scene, self.functions, self.folds, self.depth if self.overlapped else 1),
+            backend=backend.description,
             config=Config(self.room_bytes),
             strategy=Strategy(input=self.input),
             memory=MemoryPlan(self.room_bytes, 0, ()),
             depth=self.depth,
             reasons=(),
         )
+        return PlannedJob(plan, backend)
 
 
 def full_job(scene: Scene, *, length: int = 10, known: bool = True, **options: Any) -> Job:

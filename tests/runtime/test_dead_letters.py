@@ -10,6 +10,7 @@ import pytest
 import trio
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.errors import DestinationError, PlanError, RunError
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.run.driver import Driver
@@ -116,7 +117,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path, older):
 def test_cancelled_at_every_await_it_is_whole_or_not_there(tmp_path):
     path = tmp_path / "d.jsonl"
     y = dead(path, {3, 14, 19}, 20)
-    job = fc.plan(y - y.mean(axis=0) >> fc.discard(), strategy=batches(10), device="numpy")
+    job = job_of(fc.plan(y - y.mean(axis=0) >> fc.discard(), strategy=batches(10), device="numpy"))
     outcomes = set()
     for k in range(1, 1000):
         path.write_text("of yesterday")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.metrics import Skipped
@@ -293,7 +294,7 @@ def test_an_executor_goes_on_counting_from_a_snapshot(cut):
     (stage,) = plan.passes[0].sources
     state = None
     for start, stop in ((0, cut), (cut, 60)):
-        executor = plan.backend.executor(plan, 0, {})
+        executor = job_of(plan).executor(0, {})
         executor.open()
         if state is not None:
             executor.restore(state)

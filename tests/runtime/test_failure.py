@@ -55,7 +55,7 @@ def faults(done):
 @pytest.mark.parametrize(("overlapped", "done"), [(False, DONE), (True, OVERLAPPED)])
 def test_the_tables_above_are_complete(overlapped, done):
     scene = Scene()
-    run = start(full_job(scene, depth=3, overlapped=overlapped).plan(), progress=False).wait(30)
+    run = start(full_job(scene, depth=3, overlapped=overlapped).planned(), progress=False).wait(30)
     assert dict(scene.counts) == done
     assert run.progress.done
 
@@ -69,7 +69,7 @@ def test_the_tables_above_are_complete(overlapped, done):
 )
 def test_a_failure_anywhere_leaves_nothing_behind(depth, overlapped, fault):
     scene = Scene(fault)
-    run = start(full_job(scene, depth=depth, overlapped=overlapped).plan(), progress=False)
+    run = start(full_job(scene, depth=depth, overlapped=overlapped).planned(), progress=False)
     with pytest.raises(RunError) as caught:
         run.wait(30)
     error = caught.value
@@ -102,7 +102,7 @@ def test_what_fails_while_putting_away_is_a_note():
     scene = Scene(("process", 1))
     scene.hooks["abort"] = scene.hooks["close executor"] = lambda number: [][number]
     with pytest.raises(RunError, match="Boom") as caught:
-        start(full_job(scene).plan(), progress=False).wait(30)
+        start(full_job(scene).planned(), progress=False).wait(30)
     notes = caught.value.__notes__
     assert len(notes) == 5
     assert all("IndexError" in note for note in notes)
@@ -120,16 +120,16 @@ def test_what_is_no_exception_passes_through(kind):
     scene = Scene()
     scene.hooks["process"] = leave
     with pytest.raises(kind):
-        start(full_job(scene).plan(), progress=False).wait(30)
+        start(full_job(scene).planned(), progress=False).wait(30)
     scene.assert_put_away(committed=False)
 
 
 def test_a_backend_that_breaks_is_told_to_whoever_waits(monkeypatch):
     scene = Scene()
-    plan = full_job(scene).plan()
-    monkeypatch.setattr(plan.backend, "executor", lambda plan, index, resident: resident[index])
+    job = full_job(scene).planned()
+    monkeypatch.setattr(job.backend, "executor", lambda plan, index, resident: resident[index])
     with pytest.raises(RunError, match="the runtime failed: KeyError: 0") as caught:
-        start(plan, progress=False).wait(30)
+        start(job, progress=False).wait(30)
     assert isinstance(caught.value.__cause__, KeyError)
     scene.assert_put_away(committed=False)
 
@@ -141,7 +141,7 @@ def test_a_failing_on_batch_is_named():
 
     scene = Scene()
     with pytest.raises(RunError, match="ValueError: no more") as caught:
-        start(full_job(scene).plan(), progress=False, on_batch=bad).wait(30)
+        start(full_job(scene).planned(), progress=False, on_batch=bad).wait(30)
     assert caught.value.element == "on_batch"
     assert caught.value.records == (4, 8)
     scene.assert_put_away(committed=False)
@@ -207,7 +207,9 @@ def test_cancelled_at_every_await_nothing_is_left(depth, overlapped, fault):
 
         async def main(scene=scene, record=record, scope=instrument.scope):
             with scope:
-                await Driver(full_job(scene, depth=depth, overlapped=overlapped).plan(), record, PassSettings()).run()
+                await Driver(
+                    full_job(scene, depth=depth, overlapped=overlapped).planned(), record, PassSettings()
+                ).run()
                 return "complete"
             return "stopped"
 

@@ -21,7 +21,7 @@ from tests.support.starting import start
 
 
 def run(job: Job):
-    return start(job.plan(), progress=False).wait(30)
+    return start(job.planned(), progress=False).wait(30)
 
 
 def assert_values(values, expected) -> None:
@@ -127,7 +127,7 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
         with pytest.raises(RunError, match="slow: the run stalled") as caught:
-            await Driver(job.plan(), record, PassSettings(stall_timeout_s=5, on_stuck_thread=on_stuck_thread)).run()
+            await Driver(job.planned(), record, PassSettings(stall_timeout_s=5, on_stuck_thread=on_stuck_thread)).run()
     assert told == [caught.value]
     assert "a: waiting for" in caught.value.got
     assert "compute: waiting for a free buffer towards slow for 5 s" in caught.value.got

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.runtime.tuning import kernel_trials as room
@@ -18,7 +19,7 @@ from flowcompute.runtime.tuning.trial_budget import SHARE, Budget
 from flowcompute.runtime.tuning.tuner import Tuner
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.search import RandomSearch
-from tests.gpu.shapes import plan_for_gpu
+from tests.gpu.shapes import job_on_gpu, plan_for_gpu
 from tests.support.starting import start
 
 DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
@@ -172,11 +173,13 @@ def test_kernels_that_are_tried_store_the_same_bytes(make, shape, knobs):
         return {knob: values for knob, values in knobs.items() if getattr(kernel.knobs, knob) is not None}
 
     options = {"strategy": fc.Strategy(batch_bytes=64_000)}
-    plan = plan_for_gpu(*make(), **options) if shape == "gpu" else fc.plan(*make(), device="cpu", **options)
-    first = start(plan, progress=False).wait().values
+    on_gpu = shape == "gpu"
+    plan = plan_for_gpu(*make(), **options) if on_gpu else fc.plan(*make(), device="cpu", **options)
+    job = job_on_gpu(plan) if on_gpu else job_of(plan)
+    first = start(job, progress=False).wait().values
     with mock.patch.object(room, "candidates", offered):
-        tuner = Tuner(plan, "full")
-        run = start(tuner.plan, progress=False).wait()
+        tuner = Tuner(job, "full")
+        run = start(tuner.job, progress=False).wait()
     measured = [search for search in tuner.trials.searches.values() if search.ratios.keys() - search.same]
     # Where vectors have 256 bits, those of scans have one width.
     narrow = plan.backend.capabilities.lanes_of(8) == 4

@@ -64,13 +64,13 @@ def test_a_terminal_that_breaks_does_not_break_the_run(monkeypatch):
 
     monkeypatch.setattr("sys.stderr", Broken())
     scene = Scene()
-    run = start(full_job(scene).plan(), progress=True)
+    run = start(full_job(scene).planned(), progress=True)
     assert len(run.wait(30).values) == 4
     scene.assert_put_away(committed=True)
 
 
 def test_lines_go_to_standard_error(capsys):
-    start(full_job(Scene()).plan(), progress=True).wait(30)
+    start(full_job(Scene()).planned(), progress=True).wait(30)
     shown = capsys.readouterr()
     assert "10 of 10 items (100%)" in shown.err
     assert "busiest: step" in shown.err

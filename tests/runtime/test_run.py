@@ -41,13 +41,13 @@ def endless_job(scene: Scene) -> Job:
 def begun(**options):
     """An endless run after its first batch, and its scene."""
     scene, moving = Scene(), threading.Event()
-    run = start(endless_job(scene).plan(), progress=False, on_batch=lambda _: moving.set(), **options)
+    run = start(endless_job(scene).planned(), progress=False, on_batch=lambda _: moving.set(), **options)
     assert moving.wait(20)
     return run, scene
 
 
 def test_metrics_have_a_row_for_each_stage():
-    run = start(full_job(Scene()).plan(), progress=False, aliases={"inner": "step"}).wait(30)
+    run = start(full_job(Scene()).planned(), progress=False, aliases={"inner": "step"}).wait(30)
     metrics = run.metrics
     assert list(metrics) == ["a", "b", "step", "twice_1", "twice_2", "placed", "total"]
     assert [row.kind for row in metrics.values()] == ["source"] * 2 + ["region"] + ["destination"] * 4
@@ -82,14 +82,14 @@ def test_an_alias_does_not_hide_a_stage():
 
 def test_value_and_values():
     job = full_job(Scene())
-    run = start(job.plan(), progress=False).wait(30)
+    run = start(job.planned(), progress=False).wait(30)
     for value, wanted in zip(run.values, full_values(), strict=True):
         np.testing.assert_array_equal(value, wanted)
     with pytest.raises(RunError, match="4 values") as caught:
         _ = run.value
     assert "run.values" in caught.value.hint
     job.sinks = job.sinks[:1]
-    np.testing.assert_array_equal(start(job.plan(), progress=False).wait(30).value, full_values()[0])
+    np.testing.assert_array_equal(start(job.planned(), progress=False).wait(30).value, full_values()[0])
 
 
 def test_there_is_no_value_before_the_end():
@@ -111,9 +111,9 @@ def test_there_is_no_value_before_the_end():
 
 
 def test_text_comes_from_who_started_it():
-    run = start(full_job(Scene()).plan(), progress=False, draw=lambda run: f"drawn {run.progress.items}").wait(30)
+    run = start(full_job(Scene()).planned(), progress=False, draw=lambda run: f"drawn {run.progress.items}").wait(30)
     assert str(run) == "drawn 10"
-    run = start(full_job(Scene()).plan(), progress=False).wait(30)
+    run = start(full_job(Scene()).planned(), progress=False).wait(30)
     assert str(run) == "<Run complete: 10 of 10 items>"
 
 
@@ -131,7 +131,7 @@ def test_stop_from_another_thread():
 
 def test_stop_from_on_batch():
     scene = Scene()
-    run = start(endless_job(scene).plan(), progress=False, on_batch=lambda run: run.stop())
+    run = start(endless_job(scene).planned(), progress=False, on_batch=lambda run: run.stop())
     with pytest.raises(RunError, match="the run was stopped"):
         run.wait(30)
     scene.assert_put_away(committed=False)
@@ -139,12 +139,12 @@ def test_stop_from_on_batch():
 
 def test_stop_before_it_has_begun_and_after_it_has_ended():
     scene = Scene()
-    run = start(endless_job(scene).plan(), progress=False)
+    run = start(endless_job(scene).planned(), progress=False)
     run.stop()
     with pytest.raises(RunError, match="the run was stopped"):
         run.wait(30)
     scene.assert_put_away(committed=False)
-    run = start(full_job(Scene()).plan(), progress=False).wait(30)
+    run = start(full_job(Scene()).planned(), progress=False).wait(30)
     run.stop()
     assert len(run.wait().values) == 4
 
@@ -159,7 +159,7 @@ def test_a_run_that_waits_for_itself_is_refused(where):
 
     if where == "write y":
         scene.hooks[where] = wait
-    runs.append(start(endless_job(scene).plan(), progress=False, on_batch=wait if where == "on_batch" else None))
+    runs.append(start(endless_job(scene).planned(), progress=False, on_batch=wait if where == "on_batch" else None))
     known.set()
     with pytest.raises(RunError, match="cannot wait for itself"):
         runs[0].wait(30)
@@ -168,7 +168,7 @@ def test_a_run_that_waits_for_itself_is_refused(where):
 
 def test_a_block_waits_for_its_run_and_stops_it_when_it_fails():
     scene = Scene()
-    with start(full_job(scene).plan(), progress=False) as run:
+    with start(full_job(scene).planned(), progress=False) as run:
         pass
     assert run.progress.done
     scene.assert_put_away(committed=True)
@@ -180,18 +180,18 @@ def test_a_block_waits_for_its_run_and_stops_it_when_it_fails():
     scene.assert_put_away(committed=False)
 
     scene = Scene(("process", 1))
-    with pytest.raises(RunError, match="Boom"), start(full_job(scene).plan(), progress=False):
+    with pytest.raises(RunError, match="Boom"), start(full_job(scene).planned(), progress=False):
         pass
 
     # Told once is enough.
     scene = Scene(("process", 1))
-    with start(full_job(scene).plan(), progress=False) as run, pytest.raises(RunError, match="Boom"):
+    with start(full_job(scene).planned(), progress=False) as run, pytest.raises(RunError, match="Boom"):
         run.wait(30)
 
 
 def test_a_failure_before_the_stop_is_not_hidden_by_it():
     scene = Scene(("process", 1))
-    run = start(full_job(scene).plan(), progress=False)
+    run = start(full_job(scene).planned(), progress=False)
     assert run._settled.wait(20)
     with pytest.raises(RunError, match="Boom"), run:
         run.stop()
@@ -223,7 +223,7 @@ def test_ctrl_c_stops_the_run_and_is_raised(monkeypatch):
     monkeypatch.setattr("flowcompute.runtime.run.run.Interrupts", Told)
     earlier = signal.getsignal(signal.SIGINT)
     scene = Scene()
-    run = start(endless_job(scene).plan(), progress=False, on_batch=interrupt_once)
+    run = start(endless_job(scene).planned(), progress=False, on_batch=interrupt_once)
     with pytest.raises(KeyboardInterrupt):
         run.wait(30)
     assert run.progress.done
@@ -236,7 +236,7 @@ def test_ctrl_c_stops_the_run_and_is_raised(monkeypatch):
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_outside_of_wait_is_the_callers():
     scene = Scene()
-    with pytest.raises(KeyboardInterrupt), start(endless_job(scene).plan(), progress=False) as run:
+    with pytest.raises(KeyboardInterrupt), start(endless_job(scene).planned(), progress=False) as run:
         signal.raise_signal(signal.SIGINT)
     assert run.progress.done
     scene.assert_put_away(committed=False)
@@ -292,7 +292,7 @@ def test_two_runs_at_once():
     scenes = [Scene(), Scene()]
     for scene in scenes:
         scene.hooks["process"] = lambda _: barrier.wait()
-    runs = [start(full_job(scene).plan(), progress=False) for scene in scenes]
+    runs = [start(full_job(scene).planned(), progress=False) for scene in scenes]
     for run in runs:
         np.testing.assert_array_equal(run.wait(30).values[0], full_values()[0])
     for scene in scenes:
@@ -302,24 +302,26 @@ def test_two_runs_at_once():
 def test_a_run_within_a_run():
     inner = []
     scene = Scene()
-    scene.hooks["process"] = lambda _: inner.append(start(full_job(Scene()).plan(), progress=False).wait(30).values[3])
-    start(full_job(scene).plan(), progress=False).wait(30)
+    scene.hooks["process"] = lambda _: inner.append(
+        start(full_job(Scene()).planned(), progress=False).wait(30).values[3]
+    )
+    start(full_job(scene).planned(), progress=False).wait(30)
     assert inner == [full_values()[3]] * 3
 
 
 def test_from_an_asyncio_loop():
     async def main():
-        return start(full_job(Scene()).plan(), progress=False).wait(30).values[3]
+        return start(full_job(Scene()).planned(), progress=False).wait(30).values[3]
 
     assert asyncio.run(main()) == full_values()[3]
 
 
 async def test_in_a_trio_task_it_is_refused():
-    plan = full_job(Scene()).plan()
+    job = full_job(Scene()).planned()
     with pytest.raises(RunError, match="trio task") as caught:
-        start(plan, progress=False)
+        start(job, progress=False)
     assert "to_thread" in caught.value.hint
-    run = await trio.to_thread.run_sync(lambda: start(plan, progress=False))
+    run = await trio.to_thread.run_sync(lambda: start(job, progress=False))
     with pytest.raises(RunError, match="trio task"):
         run.wait()
     await trio.to_thread.run_sync(run.wait)
@@ -355,7 +357,7 @@ from tests.runtime.test_run import endless_job
 
 scene, moving = Scene(), threading.Event()
 scene.hooks["abort"] = lambda _: print("aborted", flush=True)
-run = start(endless_job(scene).plan(), progress=False, on_batch=lambda _: moving.set())
+run = start(endless_job(scene).planned(), progress=False, on_batch=lambda _: moving.set())
 assert moving.wait(20)
 raise SystemExit(3)
 """
@@ -380,7 +382,7 @@ raise SystemExit(3)
 def test_options_are_looked_at(option):
     scene = Scene()
     with pytest.raises(PlanError) as caught:
-        start(full_job(scene).plan(), **option)
+        start(full_job(scene).planned(), **option)
     assert next(iter(option)) == caught.value.element
     assert not scene.counts
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
@@ -137,7 +138,7 @@ def test_short_jobs_measure_three_candidates_that_differ():
 @pytest.mark.parametrize("before", [2, 3])
 def test_what_was_measured_while_the_job_ran_is_not_owed_after_it(before):
     plan = fc.plan(*job(), device="cpu")
-    tuner = Tuner(plan, True, Seconds())
+    tuner = Tuner(job_of(plan), True, Seconds())
     tuner.trials.searches["k0"] = search = RandomSearch({"unroll": (1, 2, 4, 8)}, {"unroll": 1}, seed=0)
     for unroll in (2, 4, 8)[:before]:
         search.tell((("unroll", unroll),), 1.0)

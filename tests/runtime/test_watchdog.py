@@ -41,7 +41,7 @@ async def test_a_silent_source_is_named(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
     with pytest.raises(RunError, match="the run stalled: nothing has moved for 120 s") as caught:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), PassSettings()).run()
+        await Driver(silent_job(scene).planned(), RunRecord(None, 0), PassSettings()).run()
     error = caught.value
     assert error.element == "a"
     assert error.records == (4, 8)
@@ -55,7 +55,7 @@ async def test_a_silent_source_is_named(autojump_clock):
 async def test_without_a_timeout_nobody_watches(autojump_clock):
     scene = Scene()
     with trio.move_on_after(1e6) as scope:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), PassSettings(stall_timeout_s=None)).run()
+        await Driver(silent_job(scene).planned(), RunRecord(None, 0), PassSettings(stall_timeout_s=None)).run()
     assert scope.cancelled_caught
     scene.assert_put_away(committed=False)
 
@@ -63,7 +63,7 @@ async def test_without_a_timeout_nobody_watches(autojump_clock):
 async def test_a_long_pause_is_no_stall(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
-    await Driver(full_job(scene).plan(), RunRecord(10, 0), PassSettings(throttle_s=1000)).run()
+    await Driver(full_job(scene).planned(), RunRecord(10, 0), PassSettings(throttle_s=1000)).run()
     assert trio.current_time() >= 3000
     scene.assert_put_away(committed=True)
 
@@ -106,7 +106,7 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
         nursery.start_soon(time_passes)
         settings = PassSettings(stall_timeout_s=60, on_stuck_thread=on_stuck_thread)
         with pytest.raises(RunError, match="stalled") as caught:
-            await Driver(full_job(scene).plan(), record, settings).run()
+            await Driver(full_job(scene).planned(), record, settings).run()
     assert told == [caught.value]
     scene.assert_put_away(committed=False)
 
@@ -114,7 +114,7 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
 def test_whoever_waits_is_told_although_the_thread_is_stuck():
     scene, returned = Scene(), threading.Event()
     scene.hooks["process"] = lambda _: returned.wait(60)
-    run = start(full_job(scene).plan(), progress=False, stall_timeout_s=0.05)
+    run = start(full_job(scene).planned(), progress=False, stall_timeout_s=0.05)
     with pytest.raises(RunError, match="step: the run stalled") as caught:
         run.wait(30)
     assert "busy computing records 0 to 4 in a worker thread" in str(caught.value)

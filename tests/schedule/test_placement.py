@@ -12,7 +12,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device

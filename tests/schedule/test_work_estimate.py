@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.elements.nn.dot_product_attention import visible_keys
 from flowcompute.errors import PlanError
@@ -158,11 +159,11 @@ def test_limits_are_measured_once_kept_and_explained(small, capsys):
 
 
 def test_a_measurement_stays_within_the_memory_it_is_given(small):
-    backend = fc.plan(stream(8) * 2.5, device="cpu").backend
+    backend = job_of(fc.plan(stream(8) * 2.5, device="cpu")).backend
     needed = 2 * (1 << 16)
     assert backend.measure(needed - 1) is None
     assert backend.measure(needed) is not None
-    assert fc.plan(stream(8), device="numpy").backend.measure(1 << 40) is None
+    assert job_of(fc.plan(stream(8), device="numpy")).backend.measure(1 << 40) is None
 
 
 @pytest.mark.parametrize(

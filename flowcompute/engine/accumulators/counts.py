@@ -36,11 +36,11 @@ class Counts(Accumulator):
         self._counts += other._counts
 
     def result(self) -> np.ndarray:
-        """The counts so far."""
+        """Return the counts so far."""
         return self._counts.copy()
 
     def snapshot(self) -> dict[str, Any]:
-        """The counts as an array."""
+        """Return the counts as an array."""
         return {"start": self.start, "records": self.records, "counts": self._counts.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -65,20 +65,20 @@ class Histogram(Counts):
 
 
 def _comparable(numbers: np.ndarray) -> np.ndarray:
-    """Numbers in a dtype that NumPy compares fast."""
+    """Return numbers in a dtype that NumPy compares fast."""
     if numbers.dtype == BOOL:
         return numbers.view(np.uint8)
     return numbers.astype(FLOAT32) if numbers.dtype in (FLOAT16, BFLOAT16) else numbers
 
 
 def _any_bins(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The bin of each number, which lies between the first and the last edge."""
+    """Return the bin of each number, which lies between the first and the last edge."""
     found = np.searchsorted(edges, numbers, side="right") - 1
     return np.minimum(found, len(edges) - 2)
 
 
 def _equal_bins(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """As `_any_bins`, for bins of equal width: computed, and set right where rounding missed by one."""
+    """Do as `_any_bins`, for bins of equal width: computed, and set right where rounding missed by one."""
     low, high = float(edges[0]), float(edges[-1])
     bins = len(edges) - 1
     found = ((numbers.astype(FLOAT64) - low) / (high - low) * bins).astype(np.intp)

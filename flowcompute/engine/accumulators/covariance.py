@@ -33,11 +33,11 @@ class Covariance(BlockedAccumulator):
         return 1
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
-        """The records as a matrix."""
+        """Return the records as a matrix."""
         return (np.asarray(values[0]).reshape(len(values[0]), self.spec.numbers),)
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
-        """Means and co-moments of each block."""
+        """Return the means and co-moments of each block."""
         del first
         blocks = len(arrays[0]) // records
         means = np.empty((blocks, self.spec.numbers))
@@ -51,7 +51,7 @@ class Covariance(BlockedAccumulator):
         return means, moments
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
-        """Means and co-moments of two neighbours together."""
+        """Merge the means and co-moments of two neighbours."""
         gap = b[0] - a[0]
         mean = a[0] + gap * (b_records / (a_records + b_records))
         moments = gap[:, :, None] * gap[:, None, :]
@@ -61,7 +61,7 @@ class Covariance(BlockedAccumulator):
         return mean, moments
 
     def result(self) -> np.ndarray:
-        """The covariance, or correlation, of all records so far; NaN without any."""
+        """Compute the covariance, or correlation, of all records so far; NaN without any."""
         total = self.total()
         numbers = self.spec.numbers
         with np.errstate(all="ignore"):

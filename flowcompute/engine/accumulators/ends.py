@@ -36,17 +36,17 @@ class End(Accumulator):
         self._keep(other._kept)
 
     def result(self) -> np.ndarray:
-        """The record.
+        """Return the record.
 
         Raises:
             ValueError: without any.
         """
         if self._kept is None:
-            raise ValueError(f"an empty stream has no {self.spec.op} record")
+            raise ValueError(f"cannot take the {self.spec.op} record of an empty stream")
         return np.array(self._kept[0])
 
     def snapshot(self) -> dict[str, Any]:
-        """The record as an array."""
+        """Return the record as an array."""
         kept = None if self._kept is None else np.array(self._kept)
         return {"start": self.start, "records": self.records, "kept": kept}
 

@@ -8,7 +8,7 @@ from flowcompute.errors import RunError
 
 
 def checked_keys(keys: np.ndarray, count: int, start: int) -> np.ndarray:
-    """The keys as indices.
+    """Return the keys as indices.
 
     Args:
         keys: integers or bools, one for a record.
@@ -24,7 +24,7 @@ def checked_keys(keys: np.ndarray, count: int, start: int) -> np.ndarray:
         position = int(np.argmax(outside))
         record = start + position
         raise RunError(
-            "a key is out of range",
+            "cannot use a key that is out of range",
             records=(record, record + 1),
             expected=f"keys from 0 to {count - 1}" if count else "no records, as there are no keys",
             got=f"key {int(keys[position])} at record {record}",

@@ -9,7 +9,7 @@ from flowcompute.spec import BOOL, is_float
 
 
 def to_ordered(values: np.ndarray, nan_first: bool = False) -> np.ndarray:
-    """Integers in the order of `values`: -0 before +0, NaN after all other numbers (before them if `nan_first`)."""
+    """Return integers in the order of `values`: -0 before +0, NaN after all numbers (before them if `nan_first`)."""
     if values.dtype == BOOL:
         return values.view(np.uint8)
     if not is_float(values.dtype):
@@ -21,13 +21,13 @@ def to_ordered(values: np.ndarray, nan_first: bool = False) -> np.ndarray:
 
 
 def from_ordered(ordered: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The numbers of `dtype` that these integers stand for."""
+    """Return the numbers of `dtype` that these integers stand for."""
     if is_float(dtype):
         return canonical_nan(_flipped(ordered).view(dtype))
     return ordered.view(dtype)
 
 
 def _flipped(bits: np.ndarray) -> np.ndarray:
-    """Sign and magnitude as two's complement, and back: negative numbers have all bits but the sign turned over."""
+    """Turn sign and magnitude into two's complement, and back: of negative numbers all bits but the sign change."""
     width = 8 * bits.dtype.itemsize
     return np.asarray(bits ^ ((bits >> (width - 1)) & np.iinfo(bits.dtype).max))

@@ -34,14 +34,14 @@ class Products(BlockedAccumulator):
         return 1
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
-        """Operands as matrices `(records, numbers)`."""
+        """Return operands as matrices `(records, numbers)`."""
         return tuple(
             np.asarray(value).reshape(len(value), operand.item_numbers)
             for value, operand in zip(values, self.spec.operands, strict=True)
         )
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
-        """The product of each block."""
+        """Compute the product of each block."""
         del first
         blocks = len(arrays[0]) // records
         # Which routine multiplies must not depend on how a batch lies in memory: a matrix is always one piece, and
@@ -56,12 +56,12 @@ class Products(BlockedAccumulator):
         return (made,)
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
-        """The sum of two products."""
+        """Add two products."""
         del a_records, b_records
         return (a[0] + b[0],)
 
     def result(self) -> np.ndarray:
-        """The product over all records so far; 0 without any."""
+        """Return the product over all records so far; 0 without any."""
         total = self.total()
         result = self.spec.result
         value = np.zeros(result.shape) if total is None else total[0][0]

@@ -8,6 +8,6 @@ from flowcompute.ir import SLICE_NUMBERS
 
 
 def slices(values: np.ndarray, numbers: int) -> list[slice]:
-    """Consecutive records, each time about `SLICE_NUMBERS` numbers."""
+    """Return consecutive records, each time about `SLICE_NUMBERS` numbers."""
     step = max(1, SLICE_NUMBERS // max(numbers, 1))
     return [slice(first, min(first + step, len(values))) for first in range(0, len(values), step)]

@@ -30,7 +30,7 @@ class _Segments(Accumulator):
         return self.spec
 
     def _slices(self, values: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Keys, numbers, and the place of each number in the state: number after number, record after record."""
+        """Return keys, numbers, and the place of each number in the state: number after number, record after record."""
         numbers = self.spec.numbers
         for part in slices(values[0], numbers):
             keys = checked_keys(values[1][part], self._segments, self.stop + part.start)
@@ -38,7 +38,7 @@ class _Segments(Accumulator):
             yield keys, values[0][part].reshape(-1), places
 
     def snapshot(self) -> dict[str, Any]:
-        """The rows as arrays."""
+        """Return the rows as arrays."""
         kept = {name: array.copy() for name, array in self._state.items()}
         return {"start": self.start, "records": self.records, **kept}
 
@@ -70,7 +70,7 @@ class SegmentSums(_Segments):
                 array += other._state[name]
 
     def result(self) -> np.ndarray:
-        """The sums or means so far; those of no record are 0 or NaN."""
+        """Return the sums or means so far; those of no record are 0 or NaN."""
         result = self.spec.result
         value = self._state["sums"].reshape(result.shape)
         with np.errstate(all="ignore"):
@@ -100,6 +100,6 @@ class SegmentExtremes(_Segments):
         self._ufunc(extremes, other._state["extremes"], out=extremes)
 
     def result(self) -> np.ndarray:
-        """The extremes so far; that of no record is what every number beats."""
+        """Return the extremes so far; that of no record is what every number beats."""
         result = self.spec.result
         return from_ordered(self._state["extremes"].copy(), result.dtype).reshape(result.shape)

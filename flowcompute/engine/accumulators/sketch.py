@@ -14,7 +14,7 @@ from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 
 
 def rank_error(records: int) -> int:
-    """The largest error of a rank in a sketch of so many records.
+    """Return the largest error of a rank in a sketch of so many records.
 
     Two nodes of weight w (each number stands for w records) become one of weight 2w by keeping
     every other number of both in order: ranks are off by 0 to w. There are at most
@@ -50,7 +50,7 @@ class Sketch(BlockedAccumulator):
         return 8
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
-        """The numbers, half formats as float32."""
+        """Return the numbers, half formats as float32."""
         numbers = np.asarray(values[0])
         if numbers.dtype in (FLOAT16, BFLOAT16):
             numbers = numbers.astype(FLOAT32)
@@ -58,12 +58,12 @@ class Sketch(BlockedAccumulator):
         return (numbers,)
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
-        """Each block sorted."""
+        """Return each block sorted."""
         del first
         return (np.sort(arrays[0].reshape(-1, records), axis=1),)
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
-        """Every other number of both."""
+        """Return every other number of both."""
         assert a_records == b_records
         level = (a_records // SKETCH_RECORDS).bit_length() - 1
         return (np.sort(np.concatenate([a[0], b[0]], axis=1), axis=1)[:, level % 2 :: 2],)
@@ -73,7 +73,7 @@ class Sketch(BlockedAccumulator):
         self._nan = self._nan or other._nan
 
     def result(self) -> np.ndarray:
-        """The quantiles of all records so far; NaN without any, or if one is NaN."""
+        """Return the quantiles of all records so far; NaN without any, or if one is NaN."""
         result = self.spec.result
         wanted = np.array(self.spec.attr("q"), FLOAT64)
         nodes = self.nodes()
@@ -89,7 +89,7 @@ class Sketch(BlockedAccumulator):
         return canonical_nan(made)
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain data and arrays."""
+        """Return the state as plain data and arrays."""
         return {**super().snapshot(), "nan": self._nan}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Sketch(BlockedAccumulator):
 
 
 def _interpolated(numbers: np.ndarray, ends: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """NumPy's linear quantiles of sorted numbers, each repeated: number i stands up to position `ends[i]`."""
+    """Compute NumPy's linear quantiles of sorted numbers, each repeated: number i stands up to position `ends[i]`."""
     position = q * (ends[-1] - 1)
     below = np.floor(position)
     low, high = (numbers[np.searchsorted(ends, at, side="right")] for at in (below, np.ceil(position)))

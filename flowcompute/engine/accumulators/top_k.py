@@ -54,19 +54,21 @@ class TopK(Accumulator):
         self._take(other._values, other._indices)
 
     def result(self) -> np.ndarray:
-        """The numbers, or their record indices.
+        """Return the numbers, or their record indices.
 
         Raises:
             ValueError: if there were fewer records than asked for.
         """
         if len(self._values) < self.k:
-            raise ValueError(f"{self.k} records were asked for, and the stream has {self.records}")
+            raise ValueError(
+                f"cannot find that many: {self.k} records were asked for, and the stream has {self.records}"
+            )
         if self.spec.op == "top_k_indices":
             return self._indices.copy()
         return canonical_nan(self._values.copy()) if is_float(self._values.dtype) else self._values.copy()
 
     def snapshot(self) -> dict[str, Any]:
-        """What is kept, as arrays."""
+        """Return what is kept, as arrays."""
         kept = {"values": self._values.copy(), "indices": self._indices.copy()}
         return {"start": self.start, "records": self.records, **kept}
 
@@ -77,7 +79,7 @@ class TopK(Accumulator):
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
-    """Integers that compare as the numbers do, the two zeros being equal."""
+    """Return integers that compare as the numbers do, the two zeros being equal."""
     if is_float(values.dtype):
         values = np.where(values == 0, np.zeros((), values.dtype), values)
     return to_ordered(values)

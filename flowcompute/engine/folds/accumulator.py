@@ -46,11 +46,11 @@ class Accumulator(ABC):
             ValueError: if `other` does another thing or does not begin where this one ends.
         """
         if type(other) is not type(self) or other.description != self.description:
-            raise ValueError("only states of one fold can be merged")
+            raise ValueError("cannot merge states of different folds")
         if other.start != self.stop:
             raise ValueError(
-                f"records {other.start} to {other.stop} do not follow records {self.start} to {self.stop}: "
-                "states are merged in record order, without gaps"
+                f"cannot merge: records {other.start} to {other.stop} do not follow "
+                f"records {self.start} to {self.stop}; merge states in record order, without gaps"
             )
         self._join(other)
         self.records += other.records
@@ -70,7 +70,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> np.ndarray:
-        """The value of the fold over all records so far. The state goes on.
+        """Return the value of the fold over all records so far. The state goes on.
 
         Raises:
             ValueError: if there is no such value.
@@ -78,7 +78,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain data and arrays."""
+        """Return the state as plain data and arrays."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:

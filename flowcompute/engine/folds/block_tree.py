@@ -21,7 +21,7 @@ Merge = Callable[[Parts, int, Parts, int], Parts]
 
 
 def largest_nodes(first: int, count: int) -> Iterator[tuple[int, int]]:
-    """The fewest nodes that `count` blocks from number `first` on make: where the first block of each is, its level."""
+    """Return the fewest nodes that `count` blocks from number `first` on make: first block and level of each."""
     place = 0
     while place < count:
         level = (count - place).bit_length() - 1
@@ -90,7 +90,7 @@ class RecordBlocks:
         self.tail.take(tuple(array[whole:] for array in arrays))
 
     def snapshot(self) -> dict[str, Any]:
-        """The records kept."""
+        """Return the records kept."""
         return {"head": self.head.snapshot(), "tail": self.tail.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ class BlockTree:
             self.add_node(node, level)
 
     def _in_order(self) -> Iterator[tuple[int, Parts]]:
-        """Levels and nodes, in block order."""
+        """Return levels and nodes, in block order."""
         for side, levels in ((self._left, range(len(self._left))), (self._right, range(len(self._right) - 1, -1, -1))):
             for level in levels:
                 node = side[level]
@@ -170,7 +170,7 @@ class BlockTree:
         return [(node, self.block << level) for level, node in self._in_order()]
 
     def snapshot(self) -> dict[str, Any]:
-        """The nodes as plain data and arrays."""
+        """Return the nodes as plain data and arrays."""
         sides = {"left": self._left, "right": self._right}
         kept = {name: [_plain(node) for node in nodes] for name, nodes in sides.items()}
         return {"next": self.next, **kept}

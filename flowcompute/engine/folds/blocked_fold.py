@@ -34,11 +34,11 @@ class BlockedAccumulator(Accumulator):
 
     @abstractmethod
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
-        """Operands as they are kept until a block is whole."""
+        """Return operands as they are kept until a block is whole."""
 
     @abstractmethod
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
-        """Blocks of `records` records each as nodes of the tree: arrays of `blocks * records` to arrays of `blocks`.
+        """Reduce blocks of `records` records each to nodes: arrays of `blocks * records` to arrays of `blocks`.
 
         Args:
             first: index of the first record.
@@ -46,10 +46,10 @@ class BlockedAccumulator(Accumulator):
 
     @abstractmethod
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
-        """Neighbouring nodes (arrays of them) as one each."""
+        """Merge neighbouring nodes (arrays of them) into one each."""
 
     def nodes(self) -> list[Node]:
-        """All that has come, in record order: unfinished blocks at both ends, and between them nodes of the tree."""
+        """Return all that has come, in record order: unfinished blocks at both ends, nodes of the tree between them."""
         head, tail = self.cut.head, self.cut.tail
         found = self.tree.nodes
         if head.count:
@@ -59,7 +59,7 @@ class BlockedAccumulator(Accumulator):
         return found
 
     def total(self) -> Node | None:
-        """All that has come as one node, merged from the latest to the earliest; None without records."""
+        """Return all that has come as one node, merged from the latest to the earliest; None without records."""
         total: Node | None = None
         with np.errstate(all="ignore"):
             for parts, records in reversed(self.nodes()):
@@ -96,7 +96,7 @@ class BlockedAccumulator(Accumulator):
         self._take(other.cut.tail.records)
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain data and arrays."""
+        """Return the state as plain data and arrays."""
         return {"start": self.start, "records": self.records, **self.cut.snapshot(), "tree": self.tree.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:

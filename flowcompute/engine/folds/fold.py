@@ -49,7 +49,7 @@ class Fold(BlockedAccumulator):
         return self.spec
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
-        """Operands as `(records, numbers)`."""
+        """Return operands as `(records, numbers)`."""
         return tuple(np.asarray(value).reshape(len(value), self.spec.numbers) for value in values)
 
     def push_blocks(self, parts: Sequence[np.ndarray], records: int) -> None:
@@ -77,7 +77,9 @@ class Fold(BlockedAccumulator):
 
     def _push_parts(self, parts: Sequence[np.ndarray], phase: int, records: int, merged: Sequence[Merged] = ()) -> None:
         if phase != self.stop % self.block:
-            raise ValueError(f"a block goes on after {self.stop % self.block} records, not after {phase}")
+            raise ValueError(
+                f"cannot add blocks: a block goes on after {self.stop % self.block} records, not after {phase}"
+            )
         flat = self.arrays(parts)
         whole = (phase + records) // self.block
         done = 0
@@ -98,7 +100,7 @@ class Fold(BlockedAccumulator):
             self.tree.add(self._prepared(some, self.block))
 
     def nodes(self) -> list[Node]:
-        """All that has come, in record order, with the accumulators of the open block."""
+        """Return all that has come, in record order, with the accumulators of the open block."""
         found = super().nodes()
         if self._open is not None:
             parts, records = self._open
@@ -108,15 +110,15 @@ class Fold(BlockedAccumulator):
         return found
 
     def result(self) -> np.ndarray:
-        """The value of the fold over all records so far."""
+        """Return the value of the fold over all records so far."""
         total = self.total()
         return self._finish(None if total is None else total[0])
 
     def _join(self, other: Self) -> None:
         if self._open is not None:
             raise ValueError(
-                f"record {self.stop} lies inside a block of {self.block} records whose first part a kernel reduced: "
-                "such states are merged at whole blocks only"
+                f"cannot merge: record {self.stop} lies inside a block of {self.block} records whose first part "
+                "a kernel reduced; such states are merged at whole blocks only"
             )
         super()._join(other)
         self._open = other._open
@@ -158,7 +160,7 @@ class Fold(BlockedAccumulator):
         return None if self._open is None else self._open[0]
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain data and arrays."""
+        """Return the state as plain data and arrays."""
         kept = None if self._open is None else [[part.copy() for part in self._open[0]], self._open[1]]
         return {**super().snapshot(), "open": kept}
 
@@ -170,14 +172,14 @@ class Fold(BlockedAccumulator):
     # -- blocks -----------------------------------------------------------------------------
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
-        """Records `(n, numbers)` to nodes `(blocks, numbers)`."""
+        """Reduce records `(n, numbers)` to nodes `(blocks, numbers)`."""
         blocks = self._mapped(arrays, records, first)
         if self.spec.op == "vecdot" and self.spec.fused:
             return self._prepared((self._fused(*blocks),), records)
         return self._prepared(self._accumulate(blocks), records)
 
     def _mapped(self, arrays: Parts, records: int, first: int) -> Parts:
-        """Records `(n, numbers)` as blocks `(blocks, records, numbers)`, with the index of each where it counts."""
+        """Return records `(n, numbers)` as blocks `(blocks, records, numbers)`, with their indices where they count."""
         spec = self.spec
         blocks = tuple(part.reshape(len(part) // records, records, spec.numbers) for part in arrays)
         if spec.op in ("argmin", "argmax"):
@@ -187,7 +189,7 @@ class Fold(BlockedAccumulator):
         return blocks
 
     def _accumulate(self, blocks: Parts, before: Parts | None = None) -> Parts:
-        """Blocks to accumulators `(blocks, numbers)` of `spec.parts()`, as kernels have them.
+        """Reduce blocks to accumulators `(blocks, numbers)` of `spec.parts()`, as kernels have them.
 
         Args:
             before: the accumulators that the blocks' earlier records have given.
@@ -215,7 +217,7 @@ class Fold(BlockedAccumulator):
         return total
 
     def _fused(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Dot products of blocks of single numbers, `(blocks, records, 1)`: the lanes of a block step by step."""
+        """Compute dot products of blocks of single numbers `(blocks, records, 1)`: lanes of a block step by step."""
         room = self.block - left.shape[1]
         nothing = identity("vecdot", left.dtype)
         steps = [
@@ -232,20 +234,20 @@ class Fold(BlockedAccumulator):
         return np.concatenate([part, np.full((len(part), room, 1), fill, part.dtype)], axis=1) if room else part
 
     def _prepared(self, parts: Parts, records: int) -> Parts:
-        """Partial results of blocks of so many records as nodes of the tree, floats in float64."""
+        """Return partial results of blocks of so many records as nodes of the tree, floats in float64."""
         if self.spec.op == "var":
             parts = self._moments(parts, records)
         return tuple(part.astype(merge_dtype(part.dtype), copy=False) for part in parts)
 
     def _moments(self, parts: Parts, records: int) -> Parts:
-        """Shifted sums of a block as (mean, squared deviations, inner variance) in float64."""
+        """Return shifted sums of a block as (mean, squared deviations, inner variance) in float64."""
         shift, first, second, *inside = (part.astype(FLOAT64) for part in parts)
         mean = first / records
         deviations = np.maximum(second - first * mean, 0)
         return (shift + mean, deviations, *inside)
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
-        """Two neighbouring nodes of the tree (arrays of them) as one."""
+        """Merge two neighbouring nodes of the tree (arrays of them)."""
         if self.spec.op != "var":
             return combine(self.spec.op, a, b)
         records = a_records + b_records
@@ -283,13 +285,13 @@ class Fold(BlockedAccumulator):
         if spec.op in ("mean", "var"):
             return np.full(spec.numbers, np.nan)
         if spec.op in ("min", "max", "argmin", "argmax"):
-            raise ValueError("an empty stream has no such value")
+            raise ValueError(f"cannot take the {spec.op} of an empty stream")
         value = 0 if spec.op in ("sum", "vecdot") and is_float(spec.dtype) else identity(spec.op, spec.dtype)
         return np.full(spec.numbers, value, spec.dtype)
 
 
 def _behind(before: Parts | None, blocks: Parts) -> Parts:
-    """Blocks with accumulators in place of their earlier records."""
+    """Return blocks with accumulators in place of their earlier records."""
     if before is None:
         return blocks
     return tuple(np.concatenate([first[:, None], block], axis=1) for first, block in zip(before, blocks, strict=True))

@@ -20,7 +20,7 @@ _LARGE, _SMALL = np.float64(2.0**900), np.float64(2.0**-900)
 
 
 def fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """`a * b + c` of arrays of equal shape in float32 or float64, rounded once to that dtype."""
+    """Compute `a * b + c` of arrays of equal shape in float32 or float64, rounded once to that dtype."""
     with np.errstate(all="ignore"):
         if a.dtype == FLOAT32:
             product = a.astype(FLOAT64) * b.astype(FLOAT64)
@@ -29,14 +29,14 @@ def fused_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarra
 
 
 def _exact_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded sum and what it lacks (D. E. Knuth)."""
+    """Return the rounded sum and what it lacks (D. E. Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
 def _added_to_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The sum in float64; where it is inexact, of its two neighbours that with an odd last bit."""
+    """Return the sum in float64; where it is inexact, of its two neighbours that with an odd last bit."""
     total, rest = _exact_sum(a, b)
     even = (total.view(np.int64) & 1) == 0
     towards = np.nextafter(total, np.where(rest > 0, np.inf, -np.inf))

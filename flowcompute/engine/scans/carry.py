@@ -15,7 +15,7 @@ class Carry(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """The carry as plain data and arrays."""
+        """Return the carry as plain data and arrays."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
@@ -31,4 +31,4 @@ class Scan(Carry):
 
     @abstractmethod
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """The results for the next records, of which `start` is the first, into `out`."""
+        """Compute the results for the next records, of which `start` is the first, into `out`."""

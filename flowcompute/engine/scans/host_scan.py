@@ -63,7 +63,7 @@ class TiledScan(Scan):
         self._first = 1 if node.op.name == "cumulative_prod" else 0
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Tile by tile; see `Scan.advance`."""
+        """Compute tile by tile; see `Scan.advance`."""
         if not self._exclusive or not len(out):
             self._advance(arrays, start, out)
             return
@@ -75,7 +75,7 @@ class TiledScan(Scan):
             canonical_nan(out)
 
     def _so_far(self) -> np.ndarray | None:
-        """What all numbers so far come to."""
+        """Return what all numbers so far come to."""
         parts = [part.astype(self._wide) for part in (self._carry, self._runs, self._run) if part is not None]
         if not parts:
             return None
@@ -102,7 +102,7 @@ class TiledScan(Scan):
                 canonical_nan(out)
 
     def _tile(self, piece: np.ndarray, phase: int, out: np.ndarray) -> None:
-        """Records of one tile, the first of which is number `phase` of it."""
+        """Scan records of one tile, the first of which is number `phase` of it."""
         done = 0
         while done < len(piece):
             inside = (phase + done) % RUN
@@ -161,7 +161,7 @@ class TiledScan(Scan):
         self._runs = self._run = None
 
     def snapshot(self) -> dict[str, Any]:
-        """The carry of tiles, of runs and inside the run."""
+        """Return the carry of tiles, of runs and inside the run."""
         parts = {"carry": self._carry, "runs": self._runs, "run": self._run}
         return {name: None if part is None else np.array(part) for name, part in parts.items()}
 
@@ -178,7 +178,7 @@ class ItemScan(Scan):
         self._axis = int(node.attrs["axis"])
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Every item anew; see `Scan.advance`."""
+        """Compute every item anew; see `Scan.advance`."""
         del start
         axis = self._axis + 1 if self._node.spec.is_stream else self._axis
         spread = [np.broadcast_to(self._lined_up(array, out), out.shape) for array in arrays]
@@ -191,13 +191,13 @@ class ItemScan(Scan):
 
     @staticmethod
     def _lined_up(array: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """A batch of items of fewer axes, beside those of the result."""
+        """Return a batch of items of fewer axes, beside those of the result."""
         if array.ndim < out.ndim and array.shape[:1] == out.shape[:1]:
             return array.reshape(array.shape[0], *(1,) * (out.ndim - array.ndim), *array.shape[1:])
         return array
 
     def _scan(self, sequences: int) -> Scan:
-        """A scan of all sequences side by side."""
+        """Scan all sequences side by side."""
         assert self._node.op is not None
         if self._node.op.name == "linear_recurrence":
             made: Scan = RecurrenceScan(self._node)
@@ -211,11 +211,11 @@ class ItemScan(Scan):
         return _tiled(self._node, tile=scan_tile(1))
 
     def snapshot(self) -> dict[str, Any]:
-        """There is no state."""
+        """Do nothing: there is no state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """There is no state."""
+        """Do nothing: there is no state."""
 
 
 _UFUNCS: dict[str, tuple[np.ufunc, Combine]] = {
@@ -227,7 +227,7 @@ _UFUNCS: dict[str, tuple[np.ufunc, Combine]] = {
 
 
 def _along(ufunc: np.ufunc, numbers: np.ndarray, axis: int) -> np.ndarray:
-    """A run of numbers along an axis, one after the other."""
+    """Combine a run of numbers along an axis, one after the other."""
     result = ufunc.accumulate(numbers, axis=axis, dtype=numbers.dtype)
     if ufunc in (np.maximum, np.minimum) and is_float(numbers.dtype) and (zero := result == 0).any():
         # Of zeros +0 is the larger, whichever NumPy takes.
@@ -239,7 +239,7 @@ def _along(ufunc: np.ufunc, numbers: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _step_along(step: Combine, numbers: np.ndarray, axis: int) -> np.ndarray:
-    """As `_along`, by a typed function."""
+    """Do as `_along`, by a typed function."""
     moved = np.moveaxis(numbers, axis, 0)
     results = [moved[0]]
     for number in moved[1:]:
@@ -248,7 +248,7 @@ def _step_along(step: Combine, numbers: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _tiled(node: Node, tile: int | None = None) -> TiledScan:
-    """A scan by an associative operation, of the tables or a user's."""
+    """Scan by an associative operation, of the tables or a user's."""
     assert node.op is not None
     dtype = register_dtype(node.spec.dtype)
     if isinstance(node.element, KernelScan):
@@ -278,7 +278,7 @@ def _stream_scan(node: Node) -> Scan:
 
 
 def make_scan(node: Node) -> Scan:
-    """The scan of a node, at its beginning."""
+    """Make the scan of a node, at its beginning."""
     if node.op is SELECTIVE_SCAN:
         return SelectiveScan()
     return _stream_scan(node) if node.attrs.get("axis") is None else ItemScan(node)

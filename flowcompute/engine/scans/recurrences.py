@@ -21,7 +21,7 @@ from flowcompute.spec import FLOAT64, is_float
 
 
 def step_of(node: Node) -> Callable[..., list[np.ndarray]]:
-    """The step of a scan by a typed function, of arrays in the dtypes that they are computed in: all its results."""
+    """Compute a step of a scan by a typed function, of arrays in the dtypes of its arithmetic: all its results."""
     assert isinstance(node.element, KernelScan)
     function = node.element.step.function
     dtypes = [stored(name) for name in function.results]
@@ -35,12 +35,12 @@ def step_of(node: Node) -> Callable[..., list[np.ndarray]]:
 
 
 def carried(carries: Sequence[np.ndarray]) -> dict[str, Any]:
-    """The snapshot of what a recurrence carries: an array, or a list of several."""
+    """Return the snapshot of what a recurrence carries: an array, or a list of several."""
     return {"carry": carries[0] if len(carries) == 1 else list(carries)}
 
 
 def carries_of(state: dict[str, Any]) -> list[np.ndarray]:
-    """The arrays of such a snapshot."""
+    """Return the arrays of such a snapshot."""
     carry = state["carry"]
     return list(carry) if isinstance(carry, list | tuple) else [carry]
 
@@ -89,7 +89,7 @@ class DecayScan(Scan):
         self._carry = state
 
     def snapshot(self) -> dict[str, Any]:
-        """The last result."""
+        """Return the last result."""
         return {"carry": None if self._carry is None else np.array(self._carry)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class RecurrenceScan(Scan):
         out[...] = canonical_nan(results.reshape(out.shape))
 
     def snapshot(self) -> dict[str, Any]:
-        """The last result."""
+        """Return the last result."""
         return {"carry": np.array(self._carry)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -127,17 +127,17 @@ class SelectiveScan(Scan):
     """A state-space model along time inside each item: nothing is carried from record to record."""
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Every item anew; see `Scan.advance`."""
+        """Compute every item anew; see `Scan.advance`."""
         del start
         with np.errstate(all="ignore"):
             out[...] = canonical_nan(selective_scan_of(*arrays))
 
     def snapshot(self) -> dict[str, Any]:
-        """There is no state."""
+        """Do nothing: there is no state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """There is no state."""
+        """Do nothing: there is no state."""
 
 
 class StepScan(Scan):
@@ -161,7 +161,7 @@ class StepScan(Scan):
             canonical_nan(out)
 
     def snapshot(self) -> dict[str, Any]:
-        """The last result, or all of them."""
+        """Return the last result, or all of them."""
         return carried([np.array(carry) for carry in self._carries])
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ class FunctionScan(Scan):
                 raise RunError(f"the step failed: {type(error).__name__}: {error}", **where) from error
             if carry.shape != spec.shape or not np.can_cast(carry.dtype, spec.dtype, "same_kind"):
                 raise RunError(
-                    "the step returned something else than the carry it was given",
+                    "cannot go on with what the step returned: it is not like the carry that it was given",
                     **where,
                     expected=f"{spec.dtype.name} of shape {spec.shape}, as init=",
                     got=f"{carry.dtype.name} of shape {carry.shape}",
@@ -199,7 +199,7 @@ class FunctionScan(Scan):
             out[position] = self._carry
 
     def snapshot(self) -> dict[str, Any]:
-        """The carry."""
+        """Return the carry."""
         return {"carry": np.array(self._carry)}
 
     def restore(self, state: dict[str, Any]) -> None:

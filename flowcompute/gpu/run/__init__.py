@@ -1,6 +1,6 @@
 """Passes on OpenCL devices: launches, carries, blocks of folds, devices that share batches."""
 
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
-from flowcompute.gpu.run.shared_executor import SharedExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.gpu.run.shared_batches import SharedBatches
 
-__all__ = ["OpenCLExecutor", "SharedExecutor"]
+__all__ = ["OpenCLRunner", "SharedBatches"]

@@ -59,7 +59,7 @@ class BlockMerging:
         return self._capabilities.lanes_of(max(dtype.itemsize for dtype in (*spec.parts(), *spec.node_parts())))
 
     def _runs(self, fold: int, first: int, blocks: int) -> list[tuple[int, int]]:
-        """Which nodes kernels make: the place of the first block of each, and its level."""
+        """Return which nodes kernels make: the place of the first block of each, and its level."""
         spec = self._specs[fold]
         in_vectors = spec.numbers >= self._lanes(spec) and all(register_dtype(part) == part for part in spec.parts())
         if not self._able or not in_vectors:

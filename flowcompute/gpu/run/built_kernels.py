@@ -20,7 +20,7 @@ class BuiltKernels:
         self._by_text: dict[tuple[str, tuple[np.dtype | None, ...]], Any] = {}
 
     def get(self, kernel: Kernel, launcher: Launcher) -> Any:
-        """What to launch for a kernel of the plan, built when it is first asked for.
+        """Return what to launch for a kernel of the plan, built when it is first asked for.
 
         Raises:
             KernelError: if it does not compile.

@@ -38,14 +38,14 @@ class DeviceCarry(Carry):
         self._begin_anew()
 
     def begin(self, tiles: int) -> int:
-        """A launch over so many tiles begins; gives its number."""
+        """Begin a launch over so many tiles; gives its number."""
         del tiles
         self._is_ahead = True
         self._launches += 1
         return self._launches
 
     def again(self, tiles: int) -> Callable[[], int]:
-        """What begins further launches over the same tiles, from where it stands now; gives their numbers."""
+        """Return what begins further launches over the same tiles from where it stands now, and gives their numbers."""
         state = self.snapshot()
 
         def begin() -> int:
@@ -55,15 +55,15 @@ class DeviceCarry(Carry):
         return begin
 
     def advanced(self, position: int) -> None:
-        """The launch has ended, with the record before `position`."""
+        """Note that the launch has ended, with the record before `position`."""
         self._position = position
 
     def buffer(self, argument: Argument) -> cl.Buffer:
-        """What an argument of the kernel points to."""
+        """Return what an argument of the kernel points to."""
         return self._memory.state(("state", self._node.id, argument.part), self._states[argument.part])
 
     def fetched(self) -> tuple[np.ndarray, ...]:
-        """The numbers as kernels have left them."""
+        """Return the numbers as kernels have left them."""
         if self._is_ahead:
             for part, state in enumerate(self._states):
                 self._memory.fetch(("state", self._node.id, part), state)
@@ -71,7 +71,7 @@ class DeviceCarry(Carry):
         return self._states
 
     def _begin_anew(self) -> None:
-        """The numbers in the arrays count, not those of the device."""
+        """Begin with the numbers in the arrays, not those of the device."""
         self._is_ahead = False
         self._memory.forget({("state", self._node.id, part) for part in range(len(self._states))})
 
@@ -134,13 +134,13 @@ class TileCarry(DeviceCarry):
         return super().begin(tiles)
 
     def buffer(self, argument: Argument) -> cl.Buffer:
-        """What an argument of the kernel points to."""
+        """Return what an argument of the kernel points to."""
         if argument.kind == "state":
             return super().buffer(argument)
         return self._memory.state((argument.kind, self._node.id), self._words)
 
     def advanced(self, position: int) -> None:
-        """The launch has ended, with the record before `position`."""
+        """Note that the launch has ended, with the record before `position`."""
         super().advanced(position)
         inside = position % self._records
         self._begun = (position >= self._records, inside >= RUN, inside % RUN > 0)
@@ -168,5 +168,5 @@ class TileCarry(DeviceCarry):
 
 
 def begin_nothing() -> int:
-    """What `DeviceCarry.again` gives, where nothing is carried."""
+    """Return what `DeviceCarry.again` gives, where nothing is carried."""
     return 0

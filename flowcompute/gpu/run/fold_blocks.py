@@ -35,20 +35,20 @@ class FoldBlocks:
                     self._partials[fold, part] = np.empty((max(blocks, most), spec.numbers), dtype)
 
     def array(self, argument: Argument) -> np.ndarray:
-        """Where a kernel puts what it makes of blocks."""
+        """Return where a kernel puts what it makes of blocks."""
         if argument.kind == "merged":
             return self._merging.node[argument.part]
         return self._partials[argument.value, argument.part]
 
     def carry(self, argument: Argument) -> np.ndarray:
-        """The accumulators of a block that goes on."""
+        """Return the accumulators of a block that goes on."""
         key = (argument.value, argument.part)
         if key not in self._carries:
             self._carries[key] = np.zeros(self._specs[argument.value].numbers, argument.dtype)
         return self._carries[key]
 
     def parts(self, fold: int, blocks: int) -> dict[Hashable, np.ndarray]:
-        """What there is of so many blocks, under the names of the device's buffers, in order."""
+        """Return what there is of so many blocks, under the names of the device's buffers, in order."""
         keys = ((fold, part) for part in range(len(self._specs[fold].parts())))
         return {("partial", *key): self._partials[key][:blocks] for key in keys}
 
@@ -67,7 +67,7 @@ class FoldBlocks:
         return self._merging.merge(fold, first, (start + items) // kernel.block - first, launch)
 
     def merged(self, kernel: Kernel) -> dict[Hashable, np.ndarray]:
-        """What the launch in hand merges into, under the names of the device's buffers."""
+        """Return what the launch in hand merges into, under the names of the device's buffers."""
         nodes = [argument for argument in kernel.arguments if argument.kind == "merged"]
         return {("merged", one.value, one.part): self.array(one) for one in nodes}
 
@@ -98,7 +98,7 @@ class FoldBlocks:
                 self._carries[i, part] = array.copy()
 
     def buffers(self) -> set[Hashable]:
-        """The names of the device's buffers for all of it."""
+        """Return the names of the device's buffers for all of it."""
         return {(kind, *key) for kind in ("partial", "merged", "carry") for key in self._partials}
 
     def forget(self) -> None:

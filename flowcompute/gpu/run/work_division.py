@@ -12,7 +12,7 @@ from flowcompute.schedule import ExecutionPlan, RegionStep
 def division(
     plan: ExecutionPlan, capabilities: DeviceCapabilities, kernel: Kernel, items: int, blocks: int
 ) -> tuple[int, int, int]:
-    """How many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
+    """Return how many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
 
     Args:
         plan: of which the kernel is part.

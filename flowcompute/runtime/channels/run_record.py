@@ -9,6 +9,7 @@ from functools import partial
 import trio
 
 from flowcompute.elements.policies import ErrorPolicy, SkipCounter, skipped_by_policy
+from flowcompute.engine import Executor
 from flowcompute.metrics import (
     Checkpoints,
     Metrics,
@@ -29,7 +30,7 @@ from flowcompute.observe import (
 from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events import BATCHES, CheckpointTotals, ComputeTotals, StageReporter, StageTotals
-from flowcompute.schedule import Executor, Launch, LaunchLog
+from flowcompute.schedule import Launch, LaunchLog
 
 
 class RunRecord:

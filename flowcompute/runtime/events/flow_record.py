@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.policies import skipped_by_policy
+from flowcompute.engine import Executor
 from flowcompute.metrics import Checkpoints, Metrics, NodeMetrics, Progress, Snapshot
 from flowcompute.observe import (
     BatchPassed,
@@ -30,7 +31,7 @@ from flowcompute.observe import (
 from flowcompute.runtime.events.report_facts import about
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.stage_totals import StageTotals
-from flowcompute.schedule import Executor, Launch, LaunchLog
+from flowcompute.schedule import Launch, LaunchLog
 from flowcompute.schedule.explain import Plan
 
 

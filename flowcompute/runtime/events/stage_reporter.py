@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import trio
 
+from flowcompute.engine import Executor
 from flowcompute.observe import (
     BatchComputed,
     BatchPassed,
@@ -15,7 +16,6 @@ from flowcompute.observe import (
     StepsComputed,
     WorkMarked,
 )
-from flowcompute.schedule import Executor
 
 WAITING = frozenset({StageState.INPUT, StageState.CREDIT, StageState.OUTPUT})
 

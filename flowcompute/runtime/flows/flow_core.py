@@ -15,13 +15,12 @@ import numpy.typing as npt
 from flowcompute.batch import Batch
 from flowcompute.elements import State
 from flowcompute.elements.policies import skipped_by_policy
-from flowcompute.engine import DRAIN
+from flowcompute.engine import DRAIN, Executor, PlannedJob
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.observe import Observe
 from flowcompute.runtime.events import FlowRecord
-from flowcompute.schedule import Executor, SourceStage, find_dead_letters, policies
-from flowcompute.schedule.explain import Plan
+from flowcompute.schedule import SourceStage, find_dead_letters, policies
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import Mode
 
@@ -35,7 +34,7 @@ class FlowCore:
     computed or resolved; what came out before can still be received.
 
     Args:
-        plan: one pass over feeds.
+        job: one pass over feeds.
         mode: what `resolve` does with the state.
         observe: what is to be known of it.
 
@@ -43,14 +42,14 @@ class FlowCore:
         record: what it has done.
     """
 
-    def __init__(self, plan: Plan, mode: Mode, observe: Observe | None = None) -> None:
-        self.plan = plan
+    def __init__(self, job: PlannedJob, mode: Mode, observe: Observe | None = None) -> None:
+        self.plan = plan = job.plan
         self.mode = mode
         (self._pass,) = plan.passes
         self._feeds = {stage.name: stage for stage in self._pass.sources}
         self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
         self._streams = [sink for sink in self._roots if sink.spec.is_stream]
-        self._executor: Executor = plan.backend.executor(plan, 0, {})
+        self._executor: Executor = job.executor(0, {})
         self.record = FlowRecord(plan, self._executor, observe or Observe())
         self._dead_letters = find_dead_letters(plan.graph)
         for skip_counter in self._executor.skip_counters:

@@ -12,6 +12,7 @@ from typing import Self
 import numpy.typing as npt
 import trio
 
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, RunError
 from flowcompute.observe import Observe
 from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
@@ -29,7 +30,10 @@ _WAITING = 2
 class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
-    def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None) -> None:
+    def __init__(
+        self, job: PlannedJob, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None
+    ) -> None:
+        plan = job.plan
         if len(plan.passes) != 1:
             raise PlanError(
                 "a flow sees each record once, and this needs several passes",
@@ -58,6 +62,7 @@ class FlowOpener:
                     site=sink.element.site,
                 )
         self.plan = plan
+        self._job = job
         self._mode: Mode = mode
         self._checkpoint = checkpoint
         self._observe = observe
@@ -66,7 +71,7 @@ class FlowOpener:
     def __enter__(self) -> Flow:
         if trio.lowlevel.in_trio_task():
             raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
-        flow = Flow(FlowCore(self.plan, self._mode, self._observe), self._checkpoint)
+        flow = Flow(FlowCore(self._job, self._mode, self._observe), self._checkpoint)
         self._flows.append(flow)
         return flow
 
@@ -78,7 +83,7 @@ class FlowOpener:
         flow.close()
 
     async def __aenter__(self) -> AsyncFlow:
-        core = FlowCore(self.plan, self._mode, self._observe)
+        core = FlowCore(self._job, self._mode, self._observe)
         coordinator = FlowCheckpoints(core, self._checkpoint)
         await trio.to_thread.run_sync(_open, core, coordinator)
         flow = AsyncFlow(core, coordinator)

@@ -10,19 +10,19 @@ import numpy as np
 import trio
 
 from flowcompute.elements import Writer
+from flowcompute.engine import PlannedJob
 from flowcompute.runtime.channels import RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
 from flowcompute.runtime.run.running_pass import OpenWriters, PassSettings, RunningPass
 from flowcompute.schedule import SinkStage, find_dead_letters
-from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import uploads_at_a_time
 
 
 class Driver:
-    """Runs one plan once, in the trio task that calls `run`.
+    """Runs one planned job once, in the trio task that calls `run`.
 
     Args:
-        plan: what to run.
+        job: what to run.
         record: where to say how far it is.
         settings: how to run it.
         request: the checkpoint that is asked for.
@@ -31,9 +31,12 @@ class Driver:
         notes: what else went wrong while a failed run was put away, for the error that is raised.
     """
 
-    def __init__(self, plan: Plan, record: RunRecord, settings: PassSettings, request: Request | None = None) -> None:
+    def __init__(
+        self, job: PlannedJob, record: RunRecord, settings: PassSettings, request: Request | None = None
+    ) -> None:
         self.notes: list[str] = []
-        self._plan = plan
+        self._job = job
+        self._plan = plan = job.plan
         self._record = record
         self._settings = settings
         # A source may have two reads under way.
@@ -93,7 +96,7 @@ class Driver:
         first, resume = 0, None
         if body is None and self._coordinator.token is not None:
             # The checkpoint appears when nothing but batches is left to do.
-            await self._workers.call(self._plan.backend.prepare, self._plan)
+            await self._workers.call(self._job.prepare)
         if body is not None:
             first, resume = self._coordinator.resume(body)
             await self._workers.call(self._reopen, first, body)
@@ -127,7 +130,7 @@ class Driver:
 
     async def _run_pass(self, index: int, resume: Resume | None) -> None:
         running = RunningPass(
-            self._plan,
+            self._job,
             index,
             settings=self._settings,
             record=self._record,

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import trio
 
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
 from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
@@ -80,7 +81,7 @@ class Run(Watched):
 
     def __init__(
         self,
-        plan: Plan,
+        job: PlannedJob,
         options: RunOptions,
         *,
         draw: Callable[[Run], str] | None,
@@ -88,9 +89,9 @@ class Run(Watched):
         request: Request,
         tuner: RunTuner | None = None,
     ) -> None:
-        self.plan = plan
+        self.plan = plan = job.plan
         self._options = options
-        self._chosen = Chosen(plan, tuner)
+        self._chosen = Chosen(job, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
@@ -318,7 +319,7 @@ class Run(Watched):
         settings = PassSettings(
             options.throttle, after_batch, options.stall_timeout_s, on_stuck_thread=self._give_up_waiting, live=live
         )
-        driver = Driver(self._chosen.plan, self._record, settings, self._request)
+        driver = Driver(self._chosen.job, self._record, settings, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None

@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from flowcompute.engine import PlannedJob
 from flowcompute.metrics import NodeMetrics
 from flowcompute.runtime.channels import RunRecord, pace_of
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.schedule import note_pace
-from flowcompute.schedule.explain import Plan, complete_strategy
+from flowcompute.schedule.explain import complete_strategy
 from flowcompute.strategy import Strategy, Tuning
 
 
 class RunTuner(Protocol):
-    """Looks for a better strategy while a run works; `plan` is what is run meanwhile, `live` tries knobs of the run."""
+    """Looks for a better strategy while a run works; `job` is what is run meanwhile, `live` tries knobs of the run."""
 
-    plan: Plan
+    job: PlannedJob
     live: LiveTrials
 
     def finish(
@@ -36,16 +37,16 @@ class Chosen:
     """The strategy of one run.
 
     Attributes:
-        plan: what is to be run: the plan, or what a tuner has made of it.
+        job: what is to be run: the job as it was planned, or what a tuner has made of it.
         live: who tries knobs of the run meanwhile, if anybody.
         strategy: all knobs; after `finish` those that were kept.
         tuning: how they were found.
     """
 
-    def __init__(self, plan: Plan, tuner: RunTuner | None) -> None:
-        self.plan = plan if tuner is None else tuner.plan
+    def __init__(self, job: PlannedJob, tuner: RunTuner | None) -> None:
+        self.job = job if tuner is None else tuner.job
         self.live = None if tuner is None else tuner.live
-        self.strategy, self.tuning = complete_strategy(plan), plan.tuning
+        self.strategy, self.tuning = complete_strategy(job.plan), job.plan.tuning
         self._tuner = tuner
 
     def finish(self, cancelled: Callable[[], bool], record: RunRecord, *, throttled: bool = False) -> None:
@@ -59,7 +60,7 @@ class Chosen:
             throttled: whether it paused between batches, so that its pace is not the job's own.
         """
         try:
-            drift = None if throttled else note_pace(self.plan, pace_of(record))
+            drift = None if throttled else note_pace(self.job.plan, pace_of(record))
             if drift is not None:
                 note = (
                     f"a record took {drift:.2f} times as long as when this strategy was new; tune=True searches again"

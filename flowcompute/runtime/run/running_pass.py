@@ -11,6 +11,7 @@ import trio
 
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
@@ -19,7 +20,6 @@ from flowcompute.runtime.events import StageReporter, watch
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
 from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
-from flowcompute.schedule.explain import Plan
 from flowcompute.spec import Spec
 
 OpenWriters = list[tuple[SinkStage, Writer]]
@@ -48,7 +48,7 @@ class RunningPass:
     """Opens, runs and closes one pass of a plan.
 
     Args:
-        plan: the plan.
+        job: the plan, and what computes it.
         index: which of its passes.
         settings: how to run it.
         record: the run's live record.
@@ -63,7 +63,7 @@ class RunningPass:
 
     def __init__(
         self,
-        plan: Plan,
+        job: PlannedJob,
         index: int,
         *,
         settings: PassSettings,
@@ -78,7 +78,7 @@ class RunningPass:
         self._coordinator = coordinator
         self._resume = resume
         self._starts = {} if resume is None else resume.starts
-        self._plan = plan
+        self._plan = plan = job.plan
         self._index = index
         self._pass = plan.passes[index]
         self._settings = settings
@@ -91,7 +91,7 @@ class RunningPass:
         self._readers: list[Reader] = []
         self._channels: list[Channel] = []
         self._pools: list[Pool] = []
-        self._executor = plan.backend.executor(plan, index, resident)
+        self._executor = job.executor(index, resident)
         steps = [step.name for step in self._pass.steps]
         self._record = record.begin_pass(
             [stage.name for stage in self._pass.sources],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from flowcompute.engine import PlannedJob
 from flowcompute.runtime.checkpoints import Request
 from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.run import Run, refuse_in_trio_task
 from flowcompute.runtime.run.run_strategy import RunTuner
-from flowcompute.schedule.explain import Plan
 
 
 def start(
-    plan: Plan,
+    job: PlannedJob,
     options: RunOptions | None = None,
     *,
     draw: Callable[[Run], str] | None = None,
@@ -23,7 +23,7 @@ def start(
     """Start to run a plan in the background, and return the run.
 
     Args:
-        plan: what to run.
+        job: what to run.
         options: how to run it; those that the plan was made from are not looked at again.
         draw: gives the text of `str(run)`.
         aliases: element name -> name of the stage it runs in, for `run.metrics`.
@@ -35,7 +35,7 @@ def start(
     """
     refuse_in_trio_task("start a run")
     run = Run(
-        plan,
+        job,
         options or RunOptions(),
         draw=draw,
         aliases=aliases or {},

@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN
+from flowcompute.engine import DRAIN, Executor
 from flowcompute.errors import RunError
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import (
@@ -24,7 +24,7 @@ from flowcompute.runtime.checkpoints import CheckpointCoordinator
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.runtime.stages.turn import BatchTurn, ComputedBatch, Output
 from flowcompute.runtime.stages.writing import SinkTask
-from flowcompute.schedule import Clock, Executor
+from flowcompute.schedule import Clock
 
 
 class ComputeTask:

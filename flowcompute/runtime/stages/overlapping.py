@@ -11,12 +11,11 @@ import numpy as np
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN
+from flowcompute.engine import DRAIN, Executor
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Message, PassRecord, attributed
 from flowcompute.runtime.stages.computing import ComputeTask
 from flowcompute.runtime.stages.turn import ComputedBatch
-from flowcompute.schedule import Executor
 
 
 class _UploadingBatch:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from flowcompute.engine import Backend, Executor
 from flowcompute.ir import Kernel
 from flowcompute.lower import KNOBS_BESIDE_BODIES, candidates
 from flowcompute.runtime.tuning.trial_budget import Budget
 from flowcompute.runtime.tuning.trial_loop import try_candidates
-from flowcompute.schedule import Backend, ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule import ExecutionPlan, RegionStep
 from flowcompute.schedule.explain import Plan, variant
 from flowcompute.strategy import Candidate, Climb, KernelKnobs, Limits, PairedTrials, Search, differing
 
@@ -126,7 +126,7 @@ class TunedBackend(Backend):
     """A backend whose executors ask a tuner."""
 
     def __init__(self, backend: Backend, tuner: KernelTrials) -> None:
-        self.capabilities, self.main, self.pins = backend.capabilities, backend.main, backend.pins
+        self.description = backend.description
         self._backend = backend
         self._tuner = tuner
 
@@ -135,13 +135,9 @@ class TunedBackend(Backend):
         """See `Backend.placements`."""
         return self._backend.placements
 
-    def source_text(self, kernel: Any) -> str:
-        """See `Backend.source_text`."""
-        return self._backend.source_text(kernel)
-
-    def prepare(self, plan: ExecutionPlan) -> None:
-        """See `Backend.prepare`."""
-        self._backend.prepare(plan)
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:
+        """Compile for the tuned backend; see `Backend.prepare`."""
+        self._backend.prepare(plan, placement)
 
     def measure(self, room_bytes: int) -> Limits | None:
         """See `Backend.measure`."""

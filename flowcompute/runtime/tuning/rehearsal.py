@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from flowcompute.elements import Kind
 from flowcompute.elements.streams import ScanFunction
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
 from flowcompute.runtime.options import RunOptions
@@ -39,15 +40,15 @@ class Rehearsals:
     """Times strategies on the first records of a job.
 
     Args:
-        plan: the job, as it is run by default.
+        job: as it is run by default.
         cancelled: whether to stop.
 
     Attributes:
         rows: what the stages did in the first one.
     """
 
-    def __init__(self, plan: Plan, cancelled: Callable[[], bool]) -> None:
-        self._plan = plan
+    def __init__(self, job: PlannedJob, cancelled: Callable[[], bool]) -> None:
+        self._job = job
         self._cancelled = cancelled
         self._items: int | None = None
         self.rows: Mapping[str, NodeMetrics] = {}
@@ -58,26 +59,26 @@ class Rehearsals:
         Raises:
             FlowError: if the job cannot be run with this strategy.
         """
-        plan = self.planned(strategy)
+        job = self.planned(strategy)
         if self._items is None:
             # Once for the programs and the page cache, and to see how far one comes in that time.
-            self._items = self.run(plan, lambda _, seconds: seconds > SHORT_S)[0]
+            self._items = self.run(job, lambda _, seconds: seconds > SHORT_S)[0]
         limit = self._items
-        items, seconds = self.run(plan, lambda items, _: items >= limit)
+        items, seconds = self.run(job, lambda items, _: items >= limit)
         return seconds / max(items, 1)
 
-    def planned(self, strategy: Strategy) -> Plan:
+    def planned(self, strategy: Strategy) -> PlannedJob:
         """Return the plan of the job with this strategy, whose results are dropped."""
-        one = self._plan
+        one = self._job.plan
         config = replace(one.config, resumable=False)
         made = make_plan(one.graph, config, strategy, one.backend, asked=one.asked, shaping=one.shaping)
-        return replace(made, passes=tuple(map(_dropping, made.passes)))
+        return replace(self._job, plan=replace(made, passes=tuple(map(_dropping, made.passes))))
 
-    def run(self, plan: Plan, enough: Callable[[int, float], bool]) -> tuple[int, float]:
+    def run(self, job: PlannedJob, enough: Callable[[int, float], bool]) -> tuple[int, float]:
         """Run until enough records have been computed, or to the end; gives how many, and the seconds.
 
         Args:
-            plan: from `planned`.
+            job: from `planned`.
             enough: of the records so far and the seconds so far, asked after each batch.
         """
         reached: list[tuple[int, float]] = []
@@ -89,7 +90,7 @@ class Rehearsals:
                 run.stop()
 
         began = time.perf_counter()
-        run = start(plan, RunOptions(progress=False, on_batch=look))
+        run = start(job, RunOptions(progress=False, on_batch=look))
         try:
             run.wait()
         except FlowError:

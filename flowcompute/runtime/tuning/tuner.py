@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
 from flowcompute.runtime.options import Tune
@@ -56,14 +57,16 @@ class Tuner:
     """Tunes one run.
 
     Args:
-        plan: what is run.
+        job: what is run.
         tune: as asked for, not False.
         clock: gives seconds.
     """
 
-    def __init__(self, plan: Plan, tune: Tune, clock: Clock = time.perf_counter) -> None:
+    def __init__(self, job: PlannedJob, tune: Tune, clock: Clock = time.perf_counter) -> None:
+        plan = job.plan
         self._key = job_key(plan.asked, plan.config, plan.backend.capabilities)
         self._plan = plan
+        self._backend = job.backend
         self._tune = tune
         self._clock = clock
         self._seed = int(self._key.what[:12], 16)
@@ -74,8 +77,8 @@ class Tuner:
         self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
         self._notes: list[str] = []
         self._owes = False
-        self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
-        """The plan to be run: it tries kernels on the way."""
+        self.job = PlannedJob(plan, TunedBackend(job.backend, self.trials))
+        """What is to be run: it tries kernels on the way."""
 
     def finish(
         self,
@@ -101,7 +104,7 @@ class Tuner:
         if why_not is not None:
             self._notes.append(f"nothing was tried after the end: {why_not}")
         else:
-            rehearsals = Rehearsals(self._plan, cancelled)
+            rehearsals = Rehearsals(PlannedJob(self._plan, self._backend), cancelled)
             if self._tune is not True:
                 self._rehearse_kernels(rehearsals)
             self._try_run(run, rehearsals, cancelled)
@@ -112,7 +115,7 @@ class Tuner:
 
     def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
         """Return what each device can do at most; it is measured once, where there is time and room for it."""
-        for placement in self._plan.backend.placements:
+        for placement in self._backend.placements:
             if load_limits(placement.capabilities.kind) is not None or self._tune is True or cancelled():
                 continue
             limits = placement.measure(self._plan.config.memory_bytes)
@@ -124,9 +127,9 @@ class Tuner:
 
     def _rehearse_kernels(self, rehearsals: Rehearsals) -> None:
         """Let the kernels work on the job's first batches once more, with half of the seconds left."""
-        plan = rehearsals.planned(self._plan.strategy)
+        job = rehearsals.planned(self._plan.strategy)
         self.trials.per_launch_s = math.inf
-        tuned = replace(plan, backend=TunedBackend(plan.backend, self.trials))
+        tuned = replace(job, backend=TunedBackend(job.backend, self.trials))
         try:
             rehearsals.run(tuned, lambda *_: self.trials.is_done or not self._budget.is_open(KERNELS_SHARE))
         except FlowError as error:

@@ -42,13 +42,13 @@ class Plan(ExecutionPlan):
         return self.text
 
     def explain(self) -> str:
-        """The knobs of the run and of each kernel: what was chosen, what else there is, and why."""
+        """Return the knobs of the run and of each kernel: what was chosen, what else there is, and why."""
         return explain_strategy(self)
 
     def dot(self) -> str:
-        """The graph in Graphviz's language, each kernel framed."""
+        """Return the graph in Graphviz's language, each kernel framed."""
         return plan_dot(self)
 
     def svg(self) -> str:
-        """The graph as SVG, each kernel in a frame with the reasons for its cuts."""
+        """Return the graph as SVG, each kernel in a frame with the reasons for its cuts."""
         return plan_svg(self)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.placement import HEADROOM, Residents, device_budget
@@ -66,7 +66,7 @@ class OtherDevices:
 
 
 def find_other_devices(
-    graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: Backend, depth: int
+    graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: BackendDescription, depth: int
 ) -> tuple[OtherDevices, ...]:
     """Return the other devices that have memory of their own, for the given number of batches in flight."""
     found = []

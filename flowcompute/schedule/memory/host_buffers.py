@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, is_copied
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import assign_host_buffers
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -23,7 +23,7 @@ def host_edges(
     one_pass: Pass,
     folds: Mapping[int, FoldSpec],
     config: Config,
-    backend: Backend,
+    backend: BackendDescription,
     *,
     mapped: bool,
     depth: int,
@@ -109,7 +109,7 @@ def _steps(
     return edges
 
 
-def _late(one_pass: Pass, config: Config, backend: Backend) -> set[int]:
+def _late(one_pass: Pass, config: Config, backend: BackendDescription) -> set[int]:
     """Return the results that stay on a device until their memory on the host is known."""
     across = (number for number, placement in enumerate(backend.placements) if not placement.capabilities.host_memory)
     return {

@@ -12,7 +12,7 @@ from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
@@ -70,7 +70,7 @@ def staging_bytes(budget_bytes: int) -> int:
     return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
 
 
-def staging_shares(backend: Backend) -> int:
+def staging_shares(backend: BackendDescription) -> int:
     """Return the number of shares that the pinned memory for transfers is divided into.
 
     Each device across a bus has one, and so has the executor that leads several devices.
@@ -88,7 +88,7 @@ def plan_memory(
     host_folds: dict[int, HostFold],
     config: Config,
     strategy: Strategy,
-    backend: Backend,
+    backend: BackendDescription,
     reasons: list[Reason],
 ) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
     """Choose the batch size and the number of batches in flight.
@@ -166,7 +166,7 @@ class _PassSizer:
         folds: dict[int, FoldSpec],
         config: Config,
         strategy: Strategy,
-        backend: Backend,
+        backend: BackendDescription,
         default_bytes: int,
     ) -> None:
         self.graph = graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -81,7 +81,7 @@ def _needed(one_pass: Pass, placement: int) -> set[int]:
     return needed | {i for step in one_pass.before for i in stored_by(step)}
 
 
-def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
+def never_on_host(one_pass: Pass, config: Config, backend: BackendDescription) -> frozenset[int]:
     """Return the values that are never in host memory.
 
     Kernels on a discrete device or in a worker process compute them, and nobody downloads them.

@@ -9,13 +9,13 @@ from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import NodeStep
 from flowcompute.strategy import Config
 
 
-def isolated_placements(config: Config, backend: Backend) -> list[tuple[int, DeviceCapabilities]]:
+def isolated_placements(config: Config, backend: BackendDescription) -> list[tuple[int, DeviceCapabilities]]:
     """Return the devices whose kernels run in worker processes, one each. NumPy has no kernels."""
     placements = enumerate(placement.capabilities for placement in backend.placements) if config.isolate else ()
     return [(number, capabilities) for number, capabilities in placements if capabilities.code_shape != "numpy"]

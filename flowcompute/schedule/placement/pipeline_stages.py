@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Reason
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.schedule.placement.weight_residency import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
@@ -48,7 +48,7 @@ def pipeline_stages_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
     return tuple(found)
 
 
-def count_early_steps(one_pass: Pass, config: Config, backend: Backend) -> int:
+def count_early_steps(one_pass: Pass, config: Config, backend: BackendDescription) -> int:
     """Return the number of leading steps of the root clock that run in early pipeline stages.
 
     These are the stages before the last one, up to the first step that must process the records in order. The number is
@@ -64,7 +64,7 @@ def count_early_steps(one_pass: Pass, config: Config, backend: Backend) -> int:
     return ahead if placements_of(steps[:ahead]) - placements_of(steps[ahead:]) else 0
 
 
-def not_pipelined(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
+def not_pipelined(passes: Sequence[Pass], backend: BackendDescription) -> Iterator[Reason]:
     """Yield a reason for each pass with several devices that computes only one batch at a time."""
     across = any(not placement.capabilities.host_memory for placement in backend.placements)
     for number, one in enumerate(passes, 1):

@@ -21,7 +21,7 @@ from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import DeviceCapabilities
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.min_cut import FlowNetwork
 from flowcompute.schedule.step_maker import FUSED
 from flowcompute.schedule.work_estimate import operations_of
@@ -178,7 +178,7 @@ class _PlacementSolver:
             network.add_edge(taker, back)
 
 
-def place_nodes(graph: Graph, backend: Backend) -> tuple[tuple[int, ...], tuple[Reason, ...]]:
+def place_nodes(graph: Graph, backend: BackendDescription) -> tuple[tuple[int, ...], tuple[Reason, ...]]:
     """Place each node of a job on a device.
 
     Returns:

@@ -1,16 +1,17 @@
-"""What the planner knows of a backend, and what the runtime asks of one. Implemented by `gpu/` and `reference/`."""
+"""The interface of backends and of their executors. Implemented by `gpu/` and `reference/`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from flowcompute.elements.policies import SkipCounter
 from flowcompute.ir import DeviceCapabilities
+from flowcompute.schedule import BackendDescription
 from flowcompute.strategy import Limits
 
 if TYPE_CHECKING:
@@ -18,16 +19,15 @@ if TYPE_CHECKING:
 
     from flowcompute.batch import Batch
     from flowcompute.ir import Kernel
-    from flowcompute.schedule.launch_log import LaunchLog
-    from flowcompute.schedule.plan import ExecutionPlan
-    from flowcompute.schedule.steps import RegionStep
+    from flowcompute.schedule import ExecutionPlan, LaunchLog, RegionStep
+    from flowcompute.schedule.explain import Plan
 
 
 class KernelTuner(Protocol):
     """Looks for better knobs while kernels work; asked in the executor's thread after each launch for a batch."""
 
     def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
-        """A kernel has been launched, and its arguments are still there.
+        """Learn from a kernel that has been launched, and whose arguments are still there.
 
         Args:
             step: whose kernel it was.
@@ -82,7 +82,7 @@ class Executor(ABC):
         """
 
     def room(self, size_bytes: int) -> np.ndarray | None:
-        """Host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
+        """Return host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
 
         Raises:
             RunError: if there is no more of it.
@@ -99,16 +99,16 @@ class Executor(ABC):
         raise NotImplementedError
 
     def uploads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can
-        """Whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
+        """Check whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
         return False
 
     def downloads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - as above
-        """Whether `download` of a batch that was processed has nothing to wait for."""
+        """Check whether `download` of a batch that was processed has nothing to wait for."""
         return False
 
     @abstractmethod
     def wants(self) -> int | None:
-        """The root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
+        """Return the root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
 
     @abstractmethod
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
@@ -130,7 +130,7 @@ class Executor(ABC):
 
     @abstractmethod
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
-        """A root clock has no more batches; as `process`."""
+        """End a root clock, which has no more batches; as `process`."""
 
     @abstractmethod
     def drain(self, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
@@ -146,7 +146,7 @@ class Executor(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """State of the folds as plain data and arrays, as of the last processed batch."""
+        """Return the state of the folds as plain data and arrays, as of the last processed batch."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
@@ -154,10 +154,10 @@ class Executor(ABC):
 
     @abstractmethod
     def step_seconds(self) -> dict[str, tuple[int, float]]:
-        """By step name: batches done and seconds busy, for metrics."""
+        """Return batches done and seconds busy by step name, for metrics."""
 
     def step_traffic(self) -> Mapping[str, tuple[int, int, int]]:
-        """By step name: records, bytes of streams read and bytes of streams made, as far as known for each step."""
+        """Return records, bytes of streams read and bytes of streams made by step name, as far as known."""
         return {}
 
     @abstractmethod
@@ -165,10 +165,17 @@ class Executor(ABC):
         """Release every buffer; harmless when called twice."""
 
 
-def close_all(executors: Iterable[Executor]) -> None:
-    """Close executors, also where one of them fails; then the first failure is told."""
+class Closable(Protocol):
+    """Something that holds memory."""
+
+    def close(self) -> None:
+        """Release it; harmless when called twice."""
+
+
+def close_all(several: Iterable[Closable]) -> None:
+    """Close several, also where one of them fails; then raise the first failure."""
     failures: list[Exception] = []
-    for one in executors:
+    for one in several:
         try:
             one.close()
         except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
@@ -181,33 +188,30 @@ class Backend(ABC):
     """A way to compute: the NumPy reference, an OpenCL device, or several of these.
 
     Attributes:
-        capabilities: what can be said of it.
-        main: the seat whose memory plans are made for.
-        pins: by name, as `on()` was given it, the seat that is meant.
+        description: what plans know of it.
     """
 
-    capabilities: DeviceCapabilities
-    main: int = 0
-    pins: Mapping[str, int] = MappingProxyType({})
+    description: BackendDescription
+
+    @property
+    def capabilities(self) -> DeviceCapabilities:
+        """The capabilities of all devices together."""
+        return self.description.capabilities
 
     @property
     def placements(self) -> Sequence[Backend]:
         """What computes the regions of a plan, each the one that its step names."""
         return (self,)
 
-    @abstractmethod
-    def source_text(self, kernel: Any) -> str:
-        """The text of a lowered kernel for this device; touches no device."""
-
-    def prepare(self, plan: ExecutionPlan) -> None:  # noqa: B027 - most have nothing to compile
-        """Compile everything that the passes of a plan need, so that their executors open at once.
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:  # noqa: B027 - most have nothing to compile
+        """Compile what the passes of a plan need of a placement, so that their executors open at once.
 
         Raises:
             KernelError: if a kernel does not compile.
         """
 
     def measure(self, room_bytes: int) -> Limits | None:  # noqa: ARG002 - most have no limits to measure
-        """What the device can do at most, measured now; None where there is no device, or no room on the host.
+        """Measure what the device can do at most; None where there is no device, or no room on the host.
 
         Raises:
             KernelError: if the device does not do what it is asked for.
@@ -216,8 +220,30 @@ class Backend(ABC):
 
     @abstractmethod
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass of the plan; nothing is touched before its `open`.
+        """Make an executor for one pass of the plan; nothing is touched before its `open`.
 
         Args:
             resident: whole values by id, of earlier passes and for later ones.
         """
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A plan, and the backend that computes it."""
+
+    plan: Plan
+    backend: Backend
+
+    @classmethod
+    def of(cls, plan: Plan, backend: Backend) -> PlannedJob:
+        """Pair a plan with the backend, or with the only placement that the plan needs of it."""
+        number = plan.backend.number
+        return cls(plan, backend if number is None else backend.placements[number])
+
+    def executor(self, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+        """Make an executor for one pass; see `Backend.executor`."""
+        return self.backend.executor(self.plan, pass_index, resident)
+
+    def prepare(self) -> None:
+        """Compile all kernels; see `Backend.prepare`."""
+        self.backend.prepare(self.plan)

@@ -1,4 +1,4 @@
-"""An inlet: where the records of one value enter a clock, and wait for those of others."""
+"""Input buffers: the records of one value enter a clock there, and wait for those of others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InputBuffer:
     # -- in ---------------------------------------------------------------------------------
 
     def wants(self, arm: int) -> bool:
-        """Whether it is the turn of this input."""
+        """Check whether it is the turn of this input."""
         del arm
         return True
 
@@ -47,7 +47,7 @@ class InputBuffer:
         self._append(self._made(arrays, start))
 
     def end(self, arm: int, records: int) -> None:
-        """No more of this input, of which `records` came."""
+        """End this input, of which `records` came."""
         del arm, records
         self.ended = True
 
@@ -72,7 +72,7 @@ class InputBuffer:
         return 0 if self._pending < self._size else (self._pending - self._size) // self._step + 1
 
     def take(self, items: int) -> np.ndarray:
-        """The next records, C-contiguous: for a window what its records lie in, `(items - 1) * step + size` of them."""
+        """Return the next records, C-contiguous; of a window the `(items - 1) * step + size` below them."""
         needed = (items - 1) * self._step + self._size if items else 0
         array = self._gather(needed)
         self._drop(items * self._step)
@@ -119,7 +119,7 @@ class InputBuffer:
     # -- state ------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What waits, as plain data and arrays; after `settle`."""
+        """Return what waits, as plain data and arrays; after `settle`."""
         return {
             "pieces": [piece.copy() for piece in self._pieces],
             "skip": self._skip,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine.accumulators import make_fold
-from flowcompute.engine.fallible_input import Attempt, FallibleInput
-from flowcompute.engine.input_buffer import InputBuffer
+from flowcompute.engine.streams.fallible_input import Attempt, FallibleInput
+from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec
@@ -71,7 +71,7 @@ class CutInput(InputBuffer):
     """Runs of records as one record each."""
 
     def take(self, items: int) -> np.ndarray:
-        """The next runs, `(items, every, *item)`."""
+        """Return the next runs, `(items, every, *item)`."""
         array = super().take(items)
         return array.reshape(items, self._size, *array.shape[1:])
 
@@ -84,7 +84,7 @@ class CutInput(InputBuffer):
         tail = node.attrs["tail"]
         if rest and tail == "error":
             raise RunError(
-                "the stream does not end with a whole run",
+                "cannot cut a stream that does not end with a whole run",
                 element=node.name,
                 site=node.element.site,
                 expected=f"a multiple of {self._size} records",
@@ -134,7 +134,7 @@ class EachInput(InputBuffer):
                 self._finish_run()
 
     def end(self, arm: int, records: int) -> None:
-        """The last run, which may be shorter."""
+        """End the last run, which may be shorter."""
         del arm
         if records % self._every:
             self._finish_run()
@@ -145,7 +145,7 @@ class EachInput(InputBuffer):
         self._fold = make_fold(self._spec)
 
     def snapshot(self) -> dict[str, Any]:
-        """As everywhere, with the state of the fold."""
+        """Return the state as everywhere, with the state of the fold."""
         return {**super().snapshot(), "fold": self._fold.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ class WindowInput(InputBuffer):
         return np.pad(array, widths, constant_values=self._pad)
 
     def snapshot(self) -> dict[str, Any]:
-        """As everywhere, with what the padding needs."""
+        """Return the state as everywhere, with what the padding needs."""
         last = None if self._last is None else self._last.copy()
         return {**super().snapshot(), "begun": self._begun, "last": last}
 
@@ -228,7 +228,7 @@ class ConcatInput(InputBuffer):
         self._arm = 0
 
     def wants(self, arm: int) -> bool:
-        """Only the stream whose turn it is."""
+        """Ask only for the stream whose turn it is."""
         return arm == self._arm
 
     def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
@@ -237,14 +237,14 @@ class ConcatInput(InputBuffer):
         super().feed(arm, arrays, start)
 
     def end(self, arm: int, records: int) -> None:
-        """The next stream, if there is one."""
+        """Go on to the next stream, if there is one."""
         del records
         assert arm == self._arm, "streams joined end to end end one after the other"
         self._arm += 1
         self.ended = self._arm == self._arms
 
     def snapshot(self) -> dict[str, Any]:
-        """As everywhere, with whose turn it is."""
+        """Return the state as everywhere, with whose turn it is."""
         return {**super().snapshot(), "arm": self._arm}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -265,7 +265,7 @@ _INPUT_BUFFERS: dict[str, type[InputBuffer]] = {
 
 
 def make_input_buffer(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> InputBuffer:
-    """The inlet of an entry; `attempts` are those of host functions that may drop records, by node."""
+    """Make the input buffer of an entry; `attempts` are those of host functions that may drop records, by node."""
     node = entry.node
     if node is not None and node.id in attempts:
         return FallibleInput(entry, node.name, attempts[node.id])

@@ -10,7 +10,7 @@ import numpy as np
 from flowcompute.elements import HostFunction
 from flowcompute.elements.policies import SkipCounter
 from flowcompute.engine.host_call import call_host, read_only
-from flowcompute.engine.input_buffer import InputBuffer
+from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.rewrite import Entry
@@ -26,7 +26,7 @@ of them. No record is computed more than log(batch, 32) + 1 times, five times fo
 
 
 class Attempt:
-    """The calls of one host function in one pass; outlives the inlets of a flow, which begin anew.
+    """The calls of one host function in one pass; outlives the input buffers of a flow, which begin anew.
 
     Args:
         graph: the plan's graph.
@@ -51,7 +51,7 @@ class Attempt:
         self._resident = resident
 
     def made(self, streams: Sequence[np.ndarray], start: int) -> np.ndarray:
-        """What the function makes of a batch, without the records at which it fails.
+        """Return what the function makes of a batch, without the records at which it fails.
 
         Args:
             streams: for each stream among the inputs its records.
@@ -76,7 +76,7 @@ class Attempt:
         return made
 
     def _call(self, arguments: list[np.ndarray], first: int, last: int, start: int) -> np.ndarray | None:
-        """The result for records `first` to `last` of the batch; None where it fails, and a single one is counted."""
+        """Return the result for records `first` to `last`; None where it fails, and a single one is counted."""
         part = [
             array[first:last] if stream else array for array, stream in zip(arguments, self._is_stream, strict=True)
         ]
@@ -119,11 +119,11 @@ class FallibleInput(InputBuffer):
 
 
 def find_attempts(graph: Graph, one_pass: Pass, resident: Mapping[int, np.ndarray]) -> dict[int, Attempt]:
-    """An attempt for each host function of a pass that may drop records, by the id of its node."""
+    """Make an attempt for each host function of a pass that may drop records, by the id of its node."""
     nodes = [entry.node for clock in one_pass.clocks for entry in clock.entries if entry.node is not None]
     return {node.id: Attempt(graph, node, resident) for node in nodes if isinstance(node.element, HostFunction)}
 
 
 def seconds_of(attempts: Iterable[Attempt]) -> dict[str, tuple[int, float]]:
-    """By name: batches done and seconds busy."""
+    """Return batches done and seconds busy by name."""
     return {attempt.name: (attempt.batches, attempt.seconds) for attempt in attempts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant, Kind
-from flowcompute.engine import Made, PlacedExecutor
+from flowcompute.engine import BatchSlice, KernelTuner, PassState, RegionRunner
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
@@ -24,7 +25,7 @@ from flowcompute.gpu.run.fold_blocks import FoldBlocks
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import Argument, Kernel, register_dtype
-from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep, Step
+from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import (
     TransferPlan,
     batches_of_each,
@@ -43,22 +44,28 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLExecutor(PlacedExecutor):
+class OpenCLRunner(RegionRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
-        plan, pass_index, resident: see `Backend.executor`.
+        state: of the pass.
         device: what computes.
         placement: which regions of the plan it computes.
+        beside: a runner on another device of this kind, whose batches it shares; None where it has all batches.
+
+    Attributes:
+        adopted: by name the kernels that a tuner has found to be better than those of the plan.
     """
 
     def __init__(
-        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, placement: int = 0
+        self, state: PassState, device: Device, placement: int = 0, *, beside: OpenCLRunner | None = None
     ) -> None:
-        super().__init__(plan, pass_index, resident)
+        super().__init__(state)
+        plan = state.plan
         self.device, self.placement = device, placement
+        self.plan, self.one_pass, self.nodes = plan, state.one_pass, state.nodes
+        self.adopted: dict[str, Kernel] = {} if beside is None else beside.adopted
         self._kernels = BuiltKernels()
-        self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
@@ -68,15 +75,21 @@ class OpenCLExecutor(PlacedExecutor):
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
-        if self._transfer_plan.overlap and not device.capabilities.host_memory and not plan.config.isolate:
+        if beside is not None:
+            self.in_flight = batches_of_each(plan.depth, plan.backend.capabilities)
+            if device.capabilities.host_memory:
+                # Computed where it lies.
+                self._transfer_plan = replace(self._transfer_plan, ahead=frozenset(), late=frozenset())
+        elif self._transfer_plan.overlap and not device.capabilities.host_memory and not plan.config.isolate:
             self.in_flight = batches_of_each(plan.depth, plan.backend.capabilities)
             self.lanes = uploads_at_a_time(self.in_flight)
+        self._moves = beside is not None or self.in_flight > 1
         self._slots: Slots | None = None
         self._opened_s = 0.0
         self._streamed_weights: StreamedWeights | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
-        """The regions computed here."""
+        """Return the regions computed here."""
         one = self.one_pass
         for step in (*one.before, *one.steps, *one.after):
             if isinstance(step, RegionStep) and step.placement == self.placement:
@@ -102,7 +115,7 @@ class OpenCLExecutor(PlacedExecutor):
             )
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(
-                    self.one_pass.on_placement(self.placement), self._memory, self.array
+                    self.one_pass.on_placement(self.placement), self._memory, self.state.resident.__getitem__
                 )
 
     def _compiled(self, kernel: Kernel) -> Any:
@@ -122,113 +135,98 @@ class OpenCLExecutor(PlacedExecutor):
         return self._slots
 
     def room(self, size_bytes: int) -> np.ndarray | None:
-        """Pinned memory, where batches are uploaded."""
+        """Return pinned memory, where batches are uploaded."""
         return self.memory.room(size_bytes)
 
     def upload(self, batch: Batch) -> int:
-        """Bring the sources that kernels read to the device; where there is no room, `process` brings what it can."""
-        return 0 if self.is_sliced else self.slots.upload(batch.seq, batch.arrays)
+        """Bring the sources that kernels read to the device; where there is no room, each kernel brings its own."""
+        return self.slots.upload(batch.seq, batch.arrays)
 
     def uploads_at_once(self, batch: Batch) -> bool:
-        """Where the device reads all of it by itself; see `Executor.uploads_at_once`."""
-        return self.is_sliced or all(self.memory.is_pinned(batch.arrays[i]) for i in self._transfer_plan.ahead)
+        """Tell whether the device reads all of it by itself."""
+        return all(self.memory.is_pinned(batch.arrays[i]) for i in self._transfer_plan.ahead)
 
     def downloads_at_once(self, batch: Batch) -> bool:
-        """Where nothing is late; see `Executor.downloads_at_once`."""
+        """Tell whether nothing is late."""
         return not self.slots.leaves(batch.seq)
 
-    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
-        """Compute a batch; of one that was uploaded, `download` is left."""
-        self.take_up(batch)
-        made = super().process(batch, outputs)
-        self.let_go()
-        return made
-
-    def take_up(self, batch: Batch) -> bool:
-        """Go on with what was uploaded of a batch; see `PlacedExecutor.take_up`."""
-        if self.is_sliced:
+    def take_up(self, batch: Batch, *, drop: bool) -> bool:
+        """Go on with what was uploaded of a batch; see `RegionRunner.take_up`."""
+        if drop:
             self.slots.abandon(batch.seq)
-        return self.slots.take_up(batch.seq) or self.in_flight == 1
+        return self.slots.take_up(batch.seq) or not self._moves
 
     def let_go(self) -> None:
-        """What follows belongs to no batch that was uploaded."""
+        """Leave the batch in hand: what follows belongs to none that was uploaded."""
         self.slots.let_go()
 
     @property
     def late(self) -> frozenset[int]:
-        """See `PlacedExecutor.late`."""
-        return self._transfer_plan.late if self.in_flight > 1 else frozenset()
+        """Results that are downloaded later; see `RegionRunner.late`."""
+        return self._transfer_plan.late if self._moves else frozenset()
 
     def keep_blocks(self) -> None:
-        """See `PlacedExecutor.keep_blocks`."""
+        """See `RegionRunner.keep_blocks`."""
         self._blocks.forget()
 
     def hand_over(self, batch: Batch) -> None:
-        """See `PlacedExecutor.hand_over`."""
+        """See `RegionRunner.hand_over`."""
         self.slots.hand_over(batch.seq)
 
     def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
-        """See `PlacedExecutor.receive`."""
+        """See `RegionRunner.receive`."""
         self.slots.receive(batch.seq, made)
 
     def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
-        """See `PlacedExecutor.leave`."""
+        """See `RegionRunner.leave`."""
         self.slots.leave_of(batch.seq, value, array)
 
     def abandon(self, batch: Batch) -> None:
-        """See `PlacedExecutor.abandon`."""
+        """See `RegionRunner.abandon`."""
         self.slots.abandon(batch.seq)
 
-    def download(self, batch: Batch) -> int:
+    def download(self, batch: Batch, *, drop: bool) -> int:
         """Fetch what destinations take."""
-        return self.slots.download(batch.seq, drop=self.is_sliced)
-
-    def run_steps(
-        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
-    ) -> Mapping[int, np.ndarray]:
-        """See `StepExecutor.run_steps`."""
-        values = super().run_steps(clock, start, items, arrays, outputs)
-        self.forget_streams()
-        return values
+        return self.slots.download(batch.seq, drop=drop)
 
     def forget_streams(self) -> None:
-        """The next slice uploads its own values."""
+        """Forget what was uploaded: the next slice brings its own values."""
         if self._memory is not None:
             self.memory.forget(self._streamed)
 
-    def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
-        """See `StepExecutor.begin_scan`; what the scan carries is brought from the device."""
+    def begin_scan(self, step: RegionStep, scan: Carry) -> Callable[[], None]:
+        """Note where a scan is; what it carries is brought from the device."""
         with self._told(step):
             return super().begin_scan(step, scan)
 
-    def _told(self, step: Step) -> AbstractContextManager[None]:
-        """Errors name the step and its line; where it holds one kernel of the user's, that one."""
+    def _told(self, step: RegionStep) -> AbstractContextManager[None]:
+        """Let errors name the step and its line; where it holds one kernel of the user's, that one."""
         assert self._launcher is not None
         if step.name not in self._named:
             self._named[step.name] = answerable(step, self.nodes)
         return self._launcher.told(*self._named[step.name])
 
     def _told_of(self, value: int) -> AbstractContextManager[None]:
-        """Errors name the element of a value that crosses the bus."""
+        """Let errors name the element of a value that crosses the bus."""
         assert self._launcher is not None
         return self._launcher.told(self.nodes[value].name, self.nodes[value].element.site)
 
     def carried(self, value: int, scan: Carry) -> dict[str, Any]:
-        """See `StepExecutor.carried`; it is brought from the device."""
+        """Return what a scan carries, brought from the device."""
         assert self._launcher is not None
         with self._launcher.told(self.nodes[value].name, self.nodes[value].element.site):
             return super().carried(value, scan)
 
     def forget_results(self) -> None:
-        """What an earlier call made of the folds of a flow is made anew."""
-        computed = {*self.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
+        """Forget what an earlier call made of the folds of a flow."""
+        computed = {*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
         if self._memory is not None:
             self.memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
             self._padded.pop(i, None)
 
     def make_carry(self, step: RegionStep) -> Carry | None:
-        """A carry in the device's memory."""
+        """Make a carry in the device's memory."""
         kernel, region = step.kernel, step.region
         if region.anchor is None or self.nodes[region.anchor].kind is not Kind.SCAN:
             return None
@@ -241,39 +239,39 @@ class OpenCLExecutor(PlacedExecutor):
             room = self.one_pass.clock_of(region.anchor).batch_items
             return TileCarry(node, kernel.block, self.memory, room)
 
-    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+    def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
         with self._told(step):
-            self._compute(step, outputs, items)
+            self._compute(step, batch_slice, outputs)
 
-    def make_room(self) -> None:
+    def make_room(self, *, in_hand: bool) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
         # What a root clock has made waits for its download, while others make something of it.
-        if self._clock is not None and self._clock.is_root:
+        if in_hand:
             self.slots.abandon_in_hand()
         self.memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
 
-    def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
-        kernel, region = step.kernel, step.region
+    def _compute(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        kernel, region, items = step.kernel, step.region, batch_slice.items
         if kernel is None:
-            self._fold_nothing(step, items)
+            self._fold_nothing(step, batch_slice)
             return
-        kernel = self._adopted.get(kernel.name, kernel)
-        start = self.start if region.stream else 0
+        kernel = self.adopted.get(kernel.name, kernel)
+        start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         if region.folds:
-            assert self._clock is not None
-            self._blocks.make(region.folds, blocks, self._clock.batch_items // kernel.block + 2)
+            assert batch_slice.clock is not None
+            self._blocks.make(region.folds, blocks, batch_slice.clock.batch_items // kernel.block + 2)
         self._written = []
-        scan = self._scans.get(region.anchor) if region.anchor is not None else None
+        scan = self.state.scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
         tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
         again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
         launch = carry.begin(blocks) if carry is not None else 0
-        values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
+        values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
@@ -283,16 +281,16 @@ class OpenCLExecutor(PlacedExecutor):
                 self._streamed_weights.prefetch()
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
-            self.launches += 1
+            batch_slice.launches += 1
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
         if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
-            self._tune(tuner, step, outputs, items, (blocks, start, phase), again)
+            self._tune(tuner, step, batch_slice, outputs, (blocks, start, phase), again)
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
-            self._push(step, fold, kernel, items, phase, blocks)
+            self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
 
@@ -309,8 +307,8 @@ class OpenCLExecutor(PlacedExecutor):
         self,
         tuner: KernelTuner,
         step: RegionStep,
+        batch_slice: BatchSlice,
         outputs: Mapping[int, np.ndarray],
-        items: int,
         place: tuple[int, int, int],
         again: Callable[[], int],
     ) -> None:
@@ -321,7 +319,8 @@ class OpenCLExecutor(PlacedExecutor):
             self._written = []
             with self._told(step):
                 number = again()
-                values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
+                values = [self._argument(argument, batch_slice, outputs, True) for argument in kernel.arguments]
+                items = batch_slice.items
                 count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, place[0])
                 began = time.perf_counter()
                 self._launch(kernel, [*values, count, number or chunk, *place], groups)
@@ -329,7 +328,7 @@ class OpenCLExecutor(PlacedExecutor):
 
         adopted = tuner.launched(step, launch)
         if adopted is not None:
-            self._adopted[adopted.name] = adopted
+            self.adopted[adopted.name] = adopted
 
     def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
         """Launch and wait; gives the seconds on the device where these are asked for."""
@@ -345,7 +344,9 @@ class OpenCLExecutor(PlacedExecutor):
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
+    def _argument(
+        self, argument: Argument, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], stream: bool
+    ) -> Any:
         value = argument.value
         if argument.kind == "scalar":
             return self._scalar(value)
@@ -356,7 +357,7 @@ class OpenCLExecutor(PlacedExecutor):
         if argument.kind in ("partial", "merged"):
             return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
         if argument.kind in ("state", "words"):
-            carry = self._scans[value]
+            carry = self.state.scans[value]
             assert isinstance(carry, DeviceCarry)
             self._written.append(buffer := carry.buffer(argument))
             return buffer
@@ -367,9 +368,9 @@ class OpenCLExecutor(PlacedExecutor):
         if self._streamed_weights is not None and value in self.one_pass.streamed:
             return self._streamed_weights.buffer(value, 0)
         fresh = stream and value in self._streamed
-        if value in self.bases:
-            return self.memory.input(("base", value), self.bases[value], fresh=True)
-        return self.memory.input(value, self.array(value), fresh=fresh)
+        if value in batch_slice.bases:
+            return self.memory.input(("base", value), batch_slice.bases[value], fresh=True)
+        return self.memory.input(value, batch_slice.array(value), fresh=fresh)
 
     def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
         buffer = self.memory.output(key, array, late=late)
@@ -385,47 +386,50 @@ class OpenCLExecutor(PlacedExecutor):
         return self._scalars[value]
 
     def _cyclic(self, value: int) -> np.ndarray:
-        """A resident operand with one vector of itself behind it."""
+        """Return a resident operand with one vector of itself behind it."""
         if value not in self._padded:
-            flat = self.array(value).reshape(-1)
+            flat = self.state.resident[value].reshape(-1)
             self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])
         return self._padded[value]
 
     # -- folds ------------------------------------------------------------------------------------
 
-    def _push(self, step: RegionStep, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
+    def _push(
+        self, step: RegionStep, fold: int, kernel: Kernel, batch_slice: BatchSlice, phase: int, blocks: int
+    ) -> None:
         """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
+        state, items = self.state.folds[fold], batch_slice.items
         parts = self._blocks.parts(fold, blocks)
         for key, array in parts.items():
             self.memory.fetch(key, array)
-        merged = self._blocks.merge(fold, kernel, self.start, items, self._merge)
-        push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase, merged)
-        self.push_later(step.name, push)
+        merged = self._blocks.merge(fold, kernel, batch_slice.start, items, partial(self._merge, batch_slice))
+        push = partial(self._blocks.push, state, fold, kernel, [*parts.values()], items, phase, merged)
+        batch_slice.push_later(step.name, push)
 
-    def _merge(self, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
-        values = [self._argument(one, {}, True) for one in kernel.arguments]
+    def _merge(self, batch_slice: BatchSlice, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
+        values = [self._argument(one, batch_slice, {}, True) for one in kernel.arguments]
         self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
         self._launch(kernel, [*values, *sizes], groups)
-        self.launches += 1
+        batch_slice.launches += 1
         for key, array in self._blocks.merged(kernel).items():
             self.memory.fetch(key, array)
 
-    def _fold_nothing(self, step: RegionStep, items: int) -> None:
-        """Items without numbers: folds only count records."""
+    def _fold_nothing(self, step: RegionStep, batch_slice: BatchSlice) -> None:
+        """Count the records of items without numbers."""
         for fold in step.region.folds:
             spec = self.plan.folds[fold]
-            nothing = [np.empty((items, *spec.item), spec.dtype)] * spec.inputs
-            self.push_later(step.name, partial(self.folds[fold].push_records, nothing))
+            nothing = [np.empty((batch_slice.items, *spec.item), spec.dtype)] * spec.inputs
+            batch_slice.push_later(step.name, partial(self.state.folds[fold].push_records, nothing))
 
     def resume_folds(self) -> None:
-        """Kernels go on with the accumulators of unfinished blocks."""
+        """Let kernels go on with the accumulators of unfinished blocks."""
         for step in self._regions():
             if step.region.stream and step.kernel is not None and step.kernel.work == "columns":
                 for i in step.region.folds:
-                    fold = self.folds[i]
+                    fold = self.state.folds[i]
                     assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
                     fold.open_tail()
-        self._blocks.resume(self.folds)
+        self._blocks.resume(self.state.folds)
 
     def close(self) -> None:
         """Release buffers and kernels."""
@@ -436,7 +440,6 @@ class OpenCLExecutor(PlacedExecutor):
         self._kernels.clear()
         self._blocks.close()
         self._padded.clear()
-        super().close()
         if launcher is None:
             return
         with launcher.told():

@@ -1,0 +1,122 @@
+"""What lasts from batch to batch of a pass. It is what a checkpoint keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import Kind
+from flowcompute.engine.accumulators import make_fold
+from flowcompute.engine.folds import Accumulator
+from flowcompute.engine.scans import Carry, make_scan
+from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
+from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
+from flowcompute.schedule import ExecutionPlan, NodeStep, RegionStep
+from flowcompute.schedule.memory import HostIntermediates, never_on_host
+
+
+class PassState:
+    """The state of one pass: where its streams are, folds, scans, dropped records, whole values.
+
+    Args:
+        plan: what is run.
+        pass_index: which of its passes.
+        resident: whole values by id, of earlier passes and for later ones.
+
+    Attributes:
+        one_pass: the pass.
+        nodes: of the graph.
+        folds, scans: by their nodes' ids.
+        attempts: calls of host functions that may drop records, by node.
+        starts: by clock the first record that is not computed yet.
+        ended: by clock whether no more records come.
+        input_buffers: by clock the records that wait for it, by value.
+        largest: by clock the most records in a slice, where there was no room for a whole batch.
+    """
+
+    def __init__(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
+        self.plan = plan
+        self.one_pass = plan.passes[pass_index]
+        self.nodes = plan.graph.nodes
+        self.resident = resident
+        self.folds: dict[int, Accumulator] = {}
+        self.scans: dict[int, Carry] = {}
+        self.attempts = find_attempts(plan.graph, self.one_pass, resident)
+        self.skip_counters = tuple(attempt.skip_counter for attempt in self.attempts.values())
+        self.starts: list[int] = []
+        self.ended: list[bool] = []
+        self.input_buffers: list[dict[int, InputBuffer]] = []
+        self.largest: dict[int, int] = {}
+        self._begin_streams()
+
+    def begin(self, make_carry: Callable[[RegionStep], Carry | None]) -> None:
+        """Begin all streams, folds and scans anew; dropped records stay counted.
+
+        Args:
+            make_carry: makes what the scan in a region carries; None where there is no scan.
+        """
+        folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
+        mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
+        self.folds = {i: make_fold(folds[i]) for i in mine}
+        for step in self.one_pass.steps:
+            if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
+                self.scans[step.node.id] = make_scan(step.node)
+            elif isinstance(step, RegionStep) and (carry := make_carry(step)) is not None:
+                scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
+                self.scans.update(dict.fromkeys(scans, carry))
+        self._begin_streams()
+
+    def _begin_streams(self) -> None:
+        clocks = self.one_pass.clocks
+        self.starts, self.ended = [0] * len(clocks), [False] * len(clocks)
+        self.input_buffers = [
+            {entry.value: make_input_buffer(self.plan.graph, entry, self.attempts) for entry in clock.entries}
+            for clock in clocks
+        ]
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether there was no room for a whole batch of some clock."""
+        return bool(self.largest)
+
+    def intermediates(self) -> HostIntermediates:
+        """Make host memory for values that only other steps take, of one batch at a time."""
+        one, plan = self.one_pass, self.plan
+        return HostIntermediates(plan.graph, one, never_on_host(one, plan.config, plan.backend))
+
+    def snapshot(self, carried: Callable[[int, Carry], dict[str, Any]]) -> dict[str, Any]:
+        """Return the state as plain data and arrays.
+
+        Args:
+            carried: gives what a scan carries at its last record, as plain data.
+        """
+        return {
+            "order": ORDER_VERSION,
+            "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
+            "scans": {str(i): carried(i, scan) for i, scan in self.scans.items()},
+            "clocks": {
+                "starts": list(self.starts),
+                "ended": list(self.ended),
+                "inlets": [
+                    {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
+                    for input_buffers in self.input_buffers
+                ],
+            },
+            "dropped": {str(i): attempt.skip_counter.snapshot() for i, attempt in self.attempts.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        for i, fold in self.folds.items():
+            fold.restore(state["folds"][str(i)])
+        for i, scan in self.scans.items():
+            scan.restore(state["scans"][str(i)])
+        clocks = state["clocks"]
+        self.starts, self.ended = list(clocks["starts"]), list(clocks["ended"])
+        for input_buffers, states in zip(self.input_buffers, clocks["inlets"], strict=True):
+            for i, input_buffer in input_buffers.items():
+                input_buffer.restore(states[str(i)])
+        for i, attempt in self.attempts.items():
+            attempt.skip_counter.restore(state["dropped"][str(i)])

@@ -1,0 +1,227 @@
+"""Region runners: each runs regions on one device. It knows buffers and transfers, and has no state of the pass."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.engine.backend import KernelTuner
+from flowcompute.engine.batch_slice import BatchSlice
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.scans import Carry
+from flowcompute.ir import Kernel
+from flowcompute.schedule import LaunchLog, RegionStep
+
+
+class RegionRunner(ABC):
+    """Runs the regions of one placement for whoever has the state of the pass.
+
+    It works on one batch at a time, between `take_up` and `let_go`; `upload`, `receive`, `hand_over` and `download`
+    may go on meanwhile, each of a batch of its own.
+
+    Attributes:
+        state: of the pass.
+        in_flight: batches that may be on their way through the device; 1 where nothing crosses a bus.
+        lanes: calls of `upload` that may be under way at a time, and as many of `download`.
+        log: where launches are counted by step, if anybody wants to know.
+        tuner: who looks for better knobs, if anybody.
+    """
+
+    in_flight: int = 1
+    lanes: int = 1
+    log: LaunchLog | None = None
+    tuner: KernelTuner | None = None
+
+    def __init__(self, state: PassState) -> None:
+        self.state = state
+
+    def attach(self) -> None:  # noqa: B027 - NumPy is always ready
+        """Get ready to run regions; computes nothing.
+
+        Raises:
+            KernelError: if a kernel does not compile.
+        """
+
+    @abstractmethod
+    def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        """Compute a region over the records of a slice into `outputs`.
+
+        Its folds' blocks are pushed by `BatchSlice.push_later`, so that a slice that fails has changed nothing.
+        """
+
+    def forget_streams(self) -> None:  # noqa: B027 - NumPy keeps nothing, here and below
+        """Forget the arrays of the slice in hand: what follows has others."""
+
+    def forget_results(self) -> None:  # noqa: B027
+        """Forget what was made of folds: it is made anew."""
+
+    def keep_blocks(self) -> None:  # noqa: B027
+        """Keep what kernels have made for folds when they work on the next batch."""
+
+    def resume_folds(self) -> None:  # noqa: B027
+        """Go on with folds that have been put back to where they were."""
+
+    def make_room(self, *, in_hand: bool) -> None:  # noqa: B027
+        """Give back what the device holds for streams: the slices that follow are smaller.
+
+        Args:
+            in_hand: whether a batch of a root clock is computed, none of whose results counts.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Release every buffer; harmless when called twice."""
+
+    # -- scans ------------------------------------------------------------------------------------
+
+    def make_carry(self, step: RegionStep) -> Carry | None:
+        """Make what the scan in a region carries, at its beginning; None where there is no scan."""
+        del step
+        return None
+
+    def begin_scan(self, step: RegionStep, scan: Carry) -> Callable[[], None]:
+        """Note where a scan is that is about to take the records of a slice; the result takes them back."""
+        del step
+        return scan.mark()
+
+    def carried(self, value: int, scan: Carry) -> dict[str, Any]:
+        """Return what a scan carries at its last record, as plain data."""
+        del value
+        return scan.snapshot()
+
+    # -- transfers --------------------------------------------------------------------------------
+
+    @property
+    def late(self) -> frozenset[int]:
+        """Results that are left on the device, to be downloaded later, where a batch was taken up."""
+        return frozenset()
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Return host memory that is moved fastest; see `Executor.room`."""
+        del size_bytes
+        return None
+
+    def upload(self, batch: Batch) -> int:
+        """Bring the sources that kernels read to the device; gives the bytes."""
+        raise NotImplementedError
+
+    def uploads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can
+        """Tell whether `upload` of a batch only asks for it; see `Executor.uploads_at_once`."""
+        return False
+
+    def downloads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - as above
+        """Tell whether `download` of a batch has nothing to wait for; see `Executor.downloads_at_once`."""
+        return False
+
+    def take_up(self, batch: Batch, *, drop: bool) -> bool:
+        """Work on a batch that may have been uploaded; False where it was to be, and there was no room.
+
+        Args:
+            batch: which one.
+            drop: whether what was uploaded of it is of no use, since it is computed in slices.
+        """
+        del batch, drop
+        return True
+
+    def let_go(self) -> None:  # noqa: B027
+        """Leave the batch in hand: it is over, or goes on elsewhere."""
+
+    def hand_over(self, batch: Batch) -> None:  # noqa: B027
+        """Bring what others need of a batch to the host."""
+
+    def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:  # noqa: B027
+        """Begin to bring what others have made of a batch to where it is needed."""
+
+    def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:  # noqa: B027
+        """Download one of the late results of a batch into an array, later."""
+
+    def abandon(self, batch: Batch) -> None:  # noqa: B027
+        """Drop what is here of a batch, which is computed anew."""
+
+    def download(self, batch: Batch, *, drop: bool) -> int:
+        """Fetch what destinations take; gives the bytes.
+
+        Args:
+            batch: which one.
+            drop: whether to give its buffers back to the device.
+        """
+        raise NotImplementedError
+
+
+class Runners:
+    """The runners of all placements. Each works on one batch at a time: whoever has it run something holds it.
+
+    Args:
+        runners: by placement.
+        several_ask: whether several threads have them run something, where there is only one runner.
+
+    Attributes:
+        moving: those that batches are moved to and from: those across a bus, where there are several.
+    """
+
+    def __init__(self, runners: Sequence[RegionRunner], *, several_ask: bool = False) -> None:
+        self._runners = tuple(runners)
+        self._several_ask = several_ask or len(self._runners) > 1
+        self._locks = tuple(threading.Lock() for _ in runners)
+        self.moving = [one for one in self._runners if one.in_flight > 1 or len(self._runners) == 1]
+
+    def __getitem__(self, placement: int) -> RegionRunner:
+        return self._runners[placement]
+
+    def __iter__(self) -> Iterator[RegionRunner]:
+        return iter(self._runners)
+
+    def __len__(self) -> int:
+        return len(self._runners)
+
+    def attach(self, log: LaunchLog | None, tuner: KernelTuner | None) -> None:
+        """Get all devices ready; several ask the tuner one at a time."""
+        shared = tuner if tuner is None or len(self) == 1 else OneAtATime(tuner)
+        for one in self._runners:
+            one.log, one.tuner = log, shared
+            one.attach()
+
+    def held(self, placements: Collection[int]) -> AbstractContextManager[None]:
+        """Hold some runners, which costs nothing where nobody else asks for them."""
+        return self._held(placements) if self._several_ask else nullcontext()
+
+    @contextmanager
+    def _held(self, placements: Collection[int]) -> Iterator[None]:
+        """Hold some runners, the lowest first. Only `process` holds several, so nobody waits in a circle."""
+        with ExitStack() as stack:
+            for placement in sorted(placements):
+                stack.enter_context(self._locks[placement])
+            yield
+
+    def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        """Run a region where it is placed."""
+        self._runners[step.placement].run(step, batch_slice, outputs)
+
+    def forget_streams(self, placements: Collection[int]) -> None:
+        """Forget the arrays of the slice in hand on these placements."""
+        for placement in placements:
+            self._runners[placement].forget_streams()
+
+    def make_room(self, *, in_hand: bool) -> None:
+        """Give back what all devices hold for streams; see `RegionRunner.make_room`."""
+        with self.held(range(len(self))):
+            for one in self._runners:
+                one.make_room(in_hand=in_hand)
+
+
+class OneAtATime:
+    """A tuner that several devices ask."""
+
+    def __init__(self, tuner: KernelTuner) -> None:
+        self._tuner = tuner
+        self._lock = threading.Lock()
+
+    def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
+        """Ask the tuner in turns; see `KernelTuner.launched`."""
+        with self._lock:
+            return self._tuner.launched(step, launch)

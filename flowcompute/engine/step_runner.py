@@ -1,0 +1,205 @@
+"""Runs the steps of a clock on a slice: regions where they are placed, host functions, views and scans here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from flowcompute.elements import Kind
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
+from flowcompute.engine.host_call import call_host, read_only
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.scans import Scan, make_scan
+from flowcompute.errors import DeviceFullError, FlowError, RunError
+from flowcompute.graph import Node
+from flowcompute.ir import view_array
+from flowcompute.schedule import Clock, NodeStep, RegionStep, Step
+
+Room = Callable[[int, int, int], np.ndarray]
+"""`room(value, offset, items)` gives host memory for a value that only other steps take; see `HostIntermediates`."""
+
+
+class StepRunner:
+    """Runs steps, and changes nothing of the pass's state but for scans on the host.
+
+    Args:
+        state: of the pass.
+        runners: of all placements.
+        room: gives memory for values that only other steps take.
+
+    Attributes:
+        seconds: by step name, for metrics.
+    """
+
+    def __init__(self, state: PassState, runners: Runners, room: Room) -> None:
+        one = state.one_pass
+        self.seconds = {step.name: 0.0 for step in (*one.before, *one.steps, *one.after)}
+        self._state = state
+        self._nodes = state.nodes
+        self._runners = runners
+        self._room = room
+
+    # -- slices -----------------------------------------------------------------------------------
+
+    def begin(
+        self, clock: Clock, start: int, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], offset: int = 0
+    ) -> BatchSlice:
+        """Take a slice in hand, before its first step.
+
+        Args:
+            clock: of the records.
+            start, items: which ones.
+            arrays: of the clock's sources and entries; more are added.
+            outputs: memory for what destinations take.
+            offset: of the first record in its batch.
+        """
+        taken = BatchSlice(clock, start, items, offset, arrays, self._state.resident)
+        for entry in clock.entries:
+            if entry.node is not None and entry.node.kind is Kind.WINDOW:
+                taken.bases[entry.value] = arrays[entry.value]
+                arrays[entry.value] = _windows(entry.node, arrays[entry.value])
+        for value, array in outputs.items():
+            if value in arrays:
+                np.copyto(array, arrays[value])
+        return taken
+
+    def go_through(self, steps: Sequence[Step], taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        """Run some steps of a slice; what folds are given is left to `settle`."""
+        try:
+            for step in steps:
+                self._timed(step.name, partial(self._run_step, step, taken, outputs))
+        except FlowError as error:
+            error.records = error.records or (taken.start, taken.start + taken.items)
+            raise
+
+    def settle(self, taken: BatchSlice) -> None:
+        """Give folds what the steps of a slice have made for them."""
+        try:
+            for name, push in taken.pushes:
+                self._timed(name, push)
+        except FlowError as error:
+            error.records = error.records or (taken.start, taken.start + taken.items)
+            raise
+
+    def _timed(self, step: str, work: Callable[[], None]) -> None:
+        began = time.perf_counter()
+        work()
+        self.seconds[step] += time.perf_counter() - began
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def run_resident(self, steps: Sequence[Step]) -> int:
+        """Compute whole values; gives the launches."""
+        launches, resident = 0, self._state.resident
+        for step in steps:
+            whole = BatchSlice(None, 0, 1, 0, {}, resident)
+            if isinstance(step, RegionStep):
+                specs = {i: self._nodes[i].spec for i in step.region.outputs}
+                made = {i: np.empty(spec.shape, spec.dtype) for i, spec in specs.items()}
+                try:
+                    self._runners.run(step, whole, made)
+                except DeviceFullError:
+                    # Beside what streams have left there; it depends on none of it.
+                    self._runners.make_room(in_hand=False)
+                    self._runners.run(step, whole, made)
+                resident.update(made)
+            else:
+                resident[step.node.id] = self._alone_once(step, whole)
+            launches += whole.launches
+        return launches
+
+    def _alone_once(self, step: NodeStep, whole: BatchSlice) -> np.ndarray:
+        """Return the value of a resident node that is no region."""
+        node = step.node
+        if node.kind is Kind.VIEW:
+            return np.array(view_array(node, [whole.array(i) for i in node.inputs], stream=False), order="C")
+        if node.kind is Kind.SCAN:
+            made = np.empty(node.spec.shape, node.spec.dtype)
+            make_scan(node).advance([whole.array(i) for i in node.inputs], 0, made)
+            return made
+        return _call(step, whole, None)
+
+    def _run_step(self, step: Step, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        if isinstance(step, RegionStep):
+            made = {i: outputs[i] if i in outputs else self._place(i, taken) for i in step.region.outputs}
+            taken.values.update(made)
+            self._runners.run(step, taken, made)
+            return
+        node = step.node
+        if node.kind is Kind.FOLD:
+            arrays = [taken.array(i) for i in node.inputs]
+            taken.push_later(step.name, partial(self._push_records, node, arrays, taken.items))
+            return
+        made_alone = taken.values[node.id] = self._alone(step, taken, outputs)
+        if node.id in outputs and made_alone is not outputs[node.id]:
+            np.copyto(outputs[node.id], made_alone)
+
+    def _alone(self, step: NodeStep, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Return the value of a node that is no region."""
+        node, start, stop = step.node, taken.start, taken.start + taken.items
+        if node.kind is Kind.ALONG and "period" in node.attrs:
+            repeated = taken.resident[node.inputs[0]].reshape(-1)
+            return np.take(repeated, np.arange(start, stop), mode="wrap")
+        if node.kind is Kind.ALONG:
+            check_along(self._state, node, stop, ended=False)
+            return taken.resident[node.inputs[0]][start:stop]
+        if node.kind is Kind.VIEW:
+            return view_array(node, [taken.array(i) for i in node.inputs], stream=True)
+        if node.kind is Kind.SCAN:
+            made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
+            scan = self._state.scans[node.id]
+            assert isinstance(scan, Scan), "scans in kernels are regions"
+            scan.advance([taken.array(i) for i in node.inputs], start, made)
+            return made
+        return _call(step, taken, (start, stop))
+
+    def _place(self, value: int, taken: BatchSlice) -> np.ndarray:
+        return self._room(value, taken.offset, taken.items)
+
+    def _push_records(self, node: Node, arrays: list[np.ndarray], items: int) -> None:
+        if node.id in self._state.plan.folds:
+            shape = (items, *self._state.plan.folds[node.id].item)
+            arrays = [np.broadcast_to(array, shape) for array in arrays]
+        try:
+            self._state.folds[node.id].push_records(arrays)
+        except FlowError as error:
+            error.element, error.site = error.element or node.name, error.site or node.element.site
+            raise
+
+
+def check_along(state: PassState, node: Node, records: int, *, ended: bool) -> None:
+    """Refuse a stream whose length was unknown and is not that of a resident value cut along it.
+
+    Args:
+        state: of the pass.
+        node: cuts the resident value.
+        records: of the stream that have come.
+        ended: whether these are all.
+
+    Raises:
+        RunError: naming the node.
+    """
+    rows = len(state.resident[node.inputs[0]])
+    if records > rows or (ended and records != rows):
+        raise RunError(
+            "cannot cut a resident value along a stream of another length",
+            element=node.name,
+            site=node.element.site,
+            expected=f"{rows} records, as the resident value has rows",
+            got=f"{records} records{'' if ended else ' and more'}",
+        )
+
+
+def _windows(node: Node, base: np.ndarray) -> np.ndarray:
+    """Return overlapping records `(items, size, *item)` as a view of what they lie in."""
+    windows = np.lib.stride_tricks.sliding_window_view(base, node.attrs["size"], axis=0)[:: node.attrs["step"]]
+    return np.moveaxis(windows, -1, 1)
+
+
+def _call(step: NodeStep, taken: BatchSlice, records: tuple[int, int] | None) -> np.ndarray:
+    """Return the result of a host function."""
+    return call_host(step.node, [read_only(taken.array(i)) for i in step.node.inputs], records)

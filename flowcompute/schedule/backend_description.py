@@ -1,0 +1,34 @@
+"""A backend as plans know it: plain data and the function that renders a kernel. Nothing here computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from flowcompute.ir import DeviceCapabilities, Kernel
+
+
+@dataclass(frozen=True)
+class BackendDescription:
+    """Description of what computes a plan: a device, several that share batches, or one with several placements.
+
+    Attributes:
+        capabilities: of all devices together.
+        source_text: renders a lowered kernel; touches no device.
+        main: number of the placement whose memory plans are made for.
+        pins: by name, as `on()` was given it, the number of the placement that is meant.
+        parts: descriptions of the placements, where the backend has several.
+        number: of this placement, where it is one of several of a backend.
+    """
+
+    capabilities: DeviceCapabilities
+    source_text: Callable[[Kernel], str]
+    main: int = 0
+    pins: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[BackendDescription, ...] = ()
+    number: int | None = None
+
+    @property
+    def placements(self) -> tuple[BackendDescription, ...]:
+        """What computes the regions of a plan: each step names the number of one."""
+        return self.parts or (self,)
