@@ -136,6 +136,7 @@ def test_a_kept_file_that_changed_is_fetched_again(tmp_path, pip, damage):
         (bytes([GOOD[0] ^ 1]) + GOOD[1:], "SHA-256"),
         (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), "SHA-256"),
     ],
+    ids=["cut off", "empty", "first byte", "last byte"],
 )
 def test_an_archive_that_is_not_the_published_one_is_refused(tmp_path, pip, delivered, word):
     pip.archive = delivered
