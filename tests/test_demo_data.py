@@ -196,7 +196,7 @@ def test_an_array_of_the_right_size_and_wrong_contents_is_refused(tmp_path, pip)
     assert everything_under(tmp_path) == []
 
 
-@pytest.mark.parametrize("broken", [b"no gzip at all", GOOD[: len(GOOD) // 2]])
+@pytest.mark.parametrize("broken", [b"no gzip at all", GOOD[: len(GOOD) // 2]], ids=["other", "half"])
 def test_an_archive_that_cannot_be_read_is_refused(tmp_path, pip, broken):
     pip.archive = broken
     with pytest.raises(SourceError):
