@@ -3,6 +3,7 @@
 from flowcompute.ir.access import Storage, c_strides, is_copied, is_dense, seen_as, storage, view_array, views_of
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
+from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import (
     ROLLED,
     Apply,
@@ -25,7 +26,6 @@ from flowcompute.ir.nodes import (
     Half,
     If,
     Integer,
-    Kernel,
     Let,
     Load,
     MultiplyAdd,

@@ -6,7 +6,7 @@ this syntax and no pass rewrites them. Each value is a `Var` that one `Let` decl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
-from flowcompute.strategy import KernelKnobs
 
 ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "scalar", "integer"]
 
@@ -414,48 +413,3 @@ Stmt = (
     | If
     | WorkGroupBarrier
 )
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A lowered kernel.
-
-    Attributes:
-        name: unique in its plan.
-        region: name of the region it computes.
-        arguments: its parameters, in order.
-        body: its statements.
-        work: unit of the global size. "flat" counts vectors, "rows" rows, "records" and "columns" blocks of a fold.
-            "matmul" and "scan" count tiles, and "walk" counts sequences of a serial scan.
-        work_group: work-items that share local memory; 1 on CPUs.
-        block: records in a canonical block, for kernels with folds.
-        columns: for folds of columns, columns per work-item (0: all).
-        units: numbers or rows in one record, by which work is divided.
-        lanes: numbers in a vector.
-        tile: rows (tiles of a scan) per work-group, or per work-item of a CPU. The second number is the count of
-            work-groups that span the columns of a matrix product or scan.
-        contract: whether multiplications and additions may be fused (`precision="fast"`).
-        tensor: whether tensor cores multiply its matrices as stored.
-        form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
-        family: name of that form in plans; "fixed" where the kernel has no knobs.
-        knobs: values of all its knobs.
-        notes: further facts for users.
-    """
-
-    name: str
-    region: str
-    arguments: tuple[Argument, ...]
-    body: tuple[Stmt, ...]
-    work: Literal["flat", "rows", "records", "columns", "matmul", "scan", "walk"]
-    work_group: int = 1
-    block: int = 0
-    columns: int = 0
-    units: int = 1
-    lanes: int = 1
-    tile: tuple[int, int] = (1, 1)
-    contract: bool = False
-    tensor: bool = False
-    form: str = ""
-    family: str = "fixed"
-    knobs: KernelKnobs = field(default_factory=KernelKnobs)
-    notes: dict[str, Any] = field(default_factory=dict, compare=False)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute import ir
-from flowcompute.ir.nodes import Kernel, Stmt, Var
+from flowcompute.ir.kernel import Kernel
+from flowcompute.ir.nodes import Stmt, Var
 from flowcompute.ir.tensor_nodes import (
     Across,
     AwaitCopies,

@@ -42,7 +42,7 @@ from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.render.renderer import render
 from flowcompute.gpu.run import opencl_runner as executor
-from flowcompute.ir.nodes import Kernel
+from flowcompute.ir.kernel import Kernel
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
 from tests.support.starting import start

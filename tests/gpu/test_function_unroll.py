@@ -11,7 +11,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.engine.backend import PlannedJob
-from flowcompute.ir.nodes import Kernel
+from flowcompute.ir.kernel import Kernel
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu

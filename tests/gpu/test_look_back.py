@@ -7,7 +7,8 @@ import pytest
 
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.render.renderer import render
-from flowcompute.ir.nodes import Argument, Array, If, Integer, Kernel, Let, PutItem, Store, Var, WorkGroupBarrier
+from flowcompute.ir.kernel import Kernel
+from flowcompute.ir.nodes import Argument, Array, If, Integer, Let, PutItem, Store, Var, WorkGroupBarrier
 from flowcompute.ir.scan_nodes import LookBehind
 from flowcompute.spec import FLOAT64, INT32
 from tests.gpu.shapes import gpu_shaped

@@ -14,7 +14,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.ir.nodes import Kernel
+from flowcompute.ir.kernel import Kernel
 from flowcompute.lower import forms
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.forms import FORMS, choose_form, form_of

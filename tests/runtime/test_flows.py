@@ -186,11 +186,11 @@ def test_feeds_that_meet_are_sent_equally_many_records() -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (np.zeros(3, np.float32), "another shape"),
-        (np.zeros((2, 4), np.float32), "another shape"),
-        (np.zeros((2, 3), np.complex128), "another dtype"),
-        ([[1, 2, 3], [4]], "no array"),
-        ("text", "another shape"),
+        (np.zeros(3, np.float32), "records of this shape"),
+        (np.zeros((2, 4), np.float32), "records of this shape"),
+        (np.zeros((2, 3), np.complex128), "numbers of this dtype"),
+        ([[1, 2, 3], [4]], "to an array"),
+        ("text", "records of this shape"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(sent: Any, said: str) -> None:

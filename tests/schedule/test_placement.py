@@ -189,7 +189,7 @@ def test_counts_of_a_histogram_are_pinned_apart_from_its_edges() -> None:
 
 def test_auto_may_stand_in_a_list() -> None:
     assert regions(fc.plan(X * 2, device=["auto", "numpy"])) == {"device": ["multiply"]}
-    with pytest.raises(PlanError, match="'gpu:9' does not exist"):
+    with pytest.raises(PlanError, match="'gpu:9': it does not exist"):
         fc.plan(X * 2, device=["gpu:9", "numpy"])
 
 
