@@ -222,6 +222,6 @@ class OneAtATime:
         self._lock = threading.Lock()
 
     def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
-        """Ask the tuner in turns; see `KernelTuner.launched`."""
+        """Ask the tuner, one caller at a time; see `KernelTuner.launched`."""
         with self._lock:
             return self._tuner.launched(step, launch)

@@ -77,7 +77,7 @@ def choose_form(task: LoweringTask) -> tuple[Form, tuple[Reason, ...]]:
 
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """The kernel IR of a region, shaped as wanted where its form can do that."""
+    """Lower a region to kernel IR, with the knobs that are set where its form has them."""
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)
@@ -94,7 +94,7 @@ def form_of(kernel: Kernel) -> Form:
 
 
 def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
-    """The knobs that a kernel has on a device: those of its form, with few values each, and of its functions."""
+    """Return the knobs of a kernel on a device: those of its form, with few values each, and of its functions."""
     own = choices(form_of(kernel).knobs, capabilities)
     found = {name: values for name, values in own.items() if getattr(kernel.knobs, name) is not None}
     return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
@@ -114,7 +114,7 @@ def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:
 
 
 def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
-    """The kernel with what a work-item of a CPU takes by itself: so many bytes of its widest operand."""
+    """Set the numbers per work-item of a CPU by the bytes of the widest operand, where nobody has set them."""
     if kernel.knobs.items_per_work_item is None or style.wanted.items_per_work_item is not None:
         return kernel
     if style.capabilities.code_shape != "cpu":
@@ -124,7 +124,7 @@ def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
 
 
 def with_unrolled_functions(kernel: Kernel, nodes: Sequence[Node], style: KernelStyle) -> Kernel:
-    """The kernel with the knob of loops in users' functions, where it calls one that leaves it open."""
+    """Set the knob of loops in users' functions, where the kernel calls one that leaves it open."""
     steps = [node.element.step for node in nodes if isinstance(node.element, KernelScan)]
     called = [*steps, *(node.op for node in nodes if isinstance(node.op, UserOp))]
     if not any(leaves_unroll_open(op.function) for op in called):

@@ -109,12 +109,12 @@ class KernelStyle:
 
 
 def choices(knobs: FormKnobs, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
-    """The knobs of a form on a device, with few values each: those that a tuner looks at."""
+    """Return the knobs of a form on a device, with the few values of each that a tuner tries."""
     tried = _TRIED_ITEMS.get(capabilities.code_shape, ())
     own = knobs.on(capabilities)
     return {knob.name: tried if isinstance(knob.values, range) else knob.values for knob in own}
 
 
 def written_turns(knobs: KernelKnobs) -> int:
-    """What a loop is told of `unroll`: nothing where one turn is written out, since compilers know that best."""
+    """Return the unroll hint of a loop: 0 for a single turn, since compilers know that best."""
     return knobs.unroll if knobs.unroll is not None and knobs.unroll > 1 else 0

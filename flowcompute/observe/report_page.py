@@ -135,7 +135,9 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     body.append(f"<h2>Strategy</h2><pre>{escape(about['strategy'])}</pre>")
     if tried is not None:
         figures["trials"] = tried
-        body += _section("trials", "Trials", "What other knobs would have saved, measured in turns with the default.")
+        body += _section(
+            "trials", "Trials", "What other knobs would have saved, measured alternately with the default."
+        )
     # A closing tag in somebody's name must not end the script.
     data = json.dumps(figures).replace("<", "\\u003c")
     return _PAGE.format(title=escape(name), style=_STYLE, script=script, body="\n".join(body), figures=data)

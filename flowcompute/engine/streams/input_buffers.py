@@ -1,6 +1,6 @@
 """What enters a clock: what is selected, cut or windowed of other streams, and how many bytes of it wait.
 
-Inlets take batches of one clock and give batches of another. What they hold in between is
+Input buffers take batches of one clock and give batches of another. What they hold in between is
 state: the remainder of a cut, the last records of a window, records that came before their
 partners.
 """

@@ -79,24 +79,24 @@ class SubgroupSweep(RowSweep):
         return self.subgroup.finish(reductions, totals, spread=True)
 
 
-def team_shape(task: LoweringTask) -> RowShape:
-    """Return the shape of a region's rows that are walked by teams."""
+def subgroup_shape(task: LoweringTask) -> RowShape:
+    """Return the shape of a region's rows that sub-groups reduce."""
     return RowShape(task.graph, task.region, task.style, {}, SUBGROUP_ROWS.knobs)
 
 
-def why_no_teams(task: LoweringTask) -> Reason | None:
-    """Return why no team walks the rows of a region, whatever their length."""
+def why_no_subgroups(task: LoweringTask) -> Reason | None:
+    """Return why no sub-group reduces the rows of a region, whatever their length."""
     if task.region.anchor is not None:
         return task.refuse("it has an anchor")
     if not task.is_gpu:
-        return task.refuse("work-items of a CPU are no teams")
+        return task.refuse("work-items of a CPU form no sub-groups")
     return task.refuse("it folds a stream") if task.region.folds else None
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
-    if (reason := why_no_teams(task)) is not None:
+    if (reason := why_no_subgroups(task)) is not None:
         return reason
-    shape = team_shape(task)
+    shape = subgroup_shape(task)
     if not shape.rows or not 0 < shape.columns <= BLOCK:
         return task.refuse(f"its rows have no numbers, or more than {BLOCK}")
     size = min(row_lanes(shape.columns), subgroup_size(shape.group, shuffle=shape.shuffles))
@@ -106,7 +106,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    shape, arguments = team_shape(task), Arguments()
+    shape, arguments = subgroup_shape(task), Arguments()
     scope = Scope(itertools.count(), lanes=1)
     subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
     walk = SubgroupSweep(shape, arguments, scope, subgroup)

@@ -36,7 +36,7 @@ from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
 from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Subgroup
-from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep, team_shape, why_no_teams
+from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep, subgroup_shape, why_no_subgroups
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 from flowcompute.strategy import KernelKnobs
 
@@ -277,9 +277,9 @@ class WorkGroupSweep(SubgroupSweep):
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
-    if (reason := why_no_teams(task)) is not None:
+    if (reason := why_no_subgroups(task)) is not None:
         return reason
-    shape = team_shape(task)
+    shape = subgroup_shape(task)
     if not shape.rows or not shape.depth or shape.columns <= BLOCK:
         return task.refuse(f"its rows are not reduced, or have at most {BLOCK} numbers")
     if not shape.shuffles:
@@ -293,7 +293,7 @@ def _able(shape: RowShape, style: KernelStyle) -> list[int]:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    shape, style = team_shape(task), task.style
+    shape, style = subgroup_shape(task), task.style
     blocks, able, knobs = -(-shape.columns // BLOCK), _able(shape, style), KernelKnobs()
     if len(able) == 2:
         knobs = style.settled(WORK_GROUP_ROWS.knobs, team_blocks=2 if _is_crowded(shape, style, blocks) else 1)

@@ -28,7 +28,7 @@ def try_candidates(
     Args:
         where: "run", or the name of a kernel.
         search: says what to measure next, and judges it.
-        pairs: measures it in turns with what is in use.
+        pairs: measures it alternately with what is in use.
         budget: pays for it.
         seconds: measures one candidate, or what is in use.
         may_try: whether a candidate may be tried now.
