@@ -1,4 +1,4 @@
-"""What runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
+"""Engine that runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
 
 from flowcompute.engine.backend import Backend, Executor, KernelTuner, PlannedJob, close_all
 from flowcompute.engine.batch_slice import Arrays, BatchSlice

@@ -14,7 +14,7 @@ from flowcompute.schedule.memory import span
 Arrays = dict[int, np.ndarray]
 
 Pushes = list[tuple[str, Callable[[], None]]]
-"""What folds are to be given, each by the step that made it."""
+"""Blocks for folds, each with the step that made them."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What lasts from batch to batch of a pass. It is what a checkpoint keeps."""
+"""State of a pass that lasts from batch to batch. Checkpoints keep it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class PassState:
 
     @property
     def is_sliced(self) -> bool:
-        """Whether there was no room for a whole batch of some clock."""
+        """True where there was no room for a whole batch of some clock."""
         return bool(self.largest)
 
     def intermediates(self) -> HostIntermediates:

@@ -15,7 +15,7 @@ from flowcompute.elements.streams.cumulative import (
     linear_recurrence,
 )
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
-from flowcompute.elements.streams.segments import (
+from flowcompute.elements.streams.segment_folds import (
     BINCOUNT,
     SEGMENT_MAX,
     SEGMENT_MEAN,

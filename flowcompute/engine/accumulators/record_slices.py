@@ -1,4 +1,4 @@
-"""What a fold computes whose state is kept on the host."""
+"""Slices of records for folds whose state is kept on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scans carry from batch to batch."""
+"""Carries of scans from batch to batch."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from flowcompute.gpu.memory.device_buffers import copy_lines
 from flowcompute.gpu.memory.staging import MIN_BYTES
 
 
-class _Slot:
+class _StagingSlot:
     """Pinned memory for one array, and the event that signals that the device has read it."""
 
     def __init__(self, array: np.ndarray) -> None:
@@ -44,8 +44,8 @@ class SmallStaging:
     def __init__(self, device: Device, size_bytes: int, enqueuing: threading.Lock) -> None:
         self._pinned = device.pinned
         self._count = size_bytes // MIN_BYTES
-        self._ring: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
-        self._slots: list[_Slot] = []
+        self._ring: queue.SimpleQueue[_StagingSlot] = queue.SimpleQueue()
+        self._slots: list[_StagingSlot] = []
         self._making = threading.Lock()
         self._enqueuing = enqueuing
 
@@ -76,7 +76,7 @@ class SmallStaging:
             return
         with self._making:
             while len(self._slots) < self._count:
-                slot = _Slot(self._pinned.take(MIN_BYTES))
+                slot = _StagingSlot(self._pinned.take(MIN_BYTES))
                 self._ring.put(slot)
                 self._slots.append(slot)
 

@@ -30,7 +30,7 @@ _AHEAD = STAGING_BLOCKS // 2
 """Blocks of one transfer that threads may copy at a time. The others are for the device and other transfers."""
 
 
-class _Block:
+class _StagingBlock:
     """Pinned memory that the device reads or writes in one command, with the copies in progress."""
 
     def __init__(self, array: np.ndarray) -> None:
@@ -49,7 +49,7 @@ class _Block:
             event.wait()
 
 
-_Step = Callable[[_Block, int, int], None]
+_Step = Callable[[_StagingBlock, int, int], None]
 """Function of a block and the range of a transfer's bytes (from, to) that go through it."""
 
 
@@ -71,8 +71,8 @@ class Staging:
         self._pinned = device.pinned
         self._asking = asking
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
-        self._ring: SimpleQueue[_Block] = SimpleQueue()
-        self._blocks: list[_Block] = []
+        self._ring: SimpleQueue[_StagingBlock] = SimpleQueue()
+        self._blocks: list[_StagingBlock] = []
         self._threads = ThreadPool("flowcompute-copy")
         self._making = threading.Lock()
 
@@ -90,7 +90,7 @@ class Staging:
         """
         lines = np.atleast_2d(data)
 
-        def send(block: _Block, start: int, stop: int) -> None:
+        def send(block: _StagingBlock, start: int, stop: int) -> None:
             try:
                 block.copies.wait()
                 part = block.array[: stop - start]
@@ -100,7 +100,7 @@ class Staging:
             finally:
                 self._ring.put(block)
 
-        def fill(block: _Block, start: int, stop: int) -> None:
+        def fill(block: _StagingBlock, start: int, stop: int) -> None:
             block.copies = self._threads.begin(
                 [partial(copy_lines, lines, start + at, piece) for at, piece in _pieces(block, stop - start)],
                 COPYING_THREADS,
@@ -111,7 +111,7 @@ class Staging:
     def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill `data` (bytes) from the start of a buffer, in the queue's order. It is complete on return."""
 
-        def bring(block: _Block, start: int, stop: int) -> None:
+        def bring(block: _StagingBlock, start: int, stop: int) -> None:
             part = block.array[: stop - start]
             with self._asking:
                 read_buffer(queue, buffer, part, start)
@@ -121,7 +121,7 @@ class Staging:
                 COPYING_THREADS,
             )
 
-        def give(block: _Block, _start: int, _stop: int) -> None:
+        def give(block: _StagingBlock, _start: int, _stop: int) -> None:
             try:
                 block.copies.wait()
             finally:
@@ -135,7 +135,7 @@ class Staging:
         A thread that waits for a block holds none, so transfers that share a ring cannot deadlock.
         """
         self._allocate()
-        begun: deque[tuple[_Block, int, int]] = deque()
+        begun: deque[tuple[_StagingBlock, int, int]] = deque()
         try:
             for start in range(0, size, self._block_bytes):
                 block = self._free(begun, end)
@@ -150,7 +150,7 @@ class Staging:
                 block.copies.forget()
                 self._ring.put(block)
 
-    def _free(self, begun: deque[tuple[_Block, int, int]], end: _Step) -> _Block:
+    def _free(self, begun: deque[tuple[_StagingBlock, int, int]], end: _Step) -> _StagingBlock:
         """Return the block that was used longest ago. While there is none, the transfer's own blocks are ended."""
         while begun:
             with contextlib.suppress(Empty):
@@ -164,7 +164,7 @@ class Staging:
             return
         with self._making:
             while len(self._blocks) < STAGING_BLOCKS:
-                block = _Block(self._pinned.take(self._block_bytes))
+                block = _StagingBlock(self._pinned.take(self._block_bytes))
                 self._ring.put(block)
                 self._blocks.append(block)
 
@@ -189,6 +189,6 @@ def read_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, st
     event.wait()
 
 
-def _pieces(block: _Block, size: int) -> list[tuple[int, np.ndarray]]:
+def _pieces(block: _StagingBlock, size: int) -> list[tuple[int, np.ndarray]]:
     """Return the first bytes of a block in pieces, each with its offset."""
     return [(at, block.array[at : min(at + PIECE_BYTES, size)]) for at in range(0, size, PIECE_BYTES)]

@@ -34,7 +34,7 @@ def serve(handle: int, parent: int) -> None:
     if os.getppid() != parent:
         return
     channel = socket.socket(fileno=handle)
-    server = _Server()
+    server = _WorkerServer()
     while True:
         try:
             message, file = receive(channel)
@@ -49,7 +49,7 @@ def serve(handle: int, parent: int) -> None:
             send(channel, answer)
 
 
-class _Server:
+class _WorkerServer:
     """A device, its kernels, and the memory of arrays. Numbers name kernels and segments."""
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ class _Unit:
     part: int
 
 
-class _Lowering:
+class _TensorAttentionLowering:
     def __init__(self, one: AttentionAnchor, region: Region, shape: TensorShape) -> None:
         self.one, self.region, self.shape = one, region, shape
         self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
@@ -434,7 +434,7 @@ def _lower(task: LoweringTask) -> Kernel:
     one = AttentionAnchor(task.graph, task.region)
     shape = fitting_shape(one, task.style)
     assert shape is not None
-    return _Lowering(one, task.region, shape).lower(task.name)
+    return _TensorAttentionLowering(one, task.region, shape).lower(task.name)
 
 
 TENSOR_ATTENTION = Form(name="tensor attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS)

@@ -117,7 +117,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
     return smallest
 
 
-class _Lowering:
+class _TensorMatmulLowering:
     def __init__(self, one: MatmulAnchor, region: Region, tile: TensorWorkGroup) -> None:
         self.one, self.region, self.tile = one, region, tile
         a, b = lines_along_k(one.a.columns, one.a.rows), lines_along_k(one.b.rows, one.b.columns)
@@ -319,10 +319,12 @@ def _rows(one: MatmulAnchor, region: Region) -> int | None:
     return None if one.shared and region.stream else one.units if one.shared else one.height
 
 
-def _lowering(task: LoweringTask) -> _Lowering:
+def _lowering(task: LoweringTask) -> _TensorMatmulLowering:
     one = MatmulAnchor(task.graph, task.region)
     itemsize, local_bytes = one.a.argument.dtype.itemsize, task.style.capabilities.local_bytes
-    return _Lowering(one, task.region, choose_tile(_rows(one, task.region), one.columns, itemsize, local_bytes))
+    return _TensorMatmulLowering(
+        one, task.region, choose_tile(_rows(one, task.region), one.columns, itemsize, local_bytes)
+    )
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

@@ -38,7 +38,7 @@ _FRESH_BLOCK = "(block > 0) | (phase == 0)"
 
 
 @dataclass(frozen=True)
-class _Slot:
+class _AccumulatorSlot:
     """Index of a fold's accumulators of some columns."""
 
     index: str
@@ -170,13 +170,13 @@ class ColumnFolds:
 
     # -- accumulators -------------------------------------------------------------------------
 
-    def _slot(self, point: ColumnPoint, fold: int) -> _Slot:
+    def _slot(self, point: ColumnPoint, fold: int) -> _AccumulatorSlot:
         spec = self.shape.folds[fold]
         place = self.shape.place(self._layout(fold), spec.item, stream=False)
         sweep = point.sweep
         index, stride, each = sweep.address(sweep.base(f"part{fold}", place), place, point.column)
         offset = f"block * {spec.numbers} + "
-        return _Slot(offset + index, stride, None if each is None else offset + each, point.count)
+        return _AccumulatorSlot(offset + index, stride, None if each is None else offset + each, point.count)
 
     def _layout(self, fold: int) -> Layout:
         """Return the layout of the folded item: that of the operand that runs along most axes."""

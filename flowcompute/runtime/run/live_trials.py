@@ -177,7 +177,7 @@ class LiveTrials:
         self.searches.append(Climb(self._space, default, self._seed + len(self.searches)))
 
 
-class _Part(NamedTuple):
+class _TimedPart(NamedTuple):
     """A run of records that were computed with the same knobs.
 
     Attributes:
@@ -233,7 +233,7 @@ class _Pass:
 
     def _pair(self, candidate: Candidate) -> Generator[None, tuple[int, float], None]:
         """Measure a candidate and what is in use, one after the other."""
-        measured: dict[Candidate, _Part] = {}
+        measured: dict[Candidate, _TimedPart] = {}
         for one in self._trials.pairs.order(candidate):
             measured[one] = part = yield from self._part(one)
             if part.disturbed:
@@ -243,7 +243,7 @@ class _Pass:
         lost_s = (tried.record_s - used.record_s) * tried.records
         self._trials.tell(candidate, tried.record_s / used.record_s, lost_s)
 
-    def _part(self, candidate: Candidate) -> Generator[None, tuple[int, float], _Part]:
+    def _part(self, candidate: Candidate) -> Generator[None, tuple[int, float], _TimedPart]:
         """Compute some records with these knobs."""
         settle = 0 if candidate == self._used else 1
         begins = self._use(candidate)
@@ -258,7 +258,7 @@ class _Pass:
             stop, now_s = yield
             if stop - first >= self._length or (candidate and now_s - began_s > limit_s):
                 record_s = max((now_s - began_s) / (stop - first), 1e-15)
-                return _Part(record_s, stop - min(begins, first), self._trials.spent_s != spent_s)
+                return _TimedPart(record_s, stop - min(begins, first), self._trials.spent_s != spent_s)
 
     def _use(self, candidate: Candidate) -> int:
         """Go on with other knobs; gives the record from which on they count."""
