@@ -40,8 +40,8 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
+from flowcompute.gpu.render import renderer
 from flowcompute.gpu.render.renderer import render
-from flowcompute.gpu.run import opencl_runner as executor
 from flowcompute.ir.kernel import Kernel
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
@@ -267,7 +267,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         mock.patch.object(cl, "Buffer", buffer),
         mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)),
         mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
-        mock.patch.object(executor, "render", text),
+        mock.patch.object(renderer, "render", text),
     ):
         yield
 
