@@ -287,9 +287,9 @@ def group_of(kernel: Kernel) -> int:
     return kernel.work_group * (kernel.lanes if kernel.work == "flat" else 1)
 
 
-def few_items(shape: str) -> Strategy | None:
-    """So few numbers for a work-item of a CPU that there are several."""
-    return Strategy(items_per_work_item=32) if shape == "cpu" else None
+def few_items(shape: str) -> Strategy:
+    """One batch at a time, since oclgrind's calls are for one thread; of a CPU so few numbers that items are several."""
+    return Strategy(depth=1, items_per_work_item=32) if shape == "cpu" else Strategy(depth=1)
 
 
 def run_family(name: str, shape: str, without: str, only: int | None) -> Iterator[dict[str, Any]]:
