@@ -43,7 +43,7 @@ class SplitBackend(Backend):
 
     @property
     def placements(self) -> Sequence[PlacedBackend]:
-        """Where regions are computed."""
+        """Devices that compute regions."""
         return self._placements
 
     def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:

@@ -40,7 +40,7 @@ class LoweringTask:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether the kernel is written for a GPU."""
+        """True where the kernel is written for a GPU."""
         return self.style.capabilities.code_shape == "gpu"
 
     def refuse(self, text: str) -> Reason:
@@ -70,7 +70,7 @@ class LaunchTask:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether the device is a GPU."""
+        """True where the device is a GPU."""
         return self.capabilities.code_shape == "gpu"
 
     @property
@@ -80,7 +80,7 @@ class LaunchTask:
 
 
 class Division(NamedTuple):
-    """How a launch is divided.
+    """Division of a launch.
 
     Attributes:
         total: numbers, rows or records that there are.

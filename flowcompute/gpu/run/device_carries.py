@@ -1,4 +1,4 @@
-"""What a scan in a kernel carries from batch to batch: in the memory of a device."""
+"""Carries of scans in kernels, from batch to batch, in the memory of a device."""
 
 from __future__ import annotations
 

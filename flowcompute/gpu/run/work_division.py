@@ -1,4 +1,4 @@
-"""How the work of a launch is divided among work-items."""
+"""Division of the work of a launch among work-items."""
 
 from __future__ import annotations
 
