@@ -20,7 +20,7 @@ import numpy as np
 from flowcompute.elements.axes import RESHAPE
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import Argument, Convert, Load, Storage, Var, c_strides, seen_as, storage, views_of
+from flowcompute.ir import AnyIndex, Argument, Convert, Load, Storage, Var, c_strides, seen_as, storage, views_of
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.spec import Spec
 
@@ -57,16 +57,16 @@ class Axes:
         """True if one stride serves all axes."""
         return len(self.sizes) == 1
 
-    def offset(self, index: str) -> str:
+    def offset(self, index: AnyIndex) -> str:
         """Return the offset of the number at this index of all axes; `index` is a name or in brackets."""
         if self.single:
-            return times(index, self.stride)
+            return times(str(index), self.stride)
         terms = []
         for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
             if not stride:
                 continue
             below = math.prod(self.sizes[axis + 1 :])
-            whole = index if below == 1 else f"{index} / {below}"
+            whole = str(index) if below == 1 else f"{index} / {below}"
             terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
         return " + ".join(terms) or "0"
 
@@ -289,7 +289,9 @@ class AfterPoint(Point):
         index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
         return f"first * {node.spec.item_numbers} + {index}", stride, None
 
-    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
+    def place(
+        self, strides: Sequence[int], record: int, offset: int = 0
+    ) -> tuple[str, int, AnyIndex | None, str | None]:
         """Return index, stride, count and lane index of these columns in a value with these strides along the domain.
 
         The lane index is None where one stride serves all lanes.

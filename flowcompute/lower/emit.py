@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
@@ -14,23 +15,32 @@ from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, is_literal
 from flowcompute.ir import (
+    CHUNK,
+    GID,
+    GSIZE,
+    AnyIndex,
     Apply,
     Argument,
     ArgumentKind,
     CallFunction,
+    ConditionLike,
     ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
+    IndexLike,
+    IsSet,
     Let,
     Load,
+    Name,
     ScalarArgument,
     SetInteger,
     Splat,
     Stmt,
     Store,
     Var,
+    choose,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -113,21 +123,36 @@ class Scope:
         self.statements.append(Let(var, expr))
         return var
 
-    def integer(self, text: str) -> str:
-        """Declare an integer, unless the text is already one name or number."""
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text))
-        return name
+    @overload
+    def integer(self, value: str) -> str: ...
+    @overload
+    def integer(self, value: IndexLike) -> IndexLike: ...
+    def integer(self, value: AnyIndex) -> AnyIndex:
+        """Declare an integer, unless it is already one name or number."""
+        return self._declared(value, narrow=False)
 
-    def narrow(self, text: str) -> str:
+    @overload
+    def narrow(self, value: str) -> str: ...
+    @overload
+    def narrow(self, value: IndexLike) -> IndexLike: ...
+    def narrow(self, value: AnyIndex) -> AnyIndex:
         """Declare an integer of 32 bits, which takes half of the registers."""
-        if text.isidentifier() or text.isdigit():
-            return text
+        return self._declared(value, narrow=True)
+
+    def flag(self, condition: ConditionLike) -> ConditionLike:
+        """Declare a condition, so that it is computed once."""
+        if isinstance(condition, bool | IsSet):
+            return condition
+        name = Name(f"i{next(self.names)}")
+        self.statements.append(SetInteger(name, condition))
+        return IsSet(name)
+
+    def _declared(self, value: AnyIndex, *, narrow: bool) -> AnyIndex:
+        if isinstance(value, int | Name) or (isinstance(value, str) and (value.isidentifier() or value.isdigit())):
+            return value
         name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text, narrow=True))
-        return name
+        self.statements.append(SetInteger(name, value, narrow=narrow))
+        return name if isinstance(value, str) else Name(name, narrow)
 
     def add(self, *statements: Stmt) -> None:
         """Append statements."""
@@ -141,7 +166,7 @@ class Point:
     Everything else is common.
     """
 
-    count: str | None = None
+    count: AnyIndex | None = None
     """Number of valid lanes, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
@@ -155,7 +180,7 @@ class Point:
         """Emit the load of a value that the region reads."""
         raise NotImplementedError
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[AnyIndex, int, AnyIndex | None]:
         """Return the positions of a generated stream's numbers: the first, the step between lanes, and of each lane."""
         raise NotImplementedError
 
@@ -252,10 +277,10 @@ class Point:
     def store(
         self,
         value: int,
-        index: str,
+        index: AnyIndex,
         stride: int = 1,
-        count: str | None = None,
-        each: str | None = None,
+        count: AnyIndex | None = None,
+        each: AnyIndex | None = None,
         *,
         aligned: bool = False,
     ) -> None:
@@ -284,9 +309,10 @@ def loaded(scope: Scope, load: Load) -> Var:
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
 
 
-def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+def units_loop(index: Name | str, count: AnyIndex, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
-        return [For(index, "gid", count, "gsize", body)]
-    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
-    return [limit, For(index, "gid * chunk", "limit", "1", body)]
+        return [For(index, GID, count, GSIZE, body)]
+    count = Name(count) if isinstance(count, str) else count
+    limit, stop = Name("limit"), (GID + 1) * CHUNK
+    return [SetInteger(limit, choose(stop < count, stop, count)), For(index, GID * CHUNK, limit, 1, body)]

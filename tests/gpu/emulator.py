@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute import ir
+from flowcompute.ir.index_nodes import in_lane
 from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import Stmt, Var
 from flowcompute.ir.tensor_nodes import (
@@ -34,6 +35,7 @@ from flowcompute.ir.tensor_nodes import (
 )
 from flowcompute.spec import FLOAT32
 from tests.gpu.shared_memory import SharedMemory
+from tests.support.index_values import condition_value, index_value
 
 SUBGROUP = 32
 LANE = np.arange(SUBGROUP)
@@ -56,6 +58,10 @@ def emulate(
     for group in range(groups):
         _WorkGroup(kernel, {**flat, **made}, {"n": n, "gid": group, "gsize": groups, "first": 0, **integers}).run()
     return made
+
+
+def _of_lane(index: ir.AnyIndex, lane: int) -> ir.AnyIndex:
+    return index.format(lane=lane) if isinstance(index, str) else in_lane(index, lane)
 
 
 def _python(text: str) -> str:
@@ -111,11 +117,16 @@ class _WorkGroup:
     def run(self) -> None:
         self.block(self.kernel.body)
 
-    def integer(self, text: str) -> Any:
-        return eval(_python(text), {}, ChainMap(self.names, _Scalars(self.values)))
+    def integer(self, value: ir.AnyIndex | ir.ConditionLike) -> Any:
+        names = ChainMap(self.names, _Scalars(self.values))
+        if isinstance(value, str):
+            return eval(_python(value), {}, names)
+        if isinstance(value, bool | ir.Condition):
+            return condition_value(value, names)
+        return index_value(value, names)
 
-    def each(self, text: str) -> np.ndarray:
-        return np.broadcast_to(self.integer(text), self.lid.shape)
+    def each(self, value: ir.AnyIndex | ir.ConditionLike) -> np.ndarray:
+        return np.broadcast_to(self.integer(value), self.lid.shape)
 
     def block(self, body: Iterable[Stmt]) -> None:
         for statement in body:
@@ -129,9 +140,9 @@ class _WorkGroup:
 
     def statement(self, statement: Stmt) -> None:
         match statement:
-            case ir.SetInteger(name, text, new, _):
-                made = self.integer(text)
-                self.names[name] = made if new or self.mask.all() else np.where(self.mask, made, self.names[name])
+            case ir.SetInteger(name, value, new, _):
+                made, old = self.integer(value), self.names.get(str(name))
+                self.names[str(name)] = made if new or self.mask.all() else np.where(self.mask, made, old)
             case ir.Array(name, dtype, lanes, size, _, _):
                 self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
             case ir.Let(var, expr):
@@ -142,10 +153,10 @@ class _WorkGroup:
             case ir.For(index, start, stop, step, body, _):
                 at = self.each(start)
                 while (inside := at < self.each(stop)).any():
-                    self.names[index] = at if len(set(at)) > 1 else int(at[0])
+                    self.names[str(index)] = at if len(set(at)) > 1 else int(at[0])
                     self.under(inside, body)
-                    at = at + int(step if step.isdigit() else self.integer(step))
-                    self.names[index] = at
+                    at = at + int(self.integer(step))
+                    self.names[str(index)] = at
             case ir.If(condition, body, otherwise):
                 mask = self.each(condition).astype(bool)
                 self.under(mask, body)
@@ -296,7 +307,7 @@ class _WorkGroup:
     def places(self, access: ir.Load | ir.Store, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         lane = np.arange(lanes)
         if access.each is not None:
-            at = np.stack([self.each(access.each.format(lane=i)) for i in lane], axis=-1)
+            at = np.stack([self.each(_of_lane(access.each, int(i))) for i in lane], axis=-1)
         else:
             at = self.each(access.index)[:, None] + access.stride * lane
         count = lanes if access.count is None else self.each(access.count)[:, None]

@@ -24,6 +24,7 @@ from flowcompute.ir import (
     ADDS,
     BUSY,
     ENDS,
+    AnyIndex,
     Argument,
     Await,
     AwaitSlot,
@@ -35,6 +36,8 @@ from flowcompute.ir import (
     Publish,
     Ticket,
     Var,
+    factor_text,
+    index_text,
 )
 from flowcompute.spec import FLOAT32, FLOAT64
 
@@ -107,7 +110,7 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
 
 def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     """Take the next ticket. The work-group that takes the last one resets the counter."""
-    taken = f"fc_take({ticket.argument.name}, {ticket.tickets} + gsize - 1)"
+    taken = f"fc_take({ticket.argument.name}, {factor_text(ticket.tickets)} + gsize - 1)"
     declared = "long " if ticket.new else ""
     if cpu:
         return [f"{declared}{ticket.name} = {taken};"]
@@ -120,7 +123,7 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
     The sums after the nearest known prefix are added in order.
     """
     dtype, name, last = look.var.dtype, look.var.name, look.window - 1
-    kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
+    kind, slot = scalar_type(dtype), _slot(look.argument, f"{factor_text(look.tile)} - 1 - back")
     some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
     loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
     steps = [["    " + line for line in _combine_lines(look.op, look.var, other, expressions)] for other in some]
@@ -128,14 +131,14 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
         f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
         f"    const int back = lid - {BUSY};",
         "    int known = 0;",
-        f"    if (back < {look.tile}) {{",
+        f"    if (back < {factor_text(look.tile)}) {{",
         "        ulong bits;",
         "        do {",
         f"            const ulong2 word = *(volatile __global ulong2 *)({slot});",
         "            known = fc_known(word.x, word.y, (uint)chunk, &bits);",
         f"        }} while (known < (back == {last} ? {ENDS} : {ADDS}));",
         f"        ahead[back] = {_number('bits', dtype)};",
-        f"    }} else if (back == {look.tile}) {{",
+        f"    }} else if (back == {factor_text(look.tile)}) {{",
         f"        ahead[back] = {look.state.name}[0];",
         f"        known = {ENDS};",
         "    }",
@@ -172,7 +175,7 @@ def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[
     kind = scalar_type(dtype)
     return [
         "{",
-        f"    const long tile = {look.tile};",
+        f"    const long tile = {index_text(look.tile)};",
         "    int waiting;",
         "    do {",
         f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",
@@ -244,8 +247,8 @@ def _load_slots(look: LookBack, start: int, columns: int) -> list[str]:
     ]
 
 
-def _slot(argument: Argument, slot: str) -> str:
-    return f"{argument.name} + 2 + 2 * ({slot})"
+def _slot(argument: Argument, slot: AnyIndex) -> str:
+    return f"{argument.name} + 2 + 2 * ({index_text(slot)})"
 
 
 def _bits(var: Var) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from flowcompute.fuse import Access, Layout
 from flowcompute.ir import (
+    AnyIndex,
     Argument,
     Assign,
     ConstantValue,
@@ -44,7 +45,7 @@ class _AccumulatorSlot:
     index: str
     stride: int
     each: str | None
-    count: str | None
+    count: AnyIndex | None
 
     def load(self, argument: Argument) -> Load:
         return Load(argument, self.index, self.stride, self.count, self.each)
