@@ -22,18 +22,15 @@ from flowcompute.ir import (
     RUN,
     Array,
     ArrayItem,
-    ArrayNumber,
     Assign,
     Await,
     ConstantValue,
     For,
     If,
     IndexLike,
-    Integer,
     Kernel,
     Load,
     N,
-    Name,
     Publish,
     PutItem,
     SetInteger,
@@ -59,13 +56,15 @@ from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
+    first_ticket,
     scan_initial,
     scan_wide,
+    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT64, is_float
 
-BASE, DRAWN, DRAWN_FIRST, J, STRETCH, T, TASK, TASKS, W = names("base drawn drawn_first j stretch t task tasks w")
+BASE, DRAWN, J, STRETCH, T, TASK, TASKS, W = names("base drawn j stretch t task tasks w")
 BEGIN, C, HI, LENGTH, LO, STOP, TEAM = names("begin c hi length lo stop team", narrow=True)
 """Integers of a work-item: its task (a stretch of tiles, and columns), its tile `t`, column `c` and run.
 
@@ -150,13 +149,10 @@ class ColumnLookBackLowering(TileScan):
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._results(kept, carry, runs, begun))
         scope.add(self._leave(carry, runs, total, adds))
-        scope.add(self._share(DRAWN), WorkGroupBarrier(), SetInteger(TASK, ArrayNumber("taken", 0), new=False))
+        scope.add(*shared_ticket(self.names, DRAWN, TASK))
         first: list[Stmt] = [
             SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.weight_tiles),
-            Ticket(DRAWN_FIRST, self.words, tickets=TASKS),
-            self._share(DRAWN_FIRST),
-            WorkGroupBarrier(),
-            SetInteger(TASK, ArrayNumber("taken", 0)),
+            *first_ticket(self.names, self.words, TASK, TASKS),
         ]
         arrays = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
         arrays.append(Array("taken", INT64, 1, 1, local=True))
@@ -205,12 +201,6 @@ class ColumnLookBackLowering(TileScan):
             SetInteger(HI, index_min(STOP, RUN), narrow=True),
             SetInteger(BASE, (T * self.records + BEGIN - PHASE) * self.columns + C),
         ]
-
-    def _share(self, drawn: Name) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        scope = Scope(self.names, lanes=1)
-        scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
-        return If(equal(LID, 0), tuple(scope.statements))
 
     def _begin(self, total: Var, runs: Var) -> list[Stmt]:
         """Load what the previous batch left of an open tile."""

@@ -23,7 +23,6 @@ from flowcompute.ir import (
     RUN,
     Array,
     ArrayItem,
-    ArrayNumber,
     Assign,
     DeviceCapabilities,
     For,
@@ -35,7 +34,6 @@ from flowcompute.ir import (
     Load,
     LookBehind,
     N,
-    Name,
     Picked,
     Publish,
     PutItem,
@@ -65,12 +63,14 @@ from flowcompute.lower.scan.scan_anchor import (
     Numbers,
     ScanPoint,
     TileScan,
+    first_ticket,
     scan_wide,
+    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
 
-BASE, DRAWN, DRAWN_FIRST, J, K, Q, T = names("base drawn drawn_first j k q t")
+BASE, DRAWN, J, K, Q, T = names("base drawn j k q t")
 ENDED, HI, LO, P, Q0, Q1, WHOLE = names("ended hi lo p q0 q1 whole", narrow=True)
 """Integers of a tile: its number `t`, its records `lo` to `hi` that are in the batch, and its first number, `base`.
 
@@ -136,12 +136,9 @@ class NumberLookBackLowering(TileScan):
         scope.add(LookBehind(carry, self.words, self.state, T, BEHIND, self.op), self._carry(carry, sums, last))
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket(DRAWN, self.words), *self._results(carry))
-        scope.add(self._share(DRAWN), WorkGroupBarrier(), SetInteger(T, ArrayNumber("taken", 0), new=False))
+        scope.add(*shared_ticket(self.names, DRAWN, T))
         first = [
-            Ticket(DRAWN_FIRST, self.words),
-            self._share(DRAWN_FIRST),
-            WorkGroupBarrier(),
-            SetInteger(T, ArrayNumber("taken", 0)),
+            *first_ticket(self.names, self.words, T),
         ]
         return Kernel(
             name,
@@ -187,10 +184,6 @@ class NumberLookBackLowering(TileScan):
         scope = self._scope()
         scope.add(PutItem(array, 0, scope.let(Integer(value), dtype)))
         return tuple(scope.statements)
-
-    def _share(self, drawn: Name) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        return If(equal(LID, 0), self._put("taken", drawn, INT64))
 
     # -- numbers of a tile --------------------------------------------------------------------------
 

@@ -15,20 +15,31 @@ from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
     FIRST,
     LANE,
+    LID,
+    Argument,
+    ArrayNumber,
     Assign,
     CallFunction,
     Combine,
     ConstantValue,
     Convert,
     Expr,
+    If,
     IndexLike,
+    Integer,
     Load,
+    Name,
     PutItem,
+    SetInteger,
     Splat,
     Stmt,
+    Ticket,
     Var,
+    WorkGroupBarrier,
+    equal,
     identity,
     merge_dtype,
     register_dtype,
@@ -37,7 +48,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.lower.form import LoweringTask
-from flowcompute.spec import is_float
+from flowcompute.spec import INT64, is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
 """Scans by an associative operation, and the reduction whose step each of them uses."""
@@ -197,6 +208,20 @@ class TileScan:
     def narrow(self, scope: Scope, var: Var) -> Var:
         """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
+
+
+def first_ticket(names: itertools.count[int], words: Argument, into: Name, tickets: IndexLike = BLOCKS) -> list[Stmt]:
+    """Draw the first ticket of a work-group and declare it as `into`."""
+    drawn = Name("drawn_first")
+    return [Ticket(drawn, words, tickets=tickets), *shared_ticket(names, drawn, into, new=True)]
+
+
+def shared_ticket(names: itertools.count[int], drawn: Name, into: Name, *, new: bool = False) -> list[Stmt]:
+    """Broadcast a drawn ticket to the work-group through the local array `taken`."""
+    scope = Scope(names, lanes=1)
+    scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
+    put = If(equal(LID, 0), tuple(scope.statements))
+    return [put, WorkGroupBarrier(), SetInteger(into, ArrayNumber("taken", 0), new=new)]
 
 
 def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:

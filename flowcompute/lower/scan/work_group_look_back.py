@@ -23,18 +23,15 @@ from flowcompute.ir import (
     RUN,
     Array,
     ArrayItem,
-    ArrayNumber,
     Assign,
     Await,
     For,
     If,
     IndexLike,
-    Integer,
     Kernel,
     Load,
     LookBack,
     N,
-    Name,
     Publish,
     PutItem,
     SetInteger,
@@ -60,12 +57,14 @@ from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
+    first_ticket,
     scan_wide,
+    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
 
-BASE, DRAWN, DRAWN_FIRST, J, K, Q, S, T = names("base drawn drawn_first j k q s t")
+BASE, DRAWN, J, K, Q, S, T = names("base drawn j k q s t")
 C, ENDED, HI, LO, P, Q0, Q1 = names("c ended hi lo p q0 q1", narrow=True)
 """Integers of a tile: its number `t`, its records `lo` to `hi` that are in the batch, and its first number, `base`.
 
@@ -134,15 +133,10 @@ class WorkGroupLookBackLowering(TileScan):
             # Drawn late: whoever has a ticket keeps all later tiles waiting.
             Ticket(DRAWN, self.words),
             *self._results(),
-            self._share(DRAWN),
-            WorkGroupBarrier(),
-            SetInteger(T, ArrayNumber("taken", 0), new=False),
+            *shared_ticket(self.names, DRAWN, T),
         ]
         first = [
-            Ticket(DRAWN_FIRST, self.words),
-            self._share(DRAWN_FIRST),
-            WorkGroupBarrier(),
-            SetInteger(T, ArrayNumber("taken", 0)),
+            *first_ticket(self.names, self.words, T),
         ]
         return Kernel(
             name,
@@ -166,12 +160,6 @@ class WorkGroupLookBackLowering(TileScan):
             SetInteger(Q1, (HI + (RUN - 1)) // RUN, narrow=True),
             SetInteger(ENDED, choose(equal(HI, self.records), Q1, HI // RUN), narrow=True),
         ]
-
-    def _share(self, drawn: Name) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        scope = self._scope()
-        scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
-        return If(equal(LID, 0), tuple(scope.statements))
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
