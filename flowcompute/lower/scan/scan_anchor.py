@@ -19,7 +19,10 @@ from flowcompute.ir import (
     FIRST,
     LANE,
     LID,
+    PHASE,
+    RUN,
     Argument,
+    ArrayItem,
     ArrayNumber,
     Assign,
     CallFunction,
@@ -31,17 +34,23 @@ from flowcompute.ir import (
     IndexLike,
     Integer,
     Load,
+    N,
     Name,
+    Publish,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
+    Store,
     Ticket,
     Var,
     WorkGroupBarrier,
+    choose,
     equal,
     identity,
+    index_min,
     merge_dtype,
+    names,
     register_dtype,
     scan_tile,
     storage,
@@ -151,6 +160,9 @@ class TileScan:
             numbers.
     """
 
+    narrow = True
+    """Whether records and runs of a tile are integers of 32 bits."""
+
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         self.graph = graph
@@ -165,6 +177,56 @@ class TileScan:
         self.exclusive = bool(self.node.attrs.get("exclusive", False))
         self.arguments = Arguments()
         self.names = itertools.count()
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+
+    def sizes(self) -> list[Stmt]:
+        """Declare the records `lo` to `hi` of tile `t` that are in the batch, and the runs that they belong to.
+
+        `base` is the index of the tile's first number in the batch. Runs `q0` to `q1` are in the batch, and those
+        before `ended` are complete.
+        """
+        (t, base), (lo, hi, q0, q1, ended) = names("t base"), names("lo hi q0 q1 ended", narrow=self.narrow)
+        return [
+            SetInteger(lo, choose(equal(t, 0), PHASE, 0), narrow=self.narrow),
+            SetInteger(hi, index_min(self.records, PHASE + N - t * self.records), narrow=self.narrow),
+            SetInteger(base, (t * self.records - PHASE) * self.columns),
+            SetInteger(q0, lo // RUN, narrow=self.narrow),
+            SetInteger(q1, (hi + (RUN - 1)) // RUN, narrow=self.narrow),
+            SetInteger(ended, choose(equal(hi, self.records), q1, hi // RUN), narrow=self.narrow),
+        ]
+
+    def begin(self, column: Name) -> Stmt:
+        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
+        old, new = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        left = old.let(Load(self.state, 2 * self.columns + column), self.wide)
+        old.add(PutItem("last", column, self.narrowed(old, left)))
+        old.add(PutItem("sums", column, old.let(Load(self.state, self.columns + column), self.wide)))
+        new.add(PutItem("last", column, new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(PutItem("sums", column, new.let(self.nothing(self.wide), self.wide)))
+        return If(equal(Name("t"), 0), tuple(old.statements), tuple(new.statements))
+
+    def pass_on(self, scope: Scope, column: Name) -> None:
+        """Publish the prefix of the next tile; after the last tile, store the state after the batch.
+
+        The state has three numbers a column: the carries between tiles, between runs, and inside the run.
+        """
+        d, t = self.columns, Name("t")
+        hi, ended, q1 = names("hi ended q1", narrow=self.narrow)
+        carry = scope.let(ArrayItem("carries", column), self.wide)
+        total = scope.let(ArrayItem("sums", column), self.wide)
+        after = self.combined(scope, carry, total)
+        publish = Publish(self.words, t * d + column, after, prefix=True)
+        leave = scope.inner()
+        nothing = leave.let(self.nothing(self.wide), self.wide)
+        open_run = leave.inner()
+        last = self.widened(open_run, open_run.let(ArrayItem("last", column), self.dtype))
+        open_run.add(Store(self.state, 2 * d + column, last))
+        whole = tuple(Store(self.state, part * d + column, var) for part, var in enumerate((after, nothing, nothing)))
+        still = (Store(self.state, column, carry), Store(self.state, d + column, total))
+        run = If(ended < q1, tuple(open_run.statements), (whole[2],))
+        leave.add(If(equal(hi, self.records), whole, (*still, run)))
+        scope.add(If(t + 1 < BLOCKS, (publish,), tuple(leave.statements)))
 
     def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
         """Compute the scan's operand at these numbers of the batch."""
@@ -174,7 +236,7 @@ class TileScan:
     def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var) -> None:
         """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
-        point.scope.known[self.node.id] = self.narrow(scope, result)
+        point.scope.known[self.node.id] = self.narrowed(scope, result)
         point.store_all()
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
@@ -205,7 +267,7 @@ class TileScan:
         """Convert to the wide dtype."""
         return converted(scope, var, self.wide)
 
-    def narrow(self, scope: Scope, var: Var) -> Var:
+    def narrowed(self, scope: Scope, var: Var) -> Var:
         """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
 
