@@ -314,7 +314,7 @@ void k0(
                 int16 v154 = (v153 == v152);
                 float16 v155 = (v151 / v153);
                 float16 v156 = (v154 ? v152 : v155);
-                *(__global fc_loose_float32_16 *)(out0 + (i0 * 280 + (i1 / 1 % 1) * 280 + i150 * 4 + (c * 16))) = (v156 == v156 ? v156 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i0 * 280 + i150 * 4 + (c * 16))) = (v156 == v156 ? v156 : (float16)(as_float(0x7fc00000U)));
             }
             float16 v157 = totals[r * 1 + 0];
             float16 v158 = (float16)(0x0.0p+0f);
@@ -322,7 +322,7 @@ void k0(
             int16 v160 = (v159 == v158);
             float16 v161 = (v157 / v159);
             float16 v162 = (v160 ? v158 : v161);
-            fc_store_first_4_float32_16((v162 == v162 ? v162 : (float16)(as_float(0x7fc00000U))), out0 + (i0 * 280 + (i1 / 1 % 1) * 280 + i150 * 4 + (0)));
+            fc_store_first_4_float32_16((v162 == v162 ? v162 : (float16)(as_float(0x7fc00000U))), out0 + (i0 * 280 + i150 * 4));
         }
     }
 }

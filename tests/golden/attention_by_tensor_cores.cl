@@ -650,12 +650,12 @@ void k0(
                 float4 v467 = (v460 / v465);
                 float4 v468 = (v466 ? v464 : v467);
                 float4 v469 = fc_round_float16_4(v468);
-                vstore_half4((v469 == v469 ? v469 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i1 * 1120 + i461 * 16 + (i462)));
+                vstore_half4((v469 == v469 ? v469 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i1 * 1120 + i461 * 16 + i462));
                 if (any(v469 != v469)) {
-                    if (v469.s0 != v469.s0) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + (i462) + 0] = 0x7e00;
-                    if (v469.s1 != v469.s1) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + (i462) + 1] = 0x7e00;
-                    if (v469.s2 != v469.s2) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + (i462) + 2] = 0x7e00;
-                    if (v469.s3 != v469.s3) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + (i462) + 3] = 0x7e00;
+                    if (v469.s0 != v469.s0) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + i462] = 0x7e00;
+                    if (v469.s1 != v469.s1) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + i462 + 1] = 0x7e00;
+                    if (v469.s2 != v469.s2) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + i462 + 2] = 0x7e00;
+                    if (v469.s3 != v469.s3) ((__global ushort *)out0)[i1 * 1120 + i461 * 16 + i462 + 3] = 0x7e00;
                 }
             }
         }

@@ -765,7 +765,7 @@ void k0(
                 int v598 = (v597 == v596);
                 float v599 = (v45 / v597);
                 float v600 = (v598 ? v596 : v599);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i594 * 4 + (i595)] = (v600 == v600 ? v600 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i594 * 4 + i595] = (v600 == v600 ? v600 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v601 = *(__local float4 *)(exchange + (i28 + 1) * 16 + 0);
@@ -790,7 +790,7 @@ void k0(
                 int v618 = (v617 == v616);
                 float v619 = (v46 / v617);
                 float v620 = (v618 ? v616 : v619);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i614 * 4 + (i615)] = (v620 == v620 ? v620 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i614 * 4 + i615] = (v620 == v620 ? v620 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v621 = *(__local float4 *)(exchange + (i28 + 2) * 16 + 0);
@@ -815,7 +815,7 @@ void k0(
                 int v638 = (v637 == v636);
                 float v639 = (v47 / v637);
                 float v640 = (v638 ? v636 : v639);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i634 * 4 + (i635)] = (v640 == v640 ? v640 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i634 * 4 + i635] = (v640 == v640 ? v640 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v641 = *(__local float4 *)(exchange + (i28 + 3) * 16 + 0);
@@ -840,7 +840,7 @@ void k0(
                 int v658 = (v657 == v656);
                 float v659 = (v48 / v657);
                 float v660 = (v658 ? v656 : v659);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i654 * 4 + (i655)] = (v660 == v660 ? v660 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i654 * 4 + i655] = (v660 == v660 ? v660 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v661 = *(__local float4 *)(exchange + (i28 + 4) * 16 + 0);
@@ -865,7 +865,7 @@ void k0(
                 int v678 = (v677 == v676);
                 float v679 = (v49 / v677);
                 float v680 = (v678 ? v676 : v679);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i674 * 4 + (i675)] = (v680 == v680 ? v680 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i674 * 4 + i675] = (v680 == v680 ? v680 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v681 = *(__local float4 *)(exchange + (i28 + 5) * 16 + 0);
@@ -890,7 +890,7 @@ void k0(
                 int v698 = (v697 == v696);
                 float v699 = (v50 / v697);
                 float v700 = (v698 ? v696 : v699);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i694 * 4 + (i695)] = (v700 == v700 ? v700 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i694 * 4 + i695] = (v700 == v700 ? v700 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v701 = *(__local float4 *)(exchange + (i28 + 6) * 16 + 0);
@@ -915,7 +915,7 @@ void k0(
                 int v718 = (v717 == v716);
                 float v719 = (v51 / v717);
                 float v720 = (v718 ? v716 : v719);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i714 * 4 + (i715)] = (v720 == v720 ? v720 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i714 * 4 + i715] = (v720 == v720 ? v720 : (float)(as_float(0x7fc00000U)));
             }
         }
         float4 v721 = *(__local float4 *)(exchange + (i28 + 7) * 16 + 0);
@@ -940,7 +940,7 @@ void k0(
                 int v738 = (v737 == v736);
                 float v739 = (v52 / v737);
                 float v740 = (v738 ? v736 : v739);
-                out0[i2 * 280 + (i3 / 1 % 1) * 280 + i734 * 4 + (i735)] = (v740 == v740 ? v740 : (float)(as_float(0x7fc00000U)));
+                out0[i2 * 280 + i734 * 4 + i735] = (v740 == v740 ? v740 : (float)(as_float(0x7fc00000U)));
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

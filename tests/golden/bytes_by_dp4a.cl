@@ -888,7 +888,7 @@ void k0(
             if (i458 < 9) {
                 long i460 = i457 / 9;
                 long i461 = i457 % 9;
-                fc_scatter_int32_4(v176, out0 + (i460 * 81 + i461 * 9 + (i458)), 1, i459);
+                fc_scatter_int32_4(v176, out0 + (i460 * 81 + i461 * 9 + i458), 1, i459);
             }
         }
         long i462 = i4 + i455 * 4 + 1;
@@ -898,7 +898,7 @@ void k0(
             if (i463 < 9) {
                 long i465 = i462 / 9;
                 long i466 = i462 % 9;
-                fc_scatter_int32_4(v177, out0 + (i465 * 81 + i466 * 9 + (i463)), 1, i464);
+                fc_scatter_int32_4(v177, out0 + (i465 * 81 + i466 * 9 + i463), 1, i464);
             }
         }
         long i467 = i4 + i455 * 4 + 2;
@@ -908,7 +908,7 @@ void k0(
             if (i468 < 9) {
                 long i470 = i467 / 9;
                 long i471 = i467 % 9;
-                fc_scatter_int32_4(v178, out0 + (i470 * 81 + i471 * 9 + (i468)), 1, i469);
+                fc_scatter_int32_4(v178, out0 + (i470 * 81 + i471 * 9 + i468), 1, i469);
             }
         }
         long i472 = i4 + i455 * 4 + 3;
@@ -918,7 +918,7 @@ void k0(
             if (i473 < 9) {
                 long i475 = i472 / 9;
                 long i476 = i472 % 9;
-                fc_scatter_int32_4(v179, out0 + (i475 * 81 + i476 * 9 + (i473)), 1, i474);
+                fc_scatter_int32_4(v179, out0 + (i475 * 81 + i476 * 9 + i473), 1, i474);
             }
         }
     }

@@ -28,6 +28,6 @@ void k0(
         }
         float v9 = (float)(0x1.0000000000000p+0f);
         float v10 = (v2 + v9);
-        out0[i0 * 5 + (i1)] = (v10 == v10 ? v10 : (float)(as_float(0x7fc00000U)));
+        out0[i0 * 5 + i1] = (v10 == v10 ? v10 : (float)(as_float(0x7fc00000U)));
     }
 }

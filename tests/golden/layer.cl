@@ -52,7 +52,7 @@ void k0(
         }
         for (long j = 0; j < 16; j += 16) {
             for (long k = 0; k < 20; k++) {
-                float16 v0 = *(const __global fc_loose_float32_16 *)(in0 + (0 + k * 19 + (j)));
+                float16 v0 = *(const __global fc_loose_float32_16 *)(in0 + (0 + (k * 19) + (j)));
                 packed[k * 1 + 0] = v0;
             }
             {
@@ -93,10 +93,10 @@ void k0(
                         float16 v28 = fc_fma_float16(v27, v16, v7);
                         v7 = v28;
                     }
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + j)) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + j)) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + j)) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
                 }
                 for (long r = tiled; r < end; r++) {
                     float16 v29 = (float16)(-0x0.0p+0f);
@@ -110,14 +110,14 @@ void k0(
                         float16 v35 = fc_fma_float16(v34, v32, v29);
                         v29 = v35;
                     }
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v29 == v29 ? v29 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v29 == v29 ? v29 : (float16)(as_float(0x7fc00000U)));
                 }
             }
         }
         {
             long j = 3;
             for (long k = 0; k < 20; k++) {
-                float16 v36 = *(const __global fc_loose_float32_16 *)(in0 + (0 + k * 19 + (j)));
+                float16 v36 = *(const __global fc_loose_float32_16 *)(in0 + (0 + (k * 19) + (j)));
                 packed[k * 1 + 0] = v36;
             }
             {
@@ -158,10 +158,10 @@ void k0(
                         float16 v64 = fc_fma_float16(v63, v52, v43);
                         v43 = v64;
                     }
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v40 == v40 ? v40 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i37 * 19 + (j))) = (v41 == v41 ? v41 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i38 * 19 + (j))) = (v42 == v42 ? v42 : (float16)(as_float(0x7fc00000U)));
-                    *(__global fc_loose_float32_16 *)(out0 + (i39 * 19 + (j))) = (v43 == v43 ? v43 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v40 == v40 ? v40 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i37 * 19 + j)) = (v41 == v41 ? v41 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i38 * 19 + j)) = (v42 == v42 ? v42 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i39 * 19 + j)) = (v43 == v43 ? v43 : (float16)(as_float(0x7fc00000U)));
                 }
                 for (long r = tiled; r < end; r++) {
                     float16 v65 = (float16)(-0x0.0p+0f);
@@ -175,7 +175,7 @@ void k0(
                         float16 v71 = fc_fma_float16(v70, v68, v65);
                         v65 = v71;
                     }
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v65 == v65 ? v65 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v65 == v65 ? v65 : (float16)(as_float(0x7fc00000U)));
                 }
             }
         }

@@ -25,7 +25,7 @@ void k0(
     long end = stop;
     for (long j = 0; j < 16; j += 16) {
         for (long k = 0; k < 20; k++) {
-            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
+            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (0 + (k * 19) + (j)));
             packed[k * 1 + 0] = v0;
         }
         {
@@ -62,10 +62,10 @@ void k0(
                     float16 v24 = fc_fma_float16(v23, v16, v7);
                     v7 = v24;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + j)) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + j)) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + j)) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
                 float16 v25 = (float16)(-0x0.0p+0f);
@@ -78,14 +78,14 @@ void k0(
                     float16 v30 = fc_fma_float16(v29, v28, v25);
                     v25 = v30;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v25 == v25 ? v25 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v25 == v25 ? v25 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }
     {
         long j = 3;
         for (long k = 0; k < 20; k++) {
-            float16 v31 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
+            float16 v31 = *(const __global fc_loose_float32_16 *)(in1 + (0 + (k * 19) + (j)));
             packed[k * 1 + 0] = v31;
         }
         {
@@ -122,10 +122,10 @@ void k0(
                     float16 v55 = fc_fma_float16(v54, v47, v38);
                     v38 = v55;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i32 * 19 + (j))) = (v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i33 * 19 + (j))) = (v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i34 * 19 + (j))) = (v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i32 * 19 + j)) = (v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i33 * 19 + j)) = (v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i34 * 19 + j)) = (v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
                 float16 v56 = (float16)(-0x0.0p+0f);
@@ -138,7 +138,7 @@ void k0(
                     float16 v61 = fc_fma_float16(v60, v59, v56);
                     v56 = v61;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }

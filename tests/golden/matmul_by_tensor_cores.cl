@@ -373,12 +373,12 @@ void k0(
                 long i179 = min((long)4, 50 - i178);
                 long i180 = i4 + i175;
                 float4 v181 = fc_round_float16_4(v177);
-                fc_scatter_float16_4((v181 == v181 ? v181 : (float4)(as_float(0x7fc00000U))), out0 + (i180 * 50 + (i178)), 1, i179);
+                fc_scatter_float16_4((v181 == v181 ? v181 : (float4)(as_float(0x7fc00000U))), out0 + (i180 * 50 + i178), 1, i179);
                 if (any(v181 != v181)) {
-                    if (0 < i179 && v181.s0 != v181.s0) ((__global ushort *)out0)[i180 * 50 + (i178) + 0] = 0x7e00;
-                    if (1 < i179 && v181.s1 != v181.s1) ((__global ushort *)out0)[i180 * 50 + (i178) + 1] = 0x7e00;
-                    if (2 < i179 && v181.s2 != v181.s2) ((__global ushort *)out0)[i180 * 50 + (i178) + 2] = 0x7e00;
-                    if (3 < i179 && v181.s3 != v181.s3) ((__global ushort *)out0)[i180 * 50 + (i178) + 3] = 0x7e00;
+                    if (0 < i179 && v181.s0 != v181.s0) ((__global ushort *)out0)[i180 * 50 + i178] = 0x7e00;
+                    if (1 < i179 && v181.s1 != v181.s1) ((__global ushort *)out0)[i180 * 50 + i178 + 1] = 0x7e00;
+                    if (2 < i179 && v181.s2 != v181.s2) ((__global ushort *)out0)[i180 * 50 + i178 + 2] = 0x7e00;
+                    if (3 < i179 && v181.s3 != v181.s3) ((__global ushort *)out0)[i180 * 50 + i178 + 3] = 0x7e00;
                 }
             }
         }

@@ -88,6 +88,15 @@ class _Scalars(dict[str, Any]):
         return self.values_by_name[name][:, 0]
 
 
+class _Names(ChainMap[str, Any]):
+    """Integers by name; a name in brackets is the C text of one."""
+
+    def __missing__(self, name: str) -> Any:
+        if not name.startswith("("):
+            raise KeyError(name)
+        return eval(_python(name), {}, self)
+
+
 @dataclass(frozen=True)
 class _Arriving:
     """What a copy brings: `data` a row for each work-item, and which rows of so many bytes these become."""
@@ -118,7 +127,7 @@ class _WorkGroup:
         self.block(self.kernel.body)
 
     def integer(self, value: ir.AnyIndex | ir.ConditionLike) -> Any:
-        names = ChainMap(self.names, _Scalars(self.values))
+        names = _Names(self.names, _Scalars(self.values))
         if isinstance(value, str):
             return eval(_python(value), {}, names)
         if isinstance(value, bool | ir.Condition):

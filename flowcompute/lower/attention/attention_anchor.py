@@ -74,7 +74,7 @@ class AttentionAnchor(Anchor):
 
     def base(self, scope: Scope, operand: Operand, record: str, matrix: str) -> str:
         """Return the offset of the operand's matrix that belongs to a matrix of the result."""
-        return scope.integer(" + ".join(self.matrix_base(operand, record, matrix)) or "0")
+        return str(scope.integer(self.matrix_base(operand, record, matrix)))
 
     def mask_offset(self, query: str, key: str) -> str:
         """Return the offset of the mask of a query and a key within its matrix."""

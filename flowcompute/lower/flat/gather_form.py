@@ -44,7 +44,7 @@ def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
                 one.store(body, row, str(whole), count, _value(one, body, row, choice, run, str(whole), count))
                 inner.add(If("1", tuple(body.statements)))
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), columns)
+    _choose(scope, one.choices([str(scope.integer(at)) for at in one.stack_indices(row.matrix)]), columns)
     loop = For("r", "start", "stop", "1", tuple(scope.statements))
     return SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), loop
 
@@ -66,7 +66,7 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
             rest = tuple(body.statements) if last else (If(f"{column} < {run.stop}", tuple(body.statements), rest),)
         inner.add(*rest)
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), runs)
+    _choose(scope, one.choices([str(scope.integer(at)) for at in one.stack_indices(row.matrix)]), runs)
     one.store(scope, row, column, None, total)
     return (For("t", "wid", "n", "wsize", tuple(scope.statements)),)
 

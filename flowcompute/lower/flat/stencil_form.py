@@ -111,7 +111,7 @@ class StencilLowering(Anchor):
         )
 
     def _indices(self, scope: Scope, row: Row) -> list[str]:
-        return [scope.integer(text) for text in self.stack_indices(row.matrix)]
+        return [str(scope.integer(at)) for at in self.stack_indices(row.matrix)]
 
     def _parts(self) -> list[tuple[int, int, bool]]:
         """Return ranges of columns, each with whether all its neighbours are inside the row."""

@@ -197,7 +197,7 @@ class MatmulLowering:
             return self._rows(lambda rows: self._tile(rows, strip, count))
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
-        at_b = one.of_b(scope, one.row(scope, "begin"))
+        at_b = str(one.of_b(scope, one.row(scope, "begin")))
         if not self.in_panels:
             scope.add(*self._pack(at_b, "0", str(one.inner), strip, count))
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
@@ -241,11 +241,11 @@ class MatmulLowering:
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
-        at_a, at_b = [self._of_a(scope, row) for row in places], one.of_b(scope, places[0])
+        at_a, at_b = [self._of_a(scope, row) for row in places], str(one.of_b(scope, places[0]))
         totals = self._zeros(scope, rows, strip)
 
         def columns(inner: Scope) -> list[Var]:
-            return self._from_b(inner, at_b, one.b.rows.offset("k"), strip, count)
+            return self._from_b(inner, at_b, str(one.b.rows.offset("k")), strip, count)
 
         if self.in_panels:
             panel = scope.inner()
@@ -297,7 +297,7 @@ class MatmulLowering:
         """Declare the begin of a row of A, in memory or in the array that keeps it."""
         if self.kept:
             return scope.integer(f"({row.number} - begin) * {self.pitch}")
-        return self.contraction.of_a(scope, row)
+        return str(self.contraction.of_a(scope, row))
 
     @property
     def stride(self) -> int:
@@ -321,7 +321,7 @@ class MatmulLowering:
         copy = Scope(one.names, lanes=self.lanes)
         k = "k" if start == "0" else f"({start} + k)"
         begin, step = ([], []) if rows.single else _incremental_offset(rows, start)
-        for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), strip, count)):
+        for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else str(rows.offset(k)), strip, count)):
             copy.add(PutItem("packed", f"k * {len(strip)} + {vector}", var))
         loop = For("k", "0", length, "1", (*copy.statements, *step))
         return [If("1", (*begin, loop)) if begin else loop]

@@ -164,14 +164,15 @@ class _TensorMatmulLowering:
         one, tile = self.one, self.tile
         a, b = self.tiles
         first = one.row(scope, self.row)
-        of_a, of_b = one.of_a(scope, first), one.of_b(scope, first)
+        of_a, of_b = str(one.of_a(scope, first)), str(one.of_b(scope, first))
         stride = one.row_stride if a.along_k else one.a.columns.stride
         extent = one.inner if a.along_k else one.height
 
         def line_of_a(inner: Scope, line: str) -> str:
             if stride is not None:
                 return f"{of_a} + {times(f'(long){line}', stride)}"
-            return one.of_a(inner, one.row(inner, inner.integer(f"min({self.row} + {line}, {self.until} - 1)")))
+            own = one.row(inner, inner.integer(f"min({self.row} + {line}, {self.until} - 1)"))
+            return str(one.of_a(inner, own))
 
         def row_exists(line: str, at: str) -> str:
             return f"{self.row} + {line if a.along_k else at} < {self.until}"

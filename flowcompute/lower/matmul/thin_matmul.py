@@ -47,7 +47,7 @@ def _lower(task: LoweringTask) -> Kernel:
     scope = Scope(one.names, lanes=1)
     row = one.row(scope, scope.integer(f"t / {one.columns}"))
     column = scope.integer(f"t % {one.columns}")
-    at_a = one.of_a(scope, row)
+    at_a = str(one.of_a(scope, row))
     at_b = scope.integer(f"{one.of_b(scope, row)} + {one.b.columns.offset(column)}")
     total = scope.let(one.zero(), one.dtype)
     if one.inner > PANEL:

@@ -187,7 +187,7 @@ class TiledMatmulLowering:
         one, tile = self.contraction, self.tile
         last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
         right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
-        of_b = one.of_b(scope, one.row(scope, row))
+        of_b = str(one.of_b(scope, one.row(scope, row)))
         if one.b.columns.single:
             of_b = scope.integer(f"{of_b} + {times(column, one.b.columns.stride)}")
 
@@ -195,10 +195,10 @@ class TiledMatmulLowering:
             inside = f"min({inside}, {right})"
             if one.b.columns.single:
                 return times(inside, one.b.columns.stride)
-            return one.b.columns.offset(scope.narrow(f"{column} + {inside}"))
+            return str(one.b.columns.offset(scope.narrow(f"{column} + {inside}")))
 
         def far(inside: str) -> str:
-            return one.of_a(scope, one.row(scope, scope.integer(f"{row} + min({inside}, {last})")))
+            return str(one.of_a(scope, one.row(scope, scope.integer(f"{row} + min({inside}, {last})"))))
 
         def near(inside: str) -> str:
             assert one.row_stride is not None
@@ -206,7 +206,7 @@ class TiledMatmulLowering:
 
         step, rows = one.a.columns.stride, one.row_stride
         is_near = rows is not None and max(rows, step) < NEAR
-        of_a = one.of_a(scope, one.row(scope, row)) if is_near else None
+        of_a = str(one.of_a(scope, one.row(scope, row))) if is_near else None
         a = self._side(
             scope, one.a, tile.rows, one.a.columns, near if is_near else far, of_a, by_depth=step <= one.a.rows.stride
         )
