@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +54,7 @@ from flowcompute.ir import (
     scan_tile,
     storage,
 )
+from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import INT64, is_float
@@ -104,13 +104,14 @@ class ScanPoint(Point):
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-        sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
-        if len(sizes) == 1 and (numbers.each is None or not steps[0]):
-            index = numbers.at * steps[0] + lies.offset
-            stride = numbers.stride * steps[0]
+        # No index is divided by the size of the first axis, so any stands for that of the stream.
+        axes = Axes.of((2, *self.region.domain), (lies.record, *strides))
+        if axes.single and (numbers.each is None or not axes.stride):
+            index = axes.offset(numbers.at) + lies.offset
+            stride = numbers.stride * axes.stride
             aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
             return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
-        each = offset_of(numbers.of_lane, sizes, steps) + lies.offset
+        each = axes.offset(numbers.of_lane) + lies.offset
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
     def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
@@ -123,28 +124,6 @@ class ScanPoint(Point):
         numbers = self.numbers
         for output in self.region.outputs:
             self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each, aligned=numbers.aligned)
-
-
-def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Merge axes that one stride describes; the size of the first axis does not matter."""
-    found: list[tuple[int, int]] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        if size == 1:
-            continue
-        if found and found[-1][1] == size * stride:
-            size *= found.pop()[0]
-        found.append((size, stride))
-    found = found or [(1, 0)]
-    return [size for size, _ in found], [stride for _, stride in found]
-
-
-def offset_of(index: IndexLike, sizes: list[int], strides: list[int]) -> IndexLike:
-    """Return the offset of the number at an index that counts through all axes."""
-    offset: IndexLike = 0
-    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        whole = index // math.prod(sizes[axis + 1 :])
-        offset += (whole if axis == 0 else whole % size) * stride
-    return offset
 
 
 class TileScan:
