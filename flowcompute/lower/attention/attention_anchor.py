@@ -20,23 +20,40 @@ from flowcompute.elements.math import divide, equal, exp, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Apply, Combine, ConstantValue, Half, Select, Splat, Var
-from flowcompute.lower.anchor_point import Anchor, Operand, times
+from flowcompute.ir import (
+    Apply,
+    Combine,
+    ConstantValue,
+    Half,
+    IndexLike,
+    N,
+    Name,
+    Select,
+    Splat,
+    Var,
+    index_max,
+    index_min,
+)
+from flowcompute.lower.anchor_point import Anchor, Operand
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import BOOL
 
 KEYS = 64
 LANES = 16
+BLOCK_INDEX = Name("b")
+"""Number of a block of queries, through all records and matrices."""
+TILE = Name("t")
+"""First key of a tile."""
 
 
 class Block(NamedTuple):
-    """Block of queries of one work-group, as kernel expressions: its record and matrix, its first and last query."""
+    """Block of queries of one work-group: its record and matrix, its first and last query."""
 
-    record: str
-    matrix: str
-    first: str
-    last: str
+    record: IndexLike
+    matrix: IndexLike
+    first: IndexLike
+    last: IndexLike
 
 
 class AttentionAnchor(Anchor):
@@ -72,15 +89,14 @@ class AttentionAnchor(Anchor):
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
-    def base(self, scope: Scope, operand: Operand, record: str, matrix: str) -> str:
+    def base(self, scope: Scope, operand: Operand, record: IndexLike, matrix: IndexLike) -> IndexLike:
         """Return the offset of the operand's matrix that belongs to a matrix of the result."""
-        return str(scope.integer(self.matrix_base(operand, record, matrix)))
+        return scope.integer(self.matrix_base(operand, record, matrix))
 
-    def mask_offset(self, query: str, key: str) -> str:
+    def mask_offset(self, query: IndexLike, key: IndexLike) -> IndexLike:
         """Return the offset of the mask of a query and a key within its matrix."""
         row, column = self.mask_strides
-        terms = [times(f"({index})", stride) for index, stride in ((query, row), (key, column)) if stride]
-        return " + ".join(terms) or "0"
+        return query * row + key * column
 
     @property
     def mask_strides(self) -> tuple[int, int]:
@@ -98,28 +114,28 @@ class AttentionAnchor(Anchor):
         many, blocks = self.units // self.queries, -(-self.queries // rows)
         if self.causal:
             # The longest blocks come first, so that all work-groups end at about the same time.
-            heads = scope.integer(f"n / {blocks}")
-            number, place = scope.integer(f"b % {heads}"), f"({blocks - 1} - b / {heads})"
+            heads = scope.integer(N // blocks)
+            number, place = scope.integer(BLOCK_INDEX % heads), blocks - 1 - BLOCK_INDEX // heads
         else:
-            number, place = scope.integer(f"b / {blocks}"), f"b % {blocks}"
-        record, matrix = scope.integer(f"{number} / {many}"), scope.integer(f"{number} % {many}")
-        first = scope.integer(f"{place} * {rows}")
-        return Block(record, matrix, first, scope.integer(f"min({first} + {rows}, (long){self.queries}) - 1"))
+            number, place = scope.integer(BLOCK_INDEX // blocks), BLOCK_INDEX % blocks
+        record, matrix = scope.integer(number // many), scope.integer(number % many)
+        first = scope.integer(place * rows)
+        return Block(record, matrix, first, scope.integer(index_min(first + rows, self.queries) - 1))
 
     # -- what a query sees ----------------------------------------------------------------------------
 
-    def sees_from(self, query: str) -> str:
+    def sees_from(self, query: IndexLike) -> IndexLike:
         """Return the first key that a query sees."""
         if self.window is None:
-            return "0"
-        return f"max(0L, {query} + {self.keys - self.queries + 1 - self.window})"
+            return 0
+        return index_max(0, query + (self.keys - self.queries + 1 - self.window))
 
-    def sees_to(self, query: str) -> str:
+    def sees_to(self, query: IndexLike) -> IndexLike:
         """Return the end (exclusive) of the keys that a query sees."""
         if not self.causal:
-            return str(self.keys)
-        last = f"{query} + {self.keys - self.queries + 1}"
-        return f"max(0L, {last})" if self.queries > self.keys else last
+            return self.keys
+        last = query + (self.keys - self.queries + 1)
+        return index_max(0, last) if self.queries > self.keys else last
 
     # -- values ---------------------------------------------------------------------------------------
 
