@@ -22,6 +22,7 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Apply,
+    Below,
     Combine,
     ConstantValue,
     Half,
@@ -136,6 +137,25 @@ class AttentionAnchor(Anchor):
             return self.keys
         last = query + (self.keys - self.queries + 1)
         return index_max(0, last) if self.queries > self.keys else last
+
+    def seen(self, scope: Scope, first: IndexLike, last: IndexLike) -> tuple[IndexLike, IndexLike]:
+        """Declare the first key that query `first` sees, and the end (exclusive) of those that query `last` sees."""
+        return scope.integer(self.sees_from(first)), scope.integer(self.sees_to(last))
+
+    @property
+    def hides(self) -> bool:
+        """Whether some tiles have keys that some queries do not see, or that do not exist."""
+        return self.causal or self.partial
+
+    def visible(self, scope: Scope, scores: Var, start: IndexLike, stop: IndexLike, hidden: Var) -> Var:
+        """Return the scores of a query; those before lane `start` and from lane `stop` on become `hidden`, -inf."""
+        size = self.dtype.itemsize
+        in_time = scope.let(Below(stop), BOOL, mask_bytes=size)
+        scores = scope.let(Select(in_time, scores, hidden), self.dtype)
+        if self.window is None:
+            return scores
+        too_early = scope.let(Below(start), BOOL, mask_bytes=size)
+        return scope.let(Select(too_early, hidden, scores), self.dtype)
 
     # -- values ---------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ time in registers. The epilogue runs before the result is stored.
 
 from __future__ import annotations
 
+import math
+
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
@@ -17,7 +19,6 @@ from flowcompute.ir import (
     Array,
     ArrayItem,
     Assign,
-    Below,
     ConstantValue,
     For,
     If,
@@ -28,7 +29,6 @@ from flowcompute.ir import (
     N,
     Name,
     PutItem,
-    Select,
     Splat,
     Stmt,
     Var,
@@ -49,7 +49,6 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import strip_lanes
-from flowcompute.spec import BOOL
 
 BLOCK = 128
 """Most queries that share one transposed tile of keys; the arrays of a block are on a thread's stack."""
@@ -119,7 +118,7 @@ class AttentionLowering:
         last = scope.integer(index_min(first + self.block, one.queries) - 1)
         self.matrix, self.record, self.first, self.last = matrix, record, first, last
         scope.add(*self._begin(scope))
-        from_key, to_key = scope.integer(one.sees_from(first)), scope.integer(one.sees_to(last))
+        from_key, to_key = one.seen(scope, first, last)
         at_k, at_v = (one.base(scope, operand, record, matrix) for operand in (one.k, one.v))
         self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, record, matrix)
         tile = scope.inner()
@@ -212,7 +211,7 @@ class AttentionLowering:
     def _group(self, scope: Scope, left: IndexLike) -> None:
         one = self.one
         own = [scope.integer(index_min(self.first + QUERY + i, self.last)) for i in range(self.together)]
-        self.seen = [(scope.integer(one.sees_from(row)), scope.integer(one.sees_to(row))) for row in own]
+        self.seen = [one.seen(scope, row, row) for row in own]
         if not one.causal:
             scope.add(*self._scores(own), self._weights(), *self._values(left))
             return
@@ -238,7 +237,10 @@ class AttentionLowering:
         first = scope.integer(TILE + KEY_VECTOR * self.lanes)
         for i, (row, score) in enumerate(zip(own, scores, strict=True)):
             score = self._masked(scope, score, row, first)
-            score = self._visible(scope, score, first, *self.seen[i])
+            if one.hides:
+                from_key, to_key = self.seen[i]
+                hidden = scope.let(ConstantValue(-math.inf), self.dtype)
+                score = one.visible(scope, score, from_key - first, to_key - first, hidden)
             scope.add(PutItem("weights", i * KEYS + KEY_VECTOR * self.lanes, score, vector=True))
         return [For(KEY_VECTOR, 0, self.key_vectors, 1, tuple(scope.statements))]
 
@@ -250,17 +252,6 @@ class AttentionLowering:
         index = self.at_mask + one.mask_offset(row, first)
         count = scope.integer(one.keys - first) if one.partial and stride else None
         return one.added(scope, score, one.factor(scope, Load(one.mask.argument, index, stride, count)))
-
-    def _visible(self, scope: Scope, score: Var, first: IndexLike, from_key: IndexLike, to_key: IndexLike) -> Var:
-        one, size = self.one, self.dtype.itemsize
-        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
-        if one.causal or one.partial:
-            before_end = scope.let(Below(to_key - first), BOOL, mask_bytes=size)
-            score = scope.let(Select(before_end, score, hidden), self.dtype)
-        if one.window is not None:
-            too_early = scope.let(Below(from_key - first), BOOL, mask_bytes=size)
-            score = scope.let(Select(too_early, hidden, score), self.dtype)
-        return score
 
     def _weights(self) -> Stmt:
         """Replace scores by weights, query by query."""

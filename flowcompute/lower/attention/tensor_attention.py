@@ -39,7 +39,6 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     AwaitCopies,
-    Below,
     ConditionLike,
     ConstantValue,
     EndCopies,
@@ -55,7 +54,6 @@ from flowcompute.ir import (
     MultiplyAdd,
     N,
     PutItem,
-    Select,
     Splat,
     Var,
     WordsOf,
@@ -86,7 +84,7 @@ from flowcompute.lower.matmul import (
     copied_together,
     three_terms,
 )
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 WHOLE = "whole"
 """Local array of the sums of each query's weights."""
@@ -146,7 +144,7 @@ class _TensorAttentionLowering:
         self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
         self._feeds(scope)
         self._state(scope)
-        start, stop = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
+        start, stop = one.seen(scope, self.first, self.last)
         start = scope.integer(start // KEYS * KEYS)
         self.q_feed.bring(scope, 0, 0)
         self._bring(scope, self.k_feed, start, stop)
@@ -278,7 +276,7 @@ class _TensorAttentionLowering:
     def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Set the scores of unseen keys to -inf, in tiles that have such keys."""
         one = self.one
-        if not (one.causal or one.partial):
+        if not one.hides:
             return
         inner = scope.inner(2)
         hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
@@ -289,18 +287,10 @@ class _TensorAttentionLowering:
                 halves = []
                 for lower, (before, until) in zip(HALVES, ends, strict=True):
                     half = inner.let(Half(score, lower), FLOAT32)
-                    halves.append(self._visible(inner, half, hidden, before - part * 8, until - part * 8))
+                    halves.append(one.visible(inner, half, before - part * 8, until - part * 8, hidden))
                 inner.add(Assign(score, Join(*halves)))
-        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
+        from_last, to_first = one.seen(scope, self.last, self.first)
         scope.add(If(any_of(TILE < from_last, TILE + KEYS > to_first), tuple(inner.statements)))
-
-    def _visible(self, scope: Scope, score: Var, hidden: Var, before: IndexLike, until: IndexLike) -> Var:
-        in_time = scope.let(Below(until), BOOL, mask_bytes=4)
-        score = scope.let(Select(in_time, score, hidden), FLOAT32)
-        if self.one.window is not None:
-            too_early = scope.let(Below(before), BOOL, mask_bytes=4)
-            score = scope.let(Select(too_early, hidden, score), FLOAT32)
-        return score
 
     # -- values ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ H200 that makes the kernel 3 percent faster.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
@@ -23,7 +24,6 @@ from flowcompute.ir import (
     LID,
     Array,
     Assign,
-    Below,
     ConditionLike,
     ConstantValue,
     For,
@@ -35,7 +35,6 @@ from flowcompute.ir import (
     N,
     Name,
     Picked,
-    Select,
     Splat,
     Stmt,
     Var,
@@ -61,7 +60,7 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.spec import BOOL, FLOAT32
+from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
 
 SLAB, NUMBER, VALUE = Name("s"), Name("k"), Name("k")
@@ -109,14 +108,14 @@ class TiledAttentionLowering:
         self._places(scope)
         mine = scope.integer(to_long(self.first + self.y))
         self.own = [scope.integer(index_min(mine + row * shape.down, self.last)) for row in rows]
-        self.seen = [(scope.integer(one.sees_from(own)), scope.integer(one.sees_to(own))) for own in self.own]
+        self.seen = [one.seen(scope, own, own) for own in self.own]
         self.at_q, self.at_k, self.at_v = (
             one.base(scope, side, self.record, self.matrix) for side in (one.q, one.k, one.v)
         )
         self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
-        from_key, self.to_key = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
+        from_key, self.to_key = one.seen(scope, self.first, self.last)
         start = scope.integer(from_key // KEYS * KEYS)
         self._slabs(scope)
         if one.size:
@@ -293,7 +292,11 @@ class TiledAttentionLowering:
                 column = index_min(column, one.keys - 1) if one.partial else column
                 each = self.at_mask + one.mask_offset(own, column)
                 score = one.added(scope, score, one.factor(scope, Load(one.mask.argument, self.at_mask, each=each)))
-            made.append(self._visible(scope, score, key, from_key, to_key))
+            if one.hides:
+                hidden = scope.let(ConstantValue(-math.inf), self.dtype)
+                start, stop = ((end - key + (across - 1)) // across for end in (from_key, to_key))
+                score = one.visible(scope, score, start, stop, hidden)
+            made.append(score)
         return made
 
     def _multiply(self, scope: Scope, scores: list[Var]) -> None:
@@ -323,29 +326,17 @@ class TiledAttentionLowering:
         unroll = shape.unrolled[0]
         scope.add(For(NUMBER, 0, shape.depth, vector, tuple(inner.statements), unroll=unroll))
 
-    def _visible(self, scope: Scope, score: Var, key: IndexLike, from_key: IndexLike, to_key: IndexLike) -> Var:
-        one, size, across = self.one, self.dtype.itemsize, self.shape.across
-        if not (one.causal or one.partial):
-            return score
-        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
-        before_end = scope.let(Below((to_key - key + (across - 1)) // across), BOOL, mask_bytes=size)
-        score = scope.let(Select(before_end, score, hidden), self.dtype)
-        if one.window is not None:
-            too_early = scope.let(Below((from_key - key + (across - 1)) // across), BOOL, mask_bytes=size)
-            score = scope.let(Select(too_early, hidden, score), self.dtype)
-        return score
-
     # -- values ---------------------------------------------------------------------------------------------
 
     def _add(self, scope: Scope) -> None:
         """Add the weighted values of a slab; in tiles that are seen in part, only those of visible keys."""
         one = self.one
         whole = self._add_keys(scope)
-        if not (one.causal or one.partial):
+        if not one.hides:
             scope.add(whole)
             return
         # The condition is uniform in the work-group.
-        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
+        from_last, to_first = one.seen(scope, self.last, self.first)
         some = scope.inner()
         for row in range(len(self.own)):
             self._add_seen(some, row)
