@@ -27,6 +27,7 @@ from flowcompute.ir import (
     ConstantValue,
     Half,
     IndexLike,
+    Load,
     N,
     Name,
     Select,
@@ -90,14 +91,24 @@ class AttentionAnchor(Anchor):
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
-    def base(self, scope: Scope, operand: Operand, record: IndexLike, matrix: IndexLike) -> IndexLike:
-        """Return the offset of the operand's matrix that belongs to a matrix of the result."""
-        return scope.integer(self.matrix_base(operand, record, matrix))
+    def base(self, scope: Scope, operand: Operand | None, record: IndexLike, matrix: IndexLike) -> IndexLike:
+        """Return the offset of the operand's matrix that belongs to a matrix of the result; 0 without an operand."""
+        return 0 if operand is None else scope.integer(self.matrix_base(operand, record, matrix))
 
     def mask_offset(self, query: IndexLike, key: IndexLike) -> IndexLike:
         """Return the offset of the mask of a query and a key within its matrix."""
         row, column = self.mask_strides
         return query * row + key * column
+
+    def each_mask(self, scope: Scope, base: IndexLike, query: IndexLike, key: IndexLike) -> Var:
+        """Load the mask of a query and of a `key` in each lane, from the matrix of the mask at `base`."""
+        assert self.mask is not None
+        each = base + self.mask_offset(query, self.existing(key))
+        return self.factor(scope, Load(self.mask.argument, base, each=each))
+
+    def existing(self, key: IndexLike) -> IndexLike:
+        """Return a key; the last one in place of those behind it."""
+        return index_min(key, self.keys - 1) if self.partial else key
 
     @property
     def mask_strides(self) -> tuple[int, int]:

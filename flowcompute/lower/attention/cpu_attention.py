@@ -120,7 +120,7 @@ class AttentionLowering:
         scope.add(*self._begin(scope))
         from_key, to_key = one.seen(scope, first, last)
         at_k, at_v = (one.base(scope, operand, record, matrix) for operand in (one.k, one.v))
-        self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, record, matrix)
+        self.at_mask = one.base(scope, one.mask, record, matrix)
         tile = scope.inner()
         left = tile.integer(index_min(KEYS, one.keys - TILE)) if one.partial else KEYS
         tile.add(*self._transpose(at_k), *self._pack(at_v, left))
@@ -184,9 +184,7 @@ class AttentionLowering:
         """Transpose a tile of keys: number d of neighbouring keys becomes a vector; the last key is repeated."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
-        key = TILE + KEY_VECTOR * self.lanes + LANE
-        if one.partial:
-            key = index_min(key, one.keys - 1)
+        key = one.existing(TILE + KEY_VECTOR * self.lanes + LANE)
         each = at_k + key * one.k.rows.stride + NUMBER * one.k.columns.stride
         vector = one.factor(scope, Load(one.k.argument, at_k, each=each))
         scope.add(PutItem("turned", KEY_VECTOR * one.size + NUMBER, vector))

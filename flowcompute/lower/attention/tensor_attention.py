@@ -50,7 +50,6 @@ from flowcompute.ir import (
     IndexLike,
     Join,
     Kernel,
-    Load,
     MultiplyAdd,
     N,
     PutItem,
@@ -141,7 +140,7 @@ class _TensorAttentionLowering:
         mine = scope.integer(self.first + self.first_query + LID % SUBGROUP // 4)
         # These are expressions, not variables: 64-bit values that only a few tiles use would take many registers.
         self.own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
-        self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        self.at_mask = one.base(scope, one.mask, self.record, self.matrix)
         self._feeds(scope)
         self._state(scope)
         start, stop = one.seen(scope, self.first, self.last)
@@ -255,19 +254,14 @@ class _TensorAttentionLowering:
 
     def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Convert scores to powers of two, and add their mask."""
-        one = self.one
-        assert one.mask is not None
-        pairs = scope.inner(2)
+        one, pairs = self.one, scope.inner(2)
         scale, to_power = (pairs.let(ConstantValue(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
         for two, line in zip(self.own, scores, strict=True):
             for part, score in enumerate(line):
                 added = []
                 for query in two:
                     own = pairs.integer(index_min(query, self.last))
-                    column = self._key(part) + LANE
-                    column = index_min(column, one.keys - 1) if one.partial else column
-                    each = self.at_mask + one.mask_offset(own, column)
-                    added.append(one.factor(pairs, Load(one.mask.argument, self.at_mask, each=each)))
+                    added.append(one.each_mask(pairs, self.at_mask, own, self._key(part) + LANE))
                 both = pairs.let(Join(*added), FLOAT32, 4)
                 both = one.apply(pairs, multiply.op, both, to_power)
                 pairs.add(Assign(score, MultiplyAdd(score, scale, both)))

@@ -29,7 +29,6 @@ from flowcompute.ir import (
     Var,
     all_of,
 )
-from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.attention.tensor_softmax import LARGER, POWER, in_powers
 from flowcompute.lower.emit import Scope
@@ -73,8 +72,9 @@ class Unseen:
         body = inner.inner()
         # n >> 62 is zero. The compiler does not know that, so it keeps no index alive across the loop over tiles.
         record = inner.integer(self.record + (N >> 62))
-        score = self._score(body, query, *(self._base(inner, side, record) for side in (one.q, one.k, one.mask)))
-        at_v = self._base(inner, one.v, record)
+        sides = (one.q, one.k, one.mask, one.v)
+        at_q, at_k, at_mask, at_v = (one.base(inner, side, record, self.matrix) for side in sides)
+        score = self._score(body, query, at_q, at_k, at_mask)
         largest = one.apply(body, LARGER, highest, score)
         shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))
         body.add(Assign(weights, MultiplyAdd(weights, shrink, weight)), Assign(highest, Splat(largest)))
@@ -87,9 +87,6 @@ class Unseen:
         inner.add(For(KEY, one.sees_from(query), one.sees_to(query), 1, tuple(body.statements)))
         inner.add(Assign(made, Splat(one.share(inner, sums, weights))))
         scope.add(If(all_of(IsNan(total.name), IsFinite(whole.name)), tuple(inner.statements)))
-
-    def _base(self, scope: Scope, operand: Operand | None, record: IndexLike) -> IndexLike:
-        return 0 if operand is None else self.one.base(scope, operand, record, self.matrix)
 
     def _score(self, scope: Scope, query: IndexLike, at_q: IndexLike, at_k: IndexLike, at_mask: IndexLike) -> Var:
         """Compute the score of a query and key `u`, in powers of two."""

@@ -30,7 +30,6 @@ from flowcompute.ir import (
     If,
     IndexLike,
     Kernel,
-    Load,
     MultiplyAdd,
     N,
     Name,
@@ -112,7 +111,7 @@ class TiledAttentionLowering:
         self.at_q, self.at_k, self.at_v = (
             one.base(scope, side, self.record, self.matrix) for side in (one.q, one.k, one.v)
         )
-        self.at_mask = 0 if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        self.at_mask = one.base(scope, one.mask, self.record, self.matrix)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
         from_key, self.to_key = one.seen(scope, self.first, self.last)
@@ -288,10 +287,7 @@ class TiledAttentionLowering:
         made = []
         for score, own, (from_key, to_key) in zip(scores, self.own, self.seen, strict=True):
             if one.mask is not None:
-                column = key + LANE * across
-                column = index_min(column, one.keys - 1) if one.partial else column
-                each = self.at_mask + one.mask_offset(own, column)
-                score = one.added(scope, score, one.factor(scope, Load(one.mask.argument, self.at_mask, each=each)))
+                score = one.added(scope, score, one.each_mask(scope, self.at_mask, own, key + LANE * across))
             if one.hides:
                 hidden = scope.let(ConstantValue(-math.inf), self.dtype)
                 start, stop = ((end - key + (across - 1)) // across for end in (from_key, to_key))
