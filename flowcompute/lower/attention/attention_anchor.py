@@ -11,16 +11,18 @@ does not see changes no bit of its result.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from flowcompute.elements import Op
+from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import divide, equal, exp, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    Across,
     Apply,
     Below,
     Combine,
@@ -47,6 +49,10 @@ BLOCK_INDEX = Name("b")
 """Number of a block of queries, through all records and matrices."""
 TILE = Name("t")
 """First key of a tile."""
+FMAX = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
+"""The larger number. It ignores NaN. NaN reaches a result all the same, since weights of its query become NaN."""
+Combination = Callable[[Scope, Var, Var], Var]
+"""Combination of two values, lane by lane."""
 
 
 class Block(NamedTuple):
@@ -178,6 +184,10 @@ class AttentionAnchor(Anchor):
         """Return the larger of two; NaN if either is NaN."""
         return scope.let(Combine("max", (a,), (b,), 0), self.dtype, a.lanes)
 
+    def larger_number(self, scope: Scope, a: Var, b: Var) -> Var:
+        """Return the larger of two; where one is NaN, the other one."""
+        return self.apply(scope, FMAX, a, b)
+
     def added(self, scope: Scope, a: Var, b: Var) -> Var:
         """Return the sum of two."""
         return scope.let(Combine("sum", (a,), (b,), 0), self.dtype, a.lanes)
@@ -186,12 +196,27 @@ class AttentionAnchor(Anchor):
         """Compute exp(score - highest)."""
         return self.apply(scope, exp.op, self.apply(scope, subtract.op, score, highest))
 
-    def tree(self, scope: Scope, op: str, var: Var) -> Var:
+    def lanes_combined(self, scope: Scope, combine: Combination, var: Var) -> Var:
         """Combine all lanes into one number, in a tree by halves."""
         while var.lanes > 1:
             low, high = (scope.let(Half(var, upper), self.dtype, var.lanes // 2) for upper in (False, True))
-            var = scope.let(Combine(op, (low,), (high,), 0), self.dtype, low.lanes)
+            var = combine(scope, low, high)
         return var
+
+    @staticmethod
+    def combined(scope: Scope, combine: Combination, parts: Sequence[Var]) -> Var:
+        """Combine several vectors into one, in a tree by halves."""
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [combine(scope, low, high) for low, high in zip(parts[:half], parts[half:], strict=True)]
+        return parts[0]
+
+    def across(self, scope: Scope, combine: Combination, numbers: Sequence[Var], bits: Iterable[int]) -> list[Var]:
+        """Combine each number with those of the work-items of a sub-group whose position differs in `bits` only."""
+        for bit in bits:
+            others = [scope.let(Across(number, bit), self.dtype, 1) for number in numbers]
+            numbers = [combine(scope, own, other) for own, other in zip(numbers, others, strict=True)]
+        return list(numbers)
 
     def share(self, scope: Scope, values: Var, total: Var) -> Var:
         """Divide weighted values by the total weight; return 0 where the total is 0."""

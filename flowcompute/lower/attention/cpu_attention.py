@@ -158,10 +158,7 @@ class AttentionLowering:
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
         sums = [scope.let(ArrayItem("sums", QUERY * parts + part), self.dtype) for part in range(parts)]
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [one.added(scope, low, high) for low, high in zip(sums[:half], sums[half:], strict=True)]
-        total = one.tree(scope, "sum", sums[0])
+        total = one.lanes_combined(scope, one.added, one.combined(scope, one.added, sums))
         own = scope.integer(self.first + QUERY)
         row = Row(own, self.record, self.matrix, own)
         whole = one.columns // self.lanes
@@ -261,7 +258,7 @@ class AttentionLowering:
         for score in scores[1:]:
             largest = one.larger(scope, largest, score)
         before = scope.let(ArrayItem("highest", QUERY + MEMBER), self.dtype, 1)
-        highest = one.larger(scope, one.tree(scope, "max", largest), before)
+        highest = one.larger(scope, one.lanes_combined(scope, one.larger, largest), before)
         shrink = one.weight(scope, before, highest)
         scope.add(PutItem("highest", QUERY + MEMBER, highest), PutItem("shrink", MEMBER, shrink))
         wide, wide_shrink = (scope.let(Splat(one_), self.dtype) for one_ in (highest, shrink))

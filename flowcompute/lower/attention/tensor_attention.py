@@ -66,7 +66,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tensor_masking import Unseen
-from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
+from flowcompute.lower.attention.tensor_softmax import HALVES, Weights, in_powers
 from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
@@ -387,7 +387,7 @@ class _TensorAttentionLowering:
                 scope.let(ArrayItem(HIGHEST, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(SUBGROUPS)
             )
             for other in more:
-                highest = self.one.apply(scope, LARGER, highest, other)
+                highest = self.one.larger_number(scope, highest, other)
             shares.append(weights.share_of(scope, lower, highest))
         return shares
 

@@ -30,7 +30,7 @@ from flowcompute.ir import (
     all_of,
 )
 from flowcompute.lower.attention.attention_anchor import AttentionAnchor
-from flowcompute.lower.attention.tensor_softmax import LARGER, POWER, in_powers
+from flowcompute.lower.attention.tensor_softmax import POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
@@ -65,7 +65,7 @@ class Unseen:
             whole: sum of the query's weights.
         """
         one = self.one
-        total = one.tree(scope, "sum", made)
+        total = one.lanes_combined(scope, one.added, made)
         inner = scope.inner(1)
         highest, weights = inner.let(one.lowest, FLOAT32), inner.let(ConstantValue(0.0), FLOAT32)
         sums = inner.let(ConstantValue(0.0), FLOAT32, made.lanes)
@@ -75,7 +75,7 @@ class Unseen:
         sides = (one.q, one.k, one.mask, one.v)
         at_q, at_k, at_mask, at_v = (one.base(inner, side, record, self.matrix) for side in sides)
         score = self._score(body, query, at_q, at_k, at_mask)
-        largest = one.apply(body, LARGER, highest, score)
+        largest = one.larger_number(body, highest, score)
         shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))
         body.add(Assign(weights, MultiplyAdd(weights, shrink, weight)), Assign(highest, Splat(largest)))
         wide = body.inner(made.lanes)
