@@ -38,7 +38,7 @@ from flowcompute.ir import (
     index_max,
     index_min,
 )
-from flowcompute.lower.anchor_point import Anchor, Operand
+from flowcompute.lower.anchor_point import Anchor, Operand, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import BOOL
@@ -62,6 +62,10 @@ class Block(NamedTuple):
     matrix: IndexLike
     first: IndexLike
     last: IndexLike
+
+    def row(self, own: IndexLike) -> Row:
+        """Return the row of a query of the block."""
+        return Row(own, self.record, self.matrix, own)
 
 
 class AttentionAnchor(Anchor):
@@ -97,9 +101,9 @@ class AttentionAnchor(Anchor):
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
-    def base(self, scope: Scope, operand: Operand | None, record: IndexLike, matrix: IndexLike) -> IndexLike:
-        """Return the offset of the operand's matrix that belongs to a matrix of the result; 0 without an operand."""
-        return 0 if operand is None else scope.integer(self.matrix_base(operand, record, matrix))
+    def base(self, scope: Scope, operand: Operand | None, block: Block) -> IndexLike:
+        """Declare the offset of the operand's matrix that belongs to a block of queries; 0 without an operand."""
+        return 0 if operand is None else scope.integer(self.matrix_base(operand, block.record, block.matrix))
 
     def mask_offset(self, query: IndexLike, key: IndexLike) -> IndexLike:
         """Return the offset of the mask of a query and a key within its matrix."""
@@ -158,6 +162,15 @@ class AttentionAnchor(Anchor):
     def seen(self, scope: Scope, first: IndexLike, last: IndexLike) -> tuple[IndexLike, IndexLike]:
         """Declare the first key that query `first` sees, and the end (exclusive) of those that query `last` sees."""
         return scope.integer(self.sees_from(first)), scope.integer(self.sees_to(last))
+
+    def tiles(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+        """Declare the begin of the first tile that a block of queries sees, and the end of the keys that it sees."""
+        start, stop = self.seen(scope, block.first, block.last)
+        return scope.integer(start // KEYS * KEYS), stop
+
+    def seen_by_all(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+        """Declare the first key that all queries of a block see, and the end (exclusive) of those keys."""
+        return self.seen(scope, block.last, block.first)
 
     @property
     def hides(self) -> bool:

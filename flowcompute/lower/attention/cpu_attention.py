@@ -42,6 +42,7 @@ from flowcompute.lower.attention.attention_anchor import (
     LANES,
     TILE,
     AttentionAnchor,
+    Block,
     why_no_attention,
 )
 from flowcompute.lower.emit import Scope
@@ -72,10 +73,10 @@ class AttentionLowering:
         self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
         self.knobs = knobs = style.settled(CPU_ATTENTION.knobs)
         self.together = min(knobs.tile_rows or TOGETHER, one.queries)
-        self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
+        self.block_rows = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
         self.pitch = -(-one.size // self.lanes) * self.lanes
-        self.blocks = -(-one.queries // self.block)
+        self.blocks = -(-one.queries // self.block_rows)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
@@ -89,19 +90,19 @@ class AttentionLowering:
             # Blocks of a causal head differ in length, so neighbouring blocks go to different work-items.
             (*self._arrays(), For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
             work="matmul",
-            units=one.block_count(self.block),
+            units=one.block_count(self.block_rows),
             lanes=self.lanes,
             knobs=self.knobs,
         )
 
     def _arrays(self) -> list[Stmt]:
         sizes = {
-            "scaled": (1, self.block * self.pitch),
+            "scaled": (1, self.block_rows * self.pitch),
             "turned": (self.lanes, self.one.size * self.key_vectors),
             "packed": (self.lanes, KEYS * self.value_vectors),
-            "totals": (self.lanes, self.block * self.value_vectors),
-            "sums": (self.lanes, self.block * LANES // self.lanes),
-            "highest": (1, self.block),
+            "totals": (self.lanes, self.block_rows * self.value_vectors),
+            "sums": (self.lanes, self.block_rows * LANES // self.lanes),
+            "highest": (1, self.block_rows),
             "weights": (1, self.together * KEYS),
             "shrink": (1, self.together),
         }
@@ -114,32 +115,32 @@ class AttentionLowering:
         per = one.units // one.queries * self.blocks
         record = scope.integer(BLOCK_INDEX // per)
         matrix = scope.integer(BLOCK_INDEX % per // self.blocks)
-        first = scope.integer(BLOCK_INDEX % self.blocks * self.block)
-        last = scope.integer(index_min(first + self.block, one.queries) - 1)
-        self.matrix, self.record, self.first, self.last = matrix, record, first, last
+        first = scope.integer(BLOCK_INDEX % self.blocks * self.block_rows)
+        last = scope.integer(index_min(first + self.block_rows, one.queries) - 1)
+        self.block = block = Block(record, matrix, first, last)
         scope.add(*self._begin(scope))
-        from_key, to_key = one.seen(scope, first, last)
-        at_k, at_v = (one.base(scope, operand, record, matrix) for operand in (one.k, one.v))
-        self.at_mask = one.base(scope, one.mask, record, matrix)
+        start, stop = one.tiles(scope, block)
+        at_k, at_v = (one.base(scope, operand, block) for operand in (one.k, one.v))
+        self.at_mask = one.base(scope, one.mask, block)
         tile = scope.inner()
         left = tile.integer(index_min(KEYS, one.keys - TILE)) if one.partial else KEYS
         tile.add(*self._transpose(at_k), *self._pack(at_v, left))
         group = tile.inner()
         self._group(group, left)
         tile.add(self._rows(group))
-        scope.add(For(TILE, from_key // KEYS * KEYS, to_key, KEYS, tuple(tile.statements)))
+        scope.add(For(TILE, start, stop, KEYS, tuple(tile.statements)))
         scope.add(*self._end())
 
     def _rows(self, scope: Scope) -> Stmt:
         """Loop over groups of queries; `r` is the first query of a group within the block."""
-        return For(QUERY, 0, self.last - self.first + 1, self.together, tuple(scope.statements))
+        return For(QUERY, 0, self.block.last - self.block.first + 1, self.together, tuple(scope.statements))
 
     def _begin(self, scope: Scope) -> list[Stmt]:
         """Store scaled queries and initial sums; repeat the last query up to the end of the block."""
         one = self.one
-        at_q = one.base(scope, one.q, self.record, self.matrix)
+        at_q = one.base(scope, one.q, self.block)
         body = scope.inner()
-        row = body.integer(at_q + index_min(self.first + QUERY, self.last) * one.q.rows.stride)
+        row = body.integer(at_q + index_min(self.block.first + QUERY, self.block.last) * one.q.rows.stride)
         scale = body.let(ConstantValue(one.scale), self.dtype)
         for column in range(0, one.size, self.lanes):
             count = None if column + self.lanes <= one.size else one.size - column
@@ -151,7 +152,7 @@ class AttentionLowering:
         zero = body.let(ConstantValue(0.0), self.dtype)
         for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
             body.add(For(VALUE_VECTOR, 0, count_, 1, (PutItem(array, QUERY * count_ + VALUE_VECTOR, zero),)))
-        return [For(QUERY, 0, self.block, 1, tuple(body.statements))]
+        return [For(QUERY, 0, self.block_rows, 1, tuple(body.statements))]
 
     def _end(self) -> list[Stmt]:
         """Divide by the sum of weights, apply the epilogue, and store."""
@@ -159,15 +160,14 @@ class AttentionLowering:
         scope = Scope(one.names, lanes=self.lanes)
         sums = [scope.let(ArrayItem("sums", QUERY * parts + part), self.dtype) for part in range(parts)]
         total = one.lanes_combined(scope, one.added, one.combined(scope, one.added, sums))
-        own = scope.integer(self.first + QUERY)
-        row = Row(own, self.record, self.matrix, own)
+        row = self.block.row(scope.integer(self.block.first + QUERY))
         whole = one.columns // self.lanes
         body = scope.inner()
         self._store(body, row, total, VALUE_VECTOR, VALUE_VECTOR * self.lanes, None)
         scope.add(For(VALUE_VECTOR, 0, whole, 1, tuple(body.statements)))
         if one.columns % self.lanes:
             self._store(scope, row, total, whole, whole * self.lanes, one.columns % self.lanes)
-        return [For(QUERY, 0, self.last - self.first + 1, 1, tuple(scope.statements))]
+        return [For(QUERY, 0, self.block.last - self.block.first + 1, 1, tuple(scope.statements))]
 
     def _store(
         self, scope: Scope, row: Row, total: Var, vector: IndexLike, column: IndexLike, count: IndexLike | None
@@ -205,7 +205,8 @@ class AttentionLowering:
 
     def _group(self, scope: Scope, left: IndexLike) -> None:
         one = self.one
-        own = [scope.integer(index_min(self.first + QUERY + i, self.last)) for i in range(self.together)]
+        first, last = self.block.first, self.block.last
+        own = [scope.integer(index_min(first + QUERY + i, last)) for i in range(self.together)]
         self.seen = [one.seen(scope, row, row) for row in own]
         if not one.causal:
             scope.add(*self._scores(own), self._weights(), *self._values(left))

@@ -63,7 +63,7 @@ from flowcompute.ir import (
     to_int,
     to_long,
 )
-from flowcompute.lower.anchor_point import Operand, Row
+from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tensor_masking import Unseen
 from flowcompute.lower.attention.tensor_softmax import HALVES, Weights, in_powers
@@ -133,18 +133,17 @@ class _TensorAttentionLowering:
 
     def _block(self, scope: Scope) -> None:
         one = self.one
-        self.record, self.matrix, self.first, self.last = one.block(scope, self.rows)
+        self.block = block = one.block(scope, self.rows)
         self.top = scope.narrow(LID // SUBGROUP * (self.edges * EDGE))
         self.first_key: IndexLike = self.top if self.split else 0
         self.first_query: IndexLike = 0 if self.split else self.top
-        mine = scope.integer(self.first + self.first_query + LID % SUBGROUP // 4)
+        mine = scope.integer(block.first + self.first_query + LID % SUBGROUP // 4)
         # These are expressions, not variables: 64-bit values that only a few tiles use would take many registers.
         self.own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
-        self.at_mask = one.base(scope, one.mask, self.record, self.matrix)
+        self.at_mask = one.base(scope, one.mask, block)
         self._feeds(scope)
         self._state(scope)
-        start, stop = one.seen(scope, self.first, self.last)
-        start = scope.integer(start // KEYS * KEYS)
+        start, stop = one.tiles(scope, block)
         self.q_feed.bring(scope, 0, 0)
         self._bring(scope, self.k_feed, start, stop)
         self._bring(scope, self.v_feed, start, stop)
@@ -164,10 +163,10 @@ class _TensorAttentionLowering:
 
     def _feeds(self, scope: Scope) -> None:
         one = self.one
-        at_q = one.base(scope, one.q, self.record, self.matrix)
-        at_block = at_q + self.first * one.q.rows.stride
+        at_q = one.base(scope, one.q, self.block)
+        at_block = at_q + self.block.first * one.q.rows.stride
         self.q_feed = self._feed(scope, one.q, self.q_tile, at_block, one.queries)
-        at_k, at_v = (one.base(scope, side, self.record, self.matrix) for side in (one.k, one.v))
+        at_k, at_v = (one.base(scope, side, self.block) for side in (one.k, one.v))
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
         self.readers = (
@@ -175,7 +174,7 @@ class _TensorAttentionLowering:
             FragmentReader(scope, self.k_tile, self.first_key, right=True),
             FragmentReader(scope, self.v_tile, 0, right=True, depth=self.first_key),
         )
-        self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
+        self.unseen = Unseen(one, self.block) if one.causal else None
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: IndexLike, count: int) -> Feed:
         """Return a feed of rows of an operand (queries, keys or values), of which there are `count`."""
@@ -188,7 +187,8 @@ class _TensorAttentionLowering:
 
         def exists(line: IndexLike, at: IndexLike) -> ConditionLike:
             row, column = (line, at) if rows_are_lines else (at, line)
-            return all_of(operand is not self.one.q or self.first + row < count, numbers >= width or column < numbers)
+            in_rows = operand is not self.one.q or self.block.first + row < count
+            return all_of(in_rows, numbers >= width or column < numbers)
 
         return Feed(
             scope,
@@ -260,7 +260,7 @@ class _TensorAttentionLowering:
             for part, score in enumerate(line):
                 added = []
                 for query in two:
-                    own = pairs.integer(index_min(query, self.last))
+                    own = pairs.integer(index_min(query, self.block.last))
                     added.append(one.each_mask(pairs, self.at_mask, own, self._key(part) + LANE))
                 both = pairs.let(Join(*added), FLOAT32, 4)
                 both = one.apply(pairs, multiply.op, both, to_power)
@@ -283,7 +283,7 @@ class _TensorAttentionLowering:
                     half = inner.let(Half(score, lower), FLOAT32)
                     halves.append(one.visible(inner, half, before - part * 8, until - part * 8, hidden))
                 inner.add(Assign(score, Join(*halves)))
-        from_last, to_first = one.seen(scope, self.last, self.first)
+        from_last, to_first = one.seen_by_all(scope, self.block)
         scope.add(If(any_of(TILE < from_last, TILE + KEYS > to_first), tuple(inner.statements)))
 
     # -- values ---------------------------------------------------------------------------------------------
@@ -350,10 +350,10 @@ class _TensorAttentionLowering:
             return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
 
         def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-            return all_of(self.first + row <= self.last, column < one.columns)
+            return all_of(self.block.first + row <= self.block.last, column < one.columns)
 
         def store(inner: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
-            own, column = inner.integer(to_long(self.first + row)), inner.integer(to_long(column))
+            own, column = inner.integer(to_long(self.block.first + row)), inner.integer(to_long(column))
             count = None if one.columns % LANES == 0 else inner.integer(index_min(LANES, one.columns - column))
             whole, *more = (
                 inner.let(ArrayItem(WHOLE, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(subgroups)
@@ -363,7 +363,7 @@ class _TensorAttentionLowering:
             made = one.share(inner, made, whole)
             if self.unseen is not None:
                 self.unseen.correct(inner, own, column, count, made, whole)
-            one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
+            one.store(inner, self.block.row(own), column, count, made)
 
         subgroups = SUBGROUPS if self.split else 1
         results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, subgroups)

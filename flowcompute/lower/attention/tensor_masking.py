@@ -29,7 +29,7 @@ from flowcompute.ir import (
     Var,
     all_of,
 )
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Block
 from flowcompute.lower.attention.tensor_softmax import POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
@@ -44,12 +44,11 @@ class Unseen:
 
     Attributes:
         one: the attention.
-        record, matrix: record and matrix of the work-group's queries.
+        block: queries of the work-group.
     """
 
     one: AttentionAnchor
-    record: IndexLike
-    matrix: IndexLike
+    block: Block
 
     def correct(
         self, scope: Scope, query: IndexLike, column: IndexLike, count: IndexLike | None, made: Var, whole: Var
@@ -71,9 +70,9 @@ class Unseen:
         sums = inner.let(ConstantValue(0.0), FLOAT32, made.lanes)
         body = inner.inner()
         # n >> 62 is zero. The compiler does not know that, so it keeps no index alive across the loop over tiles.
-        record = inner.integer(self.record + (N >> 62))
+        block = self.block._replace(record=inner.integer(self.block.record + (N >> 62)))
         sides = (one.q, one.k, one.mask, one.v)
-        at_q, at_k, at_mask, at_v = (one.base(inner, side, record, self.matrix) for side in sides)
+        at_q, at_k, at_mask, at_v = (one.base(inner, side, block) for side in sides)
         score = self._score(body, query, at_q, at_k, at_mask)
         largest = one.larger_number(body, highest, score)
         shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))

@@ -43,7 +43,7 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
-from flowcompute.lower.anchor_point import Operand, Row
+from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import (
     BLOCK_INDEX,
     KEYS,
@@ -103,19 +103,16 @@ class TiledAttentionLowering:
     def _block(self, scope: Scope) -> None:
         one, shape = self.one, self.shape
         rows = range(shape.queries)
-        self.record, self.matrix, self.first, self.last = one.block(scope, shape.rows)
+        self.block = block = one.block(scope, shape.rows)
         self._places(scope)
-        mine = scope.integer(to_long(self.first + self.y))
-        self.own = [scope.integer(index_min(mine + row * shape.down, self.last)) for row in rows]
+        mine = scope.integer(to_long(block.first + self.y))
+        self.own = [scope.integer(index_min(mine + row * shape.down, block.last)) for row in rows]
         self.seen = [one.seen(scope, own, own) for own in self.own]
-        self.at_q, self.at_k, self.at_v = (
-            one.base(scope, side, self.record, self.matrix) for side in (one.q, one.k, one.v)
-        )
-        self.at_mask = one.base(scope, one.mask, self.record, self.matrix)
+        self.at_q, self.at_k, self.at_v = (one.base(scope, side, block) for side in (one.q, one.k, one.v))
+        self.at_mask = one.base(scope, one.mask, block)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
-        from_key, self.to_key = one.seen(scope, self.first, self.last)
-        start = scope.integer(from_key // KEYS * KEYS)
+        start, self.to_key = one.tiles(scope, block)
         self._slabs(scope)
         if one.size:
             scope.add(*self._begin(scope, start))
@@ -231,7 +228,7 @@ class TiledAttentionLowering:
         one = self.one
         if operand is one.q:
             ragged = one.queries % self.shape.rows > 0
-            return Origin(self.at_q, self.first, self.last if ragged else None)
+            return Origin(self.at_q, self.block.first, self.block.last if ragged else None)
         base = self.at_k if operand is one.k else self.at_v
         return Origin(base, t, one.keys - 1 if one.partial else None)
 
@@ -332,7 +329,7 @@ class TiledAttentionLowering:
             scope.add(whole)
             return
         # The condition is uniform in the work-group.
-        from_last, to_first = one.seen(scope, self.last, self.first)
+        from_last, to_first = one.seen_by_all(scope, self.block)
         some = scope.inner()
         for row in range(len(self.own)):
             self._add_seen(some, row)
@@ -394,9 +391,7 @@ class TiledAttentionLowering:
                 inside = storing.inner()
                 count = None if one.columns % self.wide == 0 else index_min(self.wide, one.columns - column)
                 count = None if count is None else inside.integer(count)
-                one.store(
-                    inside, Row(own, self.record, self.matrix, own), column, count, one.share(inside, values, total)
-                )
+                one.store(inside, self.block.row(own), column, count, one.share(inside, values, total))
                 storing.add(If(column < one.columns, tuple(inside.statements)))
             scope.add(If(mine + i * shape.down < one.queries, tuple(storing.statements)))
         scope.add(WorkGroupBarrier())
