@@ -6,7 +6,6 @@ its rows. The epilogue runs before the result is stored.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 
@@ -42,6 +41,7 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import ROWS_PER_ITEM, by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
+from flowcompute.lower.matmul.panel_sums import FIRST_K, SHORT, K, loop_over_k, sum_in_panels, zeros
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
@@ -49,10 +49,6 @@ from flowcompute.strategy import KernelKnobs
 TILE_ROWS = 4
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first packed, so that its rows are contiguous."""
-SHORT = 32
-"""Longest sum that is unrolled; the compiler then knows the offsets of windows."""
-UNROLL = 4
-"""Unroll factor of longer sums; without it they take up to half as long again."""
 WIDE = 4
 """Vectors of a row that are computed together where a matrix has few rows."""
 LEFT_BYTES = 512 << 10
@@ -61,11 +57,11 @@ START, STOP = Name("start"), Name("stop")
 """Rows of a work-item."""
 BEGIN, END = Name("begin"), Name("end")
 """Rows of it that are computed together."""
-ROW, COLUMN, K = Name("r"), Name("j"), Name("k")
+ROW, COLUMN = Name("r"), Name("j")
 LINE, AT_LINE = Name("y"), Name("at_y")
 """Index of all but the last axis of columns, and its offset in B."""
-FIRST_K, AT_K = Name("panel"), Name("at_k")
-"""First k of a panel, and the offset of a k in B."""
+AT_K = Name("at_k")
+"""Offset of a k in B."""
 
 
 Strip = tuple[int, ...]
@@ -247,24 +243,18 @@ class MatmulLowering:
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
         at_a, at_b = [self._of_a(scope, row) for row in places], one.of_b(scope, places[0])
-        totals = self._zeros(scope, rows, strip)
+        totals = zeros(one, scope, rows, len(strip))
 
         def columns(inner: Scope) -> list[Var]:
             return self._from_b(inner, at_b, one.b.rows.offset(K), strip, count)
 
-        if self.in_panels:
-            panel = scope.inner()
-            sums = self._zeros(panel, rows, strip)
-            until = panel.integer(index_min(one.inner, FIRST_K + PANEL))
-            self._accumulate(panel, sums, at_a, FIRST_K, until, columns)
-            for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
-                added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
-                panel.add(Assign(before, Splat(added)))
-            scope.add(For(FIRST_K, 0, one.inner, PANEL, tuple(panel.statements)))
-        elif self.in_pairs and count is None:
+        def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
+            self._accumulate(inner, sums, at_a, start, inner.integer(stop), columns)
+
+        if self.in_pairs and count is None:
             totals = self._strided_columns(scope, totals, at_a, at_b, strip)
         else:
-            self._accumulate(scope, totals, at_a, 0, one.inner, columns)
+            sum_in_panels(one, scope, totals, add)
         for row, line in zip(places, totals, strict=True):
             for place, total in zip(strip, line, strict=True):
                 self._store(scope, row, place, count, total)
@@ -277,7 +267,7 @@ class MatmulLowering:
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
-        sums = self._zeros(scope, rows, strip)
+        sums = zeros(one, scope, rows, len(strip))
         at_a = [scope.integer(self._of_a(scope, row) + start * self.stride) for row in places]
 
         def packed(inner: Scope) -> list[Var]:
@@ -317,10 +307,6 @@ class MatmulLowering:
             return scope.let(Splat(scope.let(ArrayItem("left", at), one.dtype, 1)), one.dtype)
         return one.factor(scope, Load(one.a.argument, at, 0))
 
-    def _zeros(self, scope: Scope, rows: int, strip: Strip) -> list[list[Var]]:
-        zero, dtype = self.contraction.zero(), self.contraction.dtype
-        return [[scope.let(zero, dtype) for _ in strip] for _ in range(rows)]
-
     def _pack(
         self, at_b: IndexLike, start: IndexLike, length: IndexLike, strip: Strip, count: int | None
     ) -> list[Stmt]:
@@ -351,8 +337,7 @@ class MatmulLowering:
     ) -> None:
         inner = scope.inner()
         self._add_products(inner, sums, at_a, K, columns(inner))
-        unroll = 1 if self.contraction.inner <= SHORT else UNROLL
-        scope.add(For(K, start, stop, 1, tuple(inner.statements), unroll=unroll))
+        loop_over_k(self.contraction, scope, start, stop, inner)
 
     def _strided_columns(
         self, scope: Scope, sums: list[list[Var]], at_a: list[IndexLike], at_b: IndexLike, strip: Strip
