@@ -1,5 +1,6 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
+from flowcompute.files.draft_names import is_draft_of, lies_in
 from flowcompute.files.file_layer import (
     FILES,
     FORMATS,
@@ -35,7 +36,9 @@ __all__ = [
     "explain",
     "format_of",
     "in_the_way",
+    "is_draft_of",
     "is_pattern",
+    "lies_in",
     "path_text",
     "private_folder",
     "read_private",

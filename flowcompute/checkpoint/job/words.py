@@ -103,6 +103,10 @@ class JobWords:
                 where = f" to {shown(data.text('target'))}" if "target" in data else _WHERE.get(node.tag, "")
                 yield f"{brief(node.name)}: {node.spec}{where}, {_PROMISES[node.tag]}"
 
+    def files(self) -> list[str]:
+        """Return absolute paths of the files that the job reads."""
+        return [read_state(Fields(one, "a file"))[0] for node in self.nodes for one in files_of(node.data)]
+
     def targets(self) -> list[str]:
         """Return absolute paths of the files that the job makes, those of dropped records among them."""
         data = [Fields(node.data, "a file") for node in self.nodes]

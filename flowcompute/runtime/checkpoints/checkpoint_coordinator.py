@@ -23,6 +23,7 @@ from flowcompute.files import FILES
 from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
+from flowcompute.runtime.checkpoints.foreign_writes import refuse_foreign_writes
 from flowcompute.runtime.checkpoints.stored_job import (
     check_job,
     create_folder,
@@ -145,16 +146,17 @@ class CheckpointCoordinator:
             CheckpointError: if it belongs to another job, is in use, or cannot be used.
         """
         path = self._request.path
-        if path is None:
-            return None
-        if not CheckpointFolder.exists(path, FILES):
-            self._create(path)
+        if path is None or not CheckpointFolder.exists(path, FILES):
+            refuse_foreign_writes(self._plan)
+            if path is not None:
+                self._create(path)
             return None
         self._folder = CheckpointFolder.open(path, FILES)
         self._folder.site = self._request.site
         generation = self._folder.newest()
         job, body = KeptJob.read(self._folder.job()), generation.body
         check_job(job, self._plan, path, self._request.site)
+        refuse_foreign_writes(self._plan, job.token, body)
         self._token, self._published, self.epoch = job.token, True, generation.number
         self._record.resume(read_progress(body))
         return body
