@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -124,6 +124,7 @@ class CheckpointCoordinator:
         self._resident: dict[int, np.ndarray] = {}
         self._resident_blobs: dict[str, Any] | None = None
         self._at_once = False
+        self._restored = False
         self._in_flight: CheckpointBarrier | None = None
         self._leaving, self._arriving = trio.open_memory_channel[CheckpointBarrier](1)
         self._began_s = 0.0
@@ -168,6 +169,10 @@ class CheckpointCoordinator:
     def sound_state(self) -> AbstractContextManager[None]:
         """Make a state that this job cannot have an error of the checkpoint, within a block."""
         return sound_state(self._request.path)
+
+    def sound_pass(self) -> AbstractContextManager[None]:
+        """Make what a pass fails with that nobody foresaw an error of the checkpoint, where it began with its state."""
+        return self.sound_state() if self._restored else nullcontext()
 
     def resume(self, body: Mapping[str, Any]) -> tuple[int, Resume]:
         """Return the pass that a frozen job was in, and where it goes on.
@@ -222,6 +227,7 @@ class CheckpointCoordinator:
         self._resident_blobs = None
         # What a pass has opened is mentioned before its first batch, so that whoever resumes it finds it.
         self._at_once = not resumed
+        self._restored = resumed
         self._request.policy.begin(self._record.bytes_read)
 
     def is_due(self) -> bool:
