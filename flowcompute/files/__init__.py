@@ -18,6 +18,7 @@ from flowcompute.files.file_layer import (
     shown,
     temporary_path,
 )
+from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -26,13 +27,17 @@ __all__ = [
     "FORMATS",
     "TEMPORARY",
     "Draft",
+    "Each",
     "Files",
     "Fingerprint",
+    "ForeignJsonError",
+    "Maybe",
     "Scratch",
     "ScratchFullError",
     "Sealed",
     "Unfinished",
     "cache_folder",
+    "expect",
     "explain",
     "format_of",
     "in_the_way",
@@ -41,6 +46,8 @@ __all__ = [
     "lies_in",
     "path_text",
     "private_folder",
+    "read_json",
+    "read_json_file",
     "read_private",
     "roll_forward",
     "shown",
