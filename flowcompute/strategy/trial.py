@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.strategy.roofline import Roofline
 
 Outcome = Literal["kept", "not better", "within the noise", "not confirmed", "failed"]
@@ -83,7 +83,7 @@ class Tuning:
             str(made)
         except (KeyError, TypeError, ValueError) as error:
             raise PlanError(
-                "cannot read this as a record of trials", element="strategies", got=repr(data)[:80]
+                "cannot read this as a record of trials", element="strategies", got=short_repr(data)[:80]
             ) from error
         return made
 
