@@ -25,9 +25,6 @@ from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
-MOST_DIFFERENCES = 64
-"""Differences of differences: each is a window of its own."""
-
 Tail = Literal["error", "drop", "pad", "emit"]
 _TAILS = ("error", "drop", "pad", "emit")
 
@@ -57,7 +54,7 @@ def _rebuild_flatten(kept: KeptOp) -> Any:
 
 
 def _rebuild_repeat(kept: KeptOp) -> Compute:
-    return repeat(kept.stream(), kept.attrs.whole("count"))
+    return repeat_records(kept.stream(), kept.attrs.whole("count"))
 
 
 def _rebuild_concat(kept: KeptOp) -> Any:
@@ -234,18 +231,9 @@ def flatten(x: Operand) -> Compute | Any:
     return Compute(FLATTEN, (element,), Spec(element.dtype, (), stream), {"numbers": numbers})
 
 
-def repeat(x: Operand, repeats: int) -> Compute:
-    """Repeat each record of a stream `repeats` times in a row.
-
-    Args:
-        x: a stream.
-        repeats: a count from 0 on.
-
-    Raises:
-        SpecError: if `x` is no stream, or `repeats` no count.
-    """
+def repeat_records(x: Operand, count: int) -> Compute:
+    """Repeat each record of a stream `count` times in a row."""
     element = _stream("repeat", x)
-    count = whole("repeat", "repeats", repeats)
     length = element.spec.length
     stream = Stream(None if length is None else length * count)
     return Compute(REPEAT, (element,), Spec(element.dtype, element.spec.shape, stream), {"count": count})
@@ -321,24 +309,6 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
         windows = max(0, (padded - size) // step + 1)
     attrs: Attrs = {"size": size, "step": step, "pad": pad, "before": before, "after": after}
     return Compute(WINDOW, (element,), Spec(element.dtype, (size, *element.spec.shape), Stream(windows)), attrs)
-
-
-def diff(x: Operand, n: int = 1) -> Compute | Any:
-    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`.
-
-    Args:
-        x: a stream; of bools the result says where neighbours differ.
-        n: a count from 0 on.
-
-    Raises:
-        SpecError: if `x` is no stream, or `n` no count.
-    """
-    element = _stream("diff", x)
-    for _ in range(whole("diff", "n", n, 0, MOST_DIFFERENCES)):
-        pair = window(element, 2)
-        later, earlier = pair[:, 1], pair[:, 0]
-        element = Element.apply("not_equal" if element.dtype == BOOL else "subtract", later, earlier)
-    return element
 
 
 def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] = "full") -> Compute | Any:
