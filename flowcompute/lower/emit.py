@@ -10,6 +10,7 @@ import numpy as np
 from flowcompute.elements import CAST, Constant, Kind
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import QUIET_NAN
 from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, is_literal
@@ -190,12 +191,29 @@ class Point:
         assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
-        operands = tuple(self.value(operand) for operand in self.region.reads[key])
+        assert node.op is not None
+        at = self._as_in_memory if node.op.reads_sign else self.value
+        operands = tuple(at(operand) for operand in self.region.reads[key])
         if isinstance(node.op, UserOp):
             return self._user_result(node, node.op, operands)
         if isinstance(node.op, SourceOp):
             return self._hand_written(node, node.op, operands)
         return self._apply(node, operands)
+
+    def _as_in_memory(self, key: Key) -> Var:
+        """Return a value here, whose NaNs have the bits that they would have if each operation stored its result."""
+        var = self.value(key)
+        node = None if isinstance(key, Access) else self.graph.nodes[key]
+        if node is None or node.op is None or not is_float(node.spec.dtype):
+            return var
+        if _makes_nan(node):
+            return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
+        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
+            return var
+        # What only moves numbers is computed of such operands.
+        plain = tuple(self.value(operand) for operand in self.region.reads[node.id])
+        operands = tuple(self._as_in_memory(operand) for operand in self.region.reads[node.id])
+        return var if operands == plain else self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
@@ -263,10 +281,14 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-        made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
-        canonical = is_float(node.spec.dtype) and made_here
+        canonical = is_float(node.spec.dtype) and _makes_nan(node)
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
+
+
+def _makes_nan(node: Node) -> bool:
+    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
+    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
+    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _results_key(value: int) -> Access:
