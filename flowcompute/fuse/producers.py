@@ -86,7 +86,7 @@ class _ProducerSearch:
         self.gathered = gathered
         self.places = places
         self.users = graph.users()
-        self.reasons: list[Reason] = []
+        self.reasons: dict[Reason, None] = {}
 
     def find(self) -> tuple[list[FusedProducers], list[Reason]]:
         anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.gathered]
@@ -100,7 +100,7 @@ class _ProducerSearch:
                 if producers.root in refused:
                     self._record(self.graph.nodes[producers.anchor], producers.operand, refused[producers.root])
             fused_producers = [producers for producers in fused_producers if producers.root not in refused]
-        return fused_producers, self.reasons
+        return fused_producers, [*self.reasons]
 
     def _producers_of(self, anchor: Node) -> Iterator[FusedProducers]:
         read: set[int] = set()
@@ -125,9 +125,7 @@ class _ProducerSearch:
         """Record why an operand is stored, once for the nodes of this pass."""
         if anchor.id in self.places:
             root, _ = views_of(self.graph, operand)
-            reason = Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")
-            if reason not in self.reasons:
-                self.reasons.append(reason)
+            self.reasons[Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")] = None
 
     # -- one operand ----------------------------------------------------------------------------------
 
