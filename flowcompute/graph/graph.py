@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -69,10 +69,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested."""
+    """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested.
+
+    `memo` holds what functions of later rooms have found out about its values, each under a key of its own.
+    """
 
     nodes: tuple[Node, ...]
     roots: tuple[int, ...]
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def users(self) -> list[list[int]]:
         """Return the ids of the users of each node."""

@@ -173,8 +173,8 @@ class _TakenBuffers:
     """The buffers that are taken at each step, as bits of integers, in a segment tree over the steps.
 
     Attributes:
-        _through: for each range of steps the buffers that are taken at all of them. What a larger range has is left out.
-        _ever: for each range of steps the buffers that are taken at one of them, as far as the range itself knows.
+        _through: for each range of steps the buffers taken at all of its steps, without those of larger ranges.
+        _ever: for each range of steps the buffers taken at some of its steps, without those of larger ranges.
     """
 
     def __init__(self, steps: int) -> None:
