@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, share_carry
-from flowcompute.fuse.groups import FOLD_BESIDE_ROWS, MAX_NODES, MAX_POINTERS, Group, Groups
+from flowcompute.fuse.groups import FOLD_BESIDE_ROWS, MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
@@ -43,6 +44,7 @@ class _Builder(Groups):
         for producers in fused_producers:
             self.fused_producers.setdefault(producers.anchor, []).append(producers)
         self.numbers_on_host = numbers_on_host
+        self.users = graph.users()
         self.reasons: list[Reason] = []
 
     # -- one node ---------------------------------------------------------------------------
@@ -84,9 +86,9 @@ class _Builder(Groups):
         """Make a scan the anchor of its region, and add the other components of its carry."""
         group = self.groups[self.group_of[node.id]]
         group.anchor = node.id
-        for other in self.graph.nodes[node.id + 1 :]:
-            if share_carry(node, other):
-                self._place(group, other, group.layouts[node.id])
+        for other in sorted(set(self.users[node.inputs[0]])) if isinstance(node.element, KernelScan) else ():
+            if other > node.id and share_carry(node, self.graph.nodes[other]):
+                self._place(group, self.graph.nodes[other], group.layouts[node.id])
 
     def _why_on_host(self, node: Node) -> str | None:
         """Return why a fold reads records on the host; None if a kernel reduces its blocks."""
@@ -237,6 +239,8 @@ class _Builder(Groups):
                     raise _Refusal("it reduces an axis along which its operand is constant here")
             if reduced and set(wanted) != reduced:
                 raise _Refusal("it reduces other axes than the reductions already in the kernel")
+            if any(group.sweeps.get(i, 0) >= MAX_SWEEPS for group in groups for i in node.inputs):
+                raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
         if node.kind is Kind.FOLD:
             if math.prod(shape) != math.prod(domain):
                 raise _Refusal("it folds row results over other columns than the kernel's")
@@ -316,6 +320,9 @@ class _Builder(Groups):
         if node.kind is Kind.FOLD:
             group.folds.append(node.id)
             return
+        sweeps = max([0, *(group.sweeps.get(i, 0) for i in node.inputs)]) + (node.kind is Kind.REDUCE)
+        if sweeps:
+            group.sweeps[node.id] = sweeps
         if node.kind is Kind.REDUCE:
             reduced = node.attrs["axes"]
             group.reduced |= frozenset(axes[axis] for axis in reduced if axes[axis] is not None)

@@ -13,6 +13,8 @@ from flowcompute.graph import Graph, Node
 
 MAX_POINTERS = 16
 MAX_NODES = 300
+MAX_SWEEPS = 16
+"""Reductions in a row, each of which goes over the items once more and computes again what is before it."""
 FOLD_BESIDE_ROWS = 4096
 """Widest item whose columns are folded in the same kernel that reduces its rows."""
 
@@ -25,6 +27,7 @@ class Group:
 
     Attributes:
         pointers: the values that it reads through a pointer. Scalar constants are passed by value.
+        sweeps: how many reductions in a row a value depends on, for values that depend on one in this region.
     """
 
     id: int
@@ -38,6 +41,7 @@ class Group:
     folds: list[int] = field(default_factory=list)
     anchor: int | None = None
     pointers: set[int] = field(default_factory=set)
+    sweeps: dict[int, int] = field(default_factory=dict)
 
     @property
     def trivial(self) -> bool:
@@ -105,6 +109,7 @@ class Groups:
             target.layouts |= other.layouts
             target.reads |= other.reads
             target.pointers |= other.pointers
+            target.sweeps |= other.sweeps
             for i in other.nodes + other.folds:
                 self.group_of[i] = target.id
             self.dependencies.merge(target.id, other.id)
