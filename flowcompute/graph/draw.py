@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from flowcompute.elements import Compute, Constant, Destination
 from flowcompute.graph.graph import Graph, Node
 
-
 MOST_LINES = 500
 MOST_LEVELS = 64
 """Lines and levels of a drawn tree. The indentation of a long chain takes memory with the square of its length."""
