@@ -83,6 +83,19 @@ def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
     return value, tuple(views)
 
 
+def below_views(graph: Graph, value: int) -> int:
+    """Return the value that a value is a view of, of whatever kind the views are; of several operands the first."""
+    nodes = graph.nodes
+    known: dict[int, int] = graph.memo.setdefault("below views", {})
+
+    def viewed(value: int) -> tuple[int, ...]:
+        return nodes[value].inputs[:1] if nodes[value].kind is Kind.VIEW else ()
+
+    for i in postorder((value,), viewed, known):
+        known[i] = next((known[base] for base in viewed(i)), i)
+    return known[value]
+
+
 def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
     """Return the location that a value would have as a view of `root` if `root` had memory of its own.
 
