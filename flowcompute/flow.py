@@ -124,6 +124,7 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
 
     Args:
         elements: the roots, in one reading.
+        name: what progress lines, `metrics_log` and `trace` call the run.
         progress: True shows a bar (plain lines without a terminal), False nothing; by default
             a bar on a terminal.
         throttle: seconds to pause after each batch, to be polite to a shared disk.
@@ -273,7 +274,7 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         SpecError: naming the verb.
     """
     if not elements:
-        raise SpecError("needs at least one element", element=verb)
+        raise SpecError("needs at least one element", element=verb, site=user_site())
     for element in elements:
         if isinstance(element, Element):
             continue
@@ -282,7 +283,7 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
-        raise SpecError("takes elements", element=verb, got=type(element).__name__, hint=hint)
+        raise SpecError("takes elements", element=verb, site=user_site(), got=type(element).__name__, hint=hint)
 
 
 def _graph(elements: tuple[Element, ...]) -> Graph:

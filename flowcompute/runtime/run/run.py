@@ -132,7 +132,7 @@ class Run(Watched):
             # Before anything of the checkpoint can be seen: who sees it may send the signal.
             self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen, self._settled.is_set)
             self._interrupts.__enter__()
-        self._display = Display.start(self._record, self._options.progress)
+        self._display = Display.start(self._record, self._options.progress, name=self._options.name)
         self._thread.start()
 
     @property
