@@ -148,6 +148,7 @@ from flowcompute.errors import (
     DeviceError,
     DeviceFullError,
     DeviceWarning,
+    EventLoopWarning,
     FlowError,
     KernelError,
     MetricsWarning,
@@ -156,7 +157,7 @@ from flowcompute.errors import (
     SourceError,
     SpecError,
 )
-from flowcompute.flow import open_flow, plan, resolve, run, start
+from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -176,6 +177,7 @@ __all__ = [
     "DeviceFullError",
     "DeviceWarning",
     "Element",
+    "EventLoopWarning",
     "FlowError",
     "Frozen",
     "KernelError",
@@ -198,8 +200,10 @@ __all__ = [
     "add",
     "all",
     "any",
+    "aresolve",
     "argmax",
     "argmin",
+    "arun",
     "asin",
     "asinh",
     "astype",
