@@ -56,7 +56,7 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
     Args:
         elements: the roots; one that is no destination is kept in memory.
         memory: budget on the host: bytes, as a whole number or as text ("24MiB", "24MB", "0.5GiB", "100"); by default
-            half of the machine's memory.
+            half of the memory that the machine, the process's control groups and `ulimit` let it have.
         device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name;
             or a list of such names, best first. Devices of one kind share the batches; of others the first computes all
             that it can, and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
