@@ -20,6 +20,9 @@ _LIBRARIES = tuple(
     for path in {sysconfig.get_path("stdlib"), *map(sysconfig.get_path, ("purelib", "platlib"))}
 )
 
+_ARGUMENT = re.compile(r'\b(?P<name>[a-z_]+)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[\w.:/+-]+)(?![\w.(]))?(?![\w(\[{])')
+_STRATEGY = re.compile(r"\bstrategy=fc\.Strategy\((.*?)\)")
+
 
 def show_error(error: Exception, *, entry: Site | None, options: Collection[str], whole: bool) -> int:
     """Print an error on standard error, and return the exit code.
@@ -75,7 +78,10 @@ def as_options(text: str, options: Collection[str]) -> str:
         value = (match["quoted"] or match["plain"] or "").strip()
         return f"{option} {value}" if value else option
 
-    return re.sub(r'\b(?P<name>[a-z_]+)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[\w.:/+-]+)(?![\w.(]))?', worded, text)
+    text = _ARGUMENT.sub(worded, text)
+    return (
+        _STRATEGY.sub(lambda call: f"--strategy {call[1]}".replace('"', ""), text) if "--strategy" in options else text
+    )
 
 
 def _show_frames(error: BaseException, *, whole: bool) -> None:

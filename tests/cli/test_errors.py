@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from flowcompute.cli.show_error import as_options
 from tests.cli.conftest import Say, program
 
 
@@ -118,3 +121,31 @@ def test_hanging_up_is_a_clean_end(folder: Path) -> None:
     done = program(folder, "flowcompute run endless_here:job --no-progress --device numpy")
     assert (done.returncode, done.stderr) == (129, "flowcompute: hung up; no unfinished file was left\n")
     assert not list(folder.glob("*y.npy*"))
+
+
+def test_calls_of_python_are_not_taken_for_options() -> None:
+    options = {"--strategy", "--memory", "--shape", "--format", "--checkpoint-every"}
+    for text, told in (
+        ('raise memory=, or memory="2GiB"', "raise --memory, or --memory 2GiB"),
+        ('read it: strategy=fc.Strategy(input="read", depth=2)', "read it: --strategy input=read, depth=2"),
+        ("fc.iterate(batches, shape=(4,), memory=3)", "fc.iterate(batches, shape=(4,), memory=3)"),
+        ('bind={"x": 1}, other=3, shape=(4,)', 'bind={"x": 1}, other=3, shape=(4,)'),
+        ("set checkpoint_every=60", "set --checkpoint-every 60"),
+    ):
+        assert as_options(text, options) == told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
+def test_too_few_addresses_to_map_a_file_say_what_to_do_and_that_does_it(folder: Path) -> None:
+    array = np.lib.format.open_memmap(folder / "x.npy", "w+", np.uint8, (8 << 30,))
+    array[-1] = 7
+    array.flush()
+    os.utime(folder / "x.npy", (0, 0))
+    (folder / "large_here.py").write_text("import flowcompute as fc\njob = fc.open('x.npy')[:1000].max()\n")
+    command = "ulimit -v 6000000; flowcompute run large_here:job --no-progress --device numpy --memory 8MiB"
+    refused = program(folder, command)
+    assert refused.returncode == 1
+    assert "--strategy input=read" in refused.stderr
+    assert "ulimit -v" in refused.stderr
+    done = program(folder, f"{command} --strategy input=read")
+    assert (done.returncode, done.stderr) == (0, "")
