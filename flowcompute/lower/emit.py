@@ -140,12 +140,12 @@ class Scope:
         """Declare an integer of 32 bits, which takes half of the registers."""
         return self._declared(value, narrow=True)
 
-    def flag(self, condition: ConditionLike) -> ConditionLike:
-        """Declare a condition, so that it is computed once."""
+    def flag(self, condition: ConditionLike, *, narrow: bool = False) -> ConditionLike:
+        """Declare a condition, so that it is computed once; as an integer of 32 bits if `narrow`."""
         if isinstance(condition, bool | IsSet):
             return condition
-        name = Name(f"i{next(self.names)}")
-        self.statements.append(SetInteger(name, condition))
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, condition, narrow=narrow))
         return IsSet(name)
 
     def _declared(self, value: AnyIndex, *, narrow: bool) -> AnyIndex:
