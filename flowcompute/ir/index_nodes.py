@@ -173,6 +173,19 @@ class Lane(Index):
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayNumber(Index):
+    """An integer of a local array of 64-bit integers."""
+
+    array: str
+    position: IndexLike
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the integer has 32 bits."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison(Condition):
     """A comparison of two integers."""
 
@@ -243,6 +256,11 @@ LID, WID, WSIZE = Name("lid"), Name("wid"), Name("wsize")
 """Number of the work-item in its work-group and in the launch, and count of work-items in the launch."""
 N, CHUNK, BLOCKS, FIRST, PHASE = map(Name, ("n", "chunk", "blocks", "first", "phase"))
 """The last parameters of each kernel; see `gpu.render`."""
+
+
+def names(text: str, *, narrow: bool = False) -> tuple[Name, ...]:
+    """Return integers of the names in a text, which spaces separate."""
+    return tuple(Name(name, narrow) for name in text.split())
 
 
 def is_narrow(index: IndexLike) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowcompute.ir.index_nodes import (
     AnyIndex,
     Arithmetic,
+    ArrayNumber,
     Both,
     Choice,
     Comparison,
@@ -97,6 +98,8 @@ def _printed(index: IndexLike | ConditionLike) -> tuple[str, int]:
         case Choice(condition, yes, no):
             least = _PRECEDENCE["?"] + 1
             return " ".join((_bracketed(condition, least), "?", _bracketed(yes, least), ":", _bracketed(no, 0))), 0
+        case ArrayNumber(array, position):
+            return f"{array}[{index_text(position)}]", _ATOM
         case IsSet(operand):
             return _printed(operand)
         case IsNan(variable):

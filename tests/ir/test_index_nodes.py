@@ -56,7 +56,7 @@ def test_c_computes_what_numpy_does(expressions: list[IndexLike], wide: int, nar
     out = np.zeros(COUNT, "i8")
     buffer = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, out.nbytes)
     queue = cl.CommandQueue(context)
-    kernel = cl.Program(context, text).build().k
+    kernel = cl.Program(context, text).build(options=["-w"]).k
     kernel(queue, (1,), None, buffer, np.int64(wide), np.int32(narrow))
     cl.enqueue_copy(queue, out, buffer)
     names = {"wide": np.int64(wide), "narrow": np.int64(narrow)}

@@ -15,17 +15,31 @@ from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    LANE,
+    LID,
+    Argument,
+    ArrayNumber,
     Assign,
     CallFunction,
     Combine,
     ConstantValue,
     Convert,
     Expr,
+    If,
+    IndexLike,
+    Integer,
     Load,
+    Name,
     PutItem,
+    SetInteger,
     Splat,
     Stmt,
+    Ticket,
     Var,
+    WorkGroupBarrier,
+    equal,
     identity,
     merge_dtype,
     register_dtype,
@@ -34,7 +48,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.lower.form import LoweringTask
-from flowcompute.spec import is_float
+from flowcompute.spec import INT64, is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
 """Scans by an associative operation, and the reduction whose step each of them uses."""
@@ -47,22 +61,21 @@ class Numbers:
     Attributes:
         at: index of the first lane.
         stride: distance from one lane to the next, where it is the same for all.
-        each: otherwise the index of each lane, with `{lane}` in it.
+        each: otherwise the index of each lane, with `LANE` in it.
         count: number of valid lanes, where that may be fewer than all.
         aligned: whether the index of the first lane is a multiple of the lanes.
     """
 
-    at: str
+    at: IndexLike
     stride: int = 1
-    each: str | None = None
-    count: str | None = None
+    each: IndexLike | None = None
+    count: IndexLike | None = None
     aligned: bool = False
 
     @property
-    def of_lane(self) -> str:
-        """Index of each lane, as an expression with `{lane}` in it."""
-        step = "{lane}" if self.stride == 1 else f"{{lane}} * {self.stride}"
-        return self.each or (f"{self.at} + {step}" if self.stride else self.at)
+    def of_lane(self) -> IndexLike:
+        """Index of each lane, as an expression with `LANE` in it."""
+        return self.at + LANE * self.stride if self.each is None else self.each
 
 
 class ScanPoint(Point):
@@ -84,16 +97,16 @@ class ScanPoint(Point):
                 strides[axis] = stride
         sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
         if len(sizes) == 1 and (numbers.each is None or not steps[0]):
-            index = with_offset(times(f"({numbers.at})", steps[0]), lies.offset)
+            index = numbers.at * steps[0] + lies.offset
             stride = numbers.stride * steps[0]
             aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
             return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
-        each = with_offset(offset_text(f"({numbers.of_lane})", sizes, steps), lies.offset)
+        each = offset_of(numbers.of_lane, sizes, steps) + lies.offset
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the same indices, counted from the first record of the stream."""
-        before, numbers = f"first * {node.spec.item_numbers} + ", self.numbers
+        before, numbers = FIRST * node.spec.item_numbers, self.numbers
         return before + numbers.at, numbers.stride, None if numbers.each is None else before + numbers.each
 
     def store_all(self) -> None:
@@ -116,26 +129,13 @@ def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[
     return [size for size, _ in found], [stride for _, stride in found]
 
 
-def offset_text(index: str, sizes: list[int], strides: list[int]) -> str:
+def offset_of(index: IndexLike, sizes: list[int], strides: list[int]) -> IndexLike:
     """Return the offset of the number at an index that counts through all axes."""
-    terms = []
+    offset: IndexLike = 0
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        if not stride:
-            continue
-        below = math.prod(sizes[axis + 1 :])
-        whole = index if below == 1 else f"{index} / {below}"
-        terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
-    return " + ".join(terms) or "0"
-
-
-def times(text: str, factor: int) -> str:
-    """Return the product of an index and a stride."""
-    return "0" if factor == 0 else text if factor == 1 else f"{text} * {factor}"
-
-
-def with_offset(text: str, offset: int) -> str:
-    """Return an index plus a constant offset."""
-    return text if not offset else str(offset) if text == "0" else f"{text} + {offset}"
+        whole = index // math.prod(sizes[axis + 1 :])
+        offset += (whole if axis == 0 else whole % size) * stride
+    return offset
 
 
 class TileScan:
@@ -166,12 +166,12 @@ class TileScan:
         self.arguments = Arguments()
         self.names = itertools.count()
 
-    def operand(self, scope: Scope, at: str, count: str | None) -> Var:
+    def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
         """Compute the scan's operand at these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         return point.value(self.region.reads[self.node.id][0])
 
-    def store(self, scope: Scope, at: str, count: str | None, result: Var) -> None:
+    def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var) -> None:
         """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         point.scope.known[self.node.id] = self.narrow(scope, result)
@@ -181,17 +181,17 @@ class TileScan:
         """Return the identity of the operation."""
         return ConstantValue(identity_of(self.node, dtype))
 
-    def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
+    def combined(self, scope: Scope, left: Var, right: Var, count: IndexLike | None = None) -> Var:
         """Combine `left` with `right`, which follows it; `count` lanes are valid."""
         return put_together(scope, self.op, left, right, count)
 
-    def take_in(self, scope: Scope, total: Var, place: str, number: Var, *, vector: bool = False) -> None:
+    def take_in(self, scope: Scope, total: Var, place: IndexLike, number: Var, *, vector: bool = False) -> None:
         """Accumulate a number into `total`, and store its result inside the run at its place of `stage`."""
         after = Assign(total, Splat(self.combined(scope, total, number)))
         result = PutItem("stage", place, total, vector)
         scope.add(*((result, after) if self.exclusive else (after, result)))
 
-    def before_all(self, scope: Scope, place: str) -> tuple[Stmt, ...]:
+    def before_all(self, scope: Scope, place: IndexLike) -> tuple[Stmt, ...]:
         """Store the prefix of the very first record of the stream at its place of `stage`.
 
         Needed for exclusive sums of floats only: the first prefix is +0, while the identity is -0.
@@ -210,6 +210,20 @@ class TileScan:
         return converted(scope, var, self.dtype)
 
 
+def first_ticket(names: itertools.count[int], words: Argument, into: Name, tickets: IndexLike = BLOCKS) -> list[Stmt]:
+    """Draw the first ticket of a work-group and declare it as `into`."""
+    drawn = Name("drawn_first")
+    return [Ticket(drawn, words, tickets=tickets), *shared_ticket(names, drawn, into, new=True)]
+
+
+def shared_ticket(names: itertools.count[int], drawn: Name, into: Name, *, new: bool = False) -> list[Stmt]:
+    """Broadcast a drawn ticket to the work-group through the local array `taken`."""
+    scope = Scope(names, lanes=1)
+    scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
+    put = If(equal(LID, 0), tuple(scope.statements))
+    return [put, WorkGroupBarrier(), SetInteger(into, ArrayNumber("taken", 0), new=new)]
+
+
 def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
     """Convert a value to another dtype."""
     expr: Expr = Convert(var, var.dtype, dtype)
@@ -222,7 +236,7 @@ def operation_of(node: Node) -> str | UserOp:
     return node.element.step if isinstance(node.element, KernelScan) else REDUCTIONS[node.op.name]
 
 
-def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: str | None = None) -> Var:
+def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: IndexLike | None = None) -> Var:
     """Combine `left` with `right`, which follows it; `count` lanes are valid."""
     if isinstance(op, str):
         return scope.let(Combine(op, (left,), (right,), 0), left.dtype, left.lanes)
