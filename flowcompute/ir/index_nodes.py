@@ -214,7 +214,7 @@ class Either(Condition):
 class IsSet(Condition):
     """An integer is not 0: a condition that was declared as an integer."""
 
-    operand: Index
+    operand: IndexLike
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from flowcompute.ir import (
     IsSet,
     Let,
     Load,
+    N,
     Name,
     ScalarArgument,
     SetInteger,
@@ -41,6 +42,7 @@ from flowcompute.ir import (
     Store,
     Var,
     choose,
+    index_min,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -59,6 +61,11 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "integer": "at",
 }
 """Names of parameters, in their order in the kernel: pointers first, then scalars."""
+
+START, STOP = Name("start"), Name("stop")
+"""The range of a CPU's work-item."""
+CHUNK_RANGE: tuple[Stmt, ...] = (SetInteger(START, GID * CHUNK), SetInteger(STOP, index_min(N, START + CHUNK)))
+"""Declarations of `START` and `STOP`: each work-item takes `chunk` of `n` rows or numbers."""
 
 
 @dataclass
@@ -123,6 +130,10 @@ class Scope:
         self.statements.append(Let(var, expr))
         return var
 
+    def name(self, prefix: str) -> Name:
+        """Return a new name of an integer, which a loop or `SetInteger` declares."""
+        return Name(f"{prefix}{next(self.names)}")
+
     @overload
     def integer(self, value: str) -> str: ...
     @overload
@@ -139,12 +150,12 @@ class Scope:
         """Declare an integer of 32 bits, which takes half of the registers."""
         return self._declared(value, narrow=True)
 
-    def flag(self, condition: ConditionLike) -> ConditionLike:
-        """Declare a condition, so that it is computed once."""
+    def flag(self, condition: ConditionLike, *, narrow: bool = False) -> ConditionLike:
+        """Declare a condition, so that it is computed once; as an integer of 32 bits if `narrow`."""
         if isinstance(condition, bool | IsSet):
             return condition
-        name = Name(f"i{next(self.names)}")
-        self.statements.append(SetInteger(name, condition))
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, condition, narrow=narrow))
         return IsSet(name)
 
     def _declared(self, value: AnyIndex, *, narrow: bool) -> AnyIndex:
@@ -309,10 +320,9 @@ def loaded(scope: Scope, load: Load) -> Var:
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
 
 
-def units_loop(index: Name | str, count: AnyIndex, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+def units_loop(index: Name, count: IndexLike, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
         return [For(index, GID, count, GSIZE, body)]
-    count = Name(count) if isinstance(count, str) else count
     limit, stop = Name("limit"), (GID + 1) * CHUNK
     return [SetInteger(limit, choose(stop < count, stop, count)), For(index, GID * CHUNK, limit, 1, body)]

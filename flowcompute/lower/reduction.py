@@ -14,6 +14,7 @@ from flowcompute.ir import (
     Below,
     Combine,
     ConstantValue,
+    IndexLike,
     Integer,
     MultiplyAdd,
     Select,
@@ -37,14 +38,14 @@ class Reduction:
         dtypes: dtypes of the accumulator parts.
         operands: returns the operands in a scope at column `column`, of which only `count` exist; two for a
             dot product.
-        position: expression that, followed by the column, is an index; for argmin and argmax.
+        position: index of column 0, for argmin and argmax.
     """
 
     name: str
     op: str
     dtypes: tuple[np.dtype, ...]
-    operands: Callable[[Scope, str, str | None], Parts]
-    position: str = ""
+    operands: Callable[[Scope, IndexLike, IndexLike | None], Parts]
+    position: IndexLike = 0
 
     @property
     def finds(self) -> bool:
@@ -56,10 +57,10 @@ class Reduction:
         """True if any order gives the same bits, except for which NaN, which is promised nowhere."""
         return self.op in ("min", "max", "any", "all") or (not self.finds and not is_float(self.dtypes[0]))
 
-    def given(self, scope: Scope, column: str, count: str | None) -> Parts:
+    def given(self, scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
         """Return the operands of a step, and the index for argmin and argmax."""
         operands = self.operands(scope, column, count)
-        return (*operands, index_operand(scope, f"{self.position}{column}")) if self.finds else operands
+        return (*operands, index_operand(scope, self.position + column)) if self.finds else operands
 
     def identity(self, part: int) -> object:
         """Return the identity of an accumulator part."""
@@ -75,7 +76,7 @@ class Reduction:
             for part, dtype in enumerate(self.dtypes)
         )
 
-    def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
+    def step(self, scope: Scope, total: Parts, column: IndexLike, count: IndexLike | None) -> None:
         """Accumulate the operands at `column` into `total`, in place."""
         after = self.combined(scope, total, self.given(scope, column, count), fused=True)
         if count is not None:
@@ -98,7 +99,7 @@ class Reduction:
         )
 
 
-def index_operand(scope: Scope, column: str) -> Var:
+def index_operand(scope: Scope, column: IndexLike) -> Var:
     """Return the column's index in each lane."""
     return scope.let(Integer(column, 1), INT64)
 

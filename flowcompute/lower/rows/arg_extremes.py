@@ -11,7 +11,22 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.elements.math import add
-from flowcompute.ir import Apply, Assign, Below, Combine, ConstantValue, Convert, For, Half, Integer, Select, Splat, Var
+from flowcompute.ir import (
+    Apply,
+    Assign,
+    Below,
+    Combine,
+    ConstantValue,
+    Convert,
+    For,
+    Half,
+    IndexLike,
+    Integer,
+    Select,
+    Splat,
+    Var,
+    index_min,
+)
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import BOOL, INT32, INT64
@@ -32,7 +47,7 @@ class FirstBest:
         base: the first column, a name or number.
     """
 
-    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int, base: str) -> None:
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int, base: IndexLike) -> None:
         self.scope = scope
         self.reductions = reductions
         self.lanes = lanes
@@ -43,18 +58,18 @@ class FirstBest:
         width, scope = self.lanes, self.scope
         vectors = length // width
         beside = min(INTERLEAVED, vectors)
-        held = [self._begin(str(number * width), None) for number in range(beside)]
-        turn, step = f"t{next(scope.names)}", beside * width
+        held = [self._begin(number * width, None) for number in range(beside)]
+        turn, step = scope.name("t"), beside * width
         body = scope.inner(width)
         for number, totals in enumerate(held):
-            self._step(body, totals, f"{turn} + {number * width}" if number else turn, None)
+            self._step(body, totals, turn + number * width, None)
         whole = vectors // beside * step
         if whole > step:
-            scope.add(For(turn, str(step), str(whole), str(step), tuple(body.statements)))
+            scope.add(For(turn, step, whole, step, tuple(body.statements)))
         for number in range(vectors % beside):
-            self._step(scope, held[number], str(whole + number * width), None)
+            self._step(scope, held[number], whole + number * width, None)
         if length % width:
-            self._step(scope, held[0], str(vectors * width), str(length % width))
+            self._step(scope, held[0], vectors * width, length % width)
         placed = [self._placed(totals) for totals in held]
         while len(placed) > 1:
             half = len(placed) // 2
@@ -62,14 +77,14 @@ class FirstBest:
             placed = [self._joined(*pair) for pair in pairs] + placed[2 * half :]
         return self._across(placed[0])
 
-    def dynamic(self, length: str) -> list[Parts]:
+    def dynamic(self, length: IndexLike) -> list[Parts]:
         """Reduce a number of columns that is known at run time, at least one."""
         width, scope = self.lanes, self.scope
-        totals = self._begin("0", f"min((long){width}, {length})")
-        turn = f"t{next(scope.names)}"
+        totals = self._begin(0, index_min(width, length))
+        turn = scope.name("t")
         body = scope.inner(width)
-        self._step(body, totals, turn, f"min((long){width}, {length} - {turn})")
-        scope.add(For(turn, str(width), length, str(width), tuple(body.statements)))
+        self._step(body, totals, turn, index_min(width, length - turn))
+        scope.add(For(turn, width, length, width, tuple(body.statements)))
         return self._across(self._placed(totals))
 
     def _place_dtype(self, reduction: Reduction) -> np.dtype:
@@ -79,11 +94,11 @@ class FirstBest:
         """
         return INT64 if reduction.dtypes[0].itemsize == 8 else INT32
 
-    def _values(self, scope: Scope, place: str, count: str | None) -> list[Var]:
-        column = scope.integer(f"{self.base} + {place}" if self.base != "0" else place)
+    def _values(self, scope: Scope, place: IndexLike, count: IndexLike | None) -> list[Var]:
+        column = scope.integer(self.base + place)
         return [reduction.operands(scope, column, count)[0] for reduction in self.reductions]
 
-    def _begin(self, place: str, count: str | None) -> list[Parts]:
+    def _begin(self, place: IndexLike, count: IndexLike | None) -> list[Parts]:
         """Declare totals that hold the first vector; the place of each lane is the vector's first column."""
         inner = self.scope.inner(self.lanes)
         totals: list[Parts] = []
@@ -99,7 +114,7 @@ class FirstBest:
         self.scope.add(*inner.statements)
         return totals
 
-    def _step(self, scope: Scope, totals: list[Parts], place: str, count: str | None) -> None:
+    def _step(self, scope: Scope, totals: list[Parts], place: IndexLike, count: IndexLike | None) -> None:
         """Accumulate the vector at a place behind all that the totals have seen."""
         inner = scope.inner(self.lanes)
         for reduction, total, value in zip(self.reductions, totals, self._values(inner, place, count), strict=True):
@@ -121,7 +136,7 @@ class FirstBest:
         """Add the lane's number to the place of each lane, which gives its column."""
         placed: list[Parts] = []
         for value, at in totals:
-            lane = self.scope.let(Integer("0", 1), at.dtype)
+            lane = self.scope.let(Integer(0, 1), at.dtype)
             placed.append((value, self.scope.let(Apply(add.op, (at, lane), at.dtype), at.dtype)))
         return placed
 
@@ -143,6 +158,6 @@ class FirstBest:
             value, at = parts
             if at.dtype != INT64:
                 at = scope.let(Convert(at, at.dtype, INT64), INT64, 1)
-            first = scope.let(Integer(f"{reduction.position}{self.base}"), INT64, 1)
+            first = scope.let(Integer(reduction.position + self.base), INT64, 1)
             results.append((value, scope.let(Apply(add.op, (first, at), INT64), INT64, 1)))
         return results

@@ -11,7 +11,20 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from flowcompute.ir import LANES, Assign, Below, Exchange, Select, Splat, WorkGroupBarrier, row_lanes
+from flowcompute.ir import (
+    LANES,
+    LID,
+    Assign,
+    Below,
+    ConditionLike,
+    Exchange,
+    IndexLike,
+    Select,
+    Splat,
+    WorkGroupBarrier,
+    index_min,
+    row_lanes,
+)
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import BOOL
@@ -36,9 +49,9 @@ class Slot:
     """
 
     scope: Scope
-    column: str
+    column: IndexLike
     lane: int
-    valid: str | None
+    valid: ConditionLike | None
 
 
 class Subgroup:
@@ -58,7 +71,7 @@ class Subgroup:
         self.lanes = lanes or row_lanes(columns)
         self.size = min(self.lanes, subgroup_size(group, shuffle=shuffle))
         self.shuffle = shuffle
-        self.place = scope.narrow(f"lid % {self.size}")
+        self.place = scope.narrow(LID % self.size)
 
     def at(self, scope: Scope) -> Subgroup:
         """Return the same sub-group, with statements that go elsewhere."""
@@ -66,20 +79,19 @@ class Subgroup:
         subgroup.scope = scope
         return subgroup
 
-    def slots(self, base: str, limit: str | None = None) -> list[Slot]:
+    def slots(self, base: IndexLike, limit: IndexLike | None = None) -> list[Slot]:
         """Return the columns of a work-item from `base` on, of `limit` columns in all (default: `columns`)."""
         made = []
         for position in range(-(-self.columns // self.size)):
             begin = position * self.size
             scope = self.scope.beside()
-            inside = scope.narrow(f"{self.place} + {begin}" if begin else self.place)
-            valid = None
+            inside = scope.narrow(self.place + begin)
+            valid: ConditionLike | None = None
             if limit is not None or begin + self.size > self.columns:
-                most = limit or str(self.columns)
-                valid = scope.narrow(f"{inside} < {most}")
-                inside = scope.narrow(f"min({inside}, {most} - 1)")
-            column = inside if base == "0" else scope.integer(f"{base} + {inside}")
-            made.append(Slot(scope, column, position % (self.lanes // self.size), valid))
+                most = self.columns if limit is None else limit
+                valid = scope.flag(inside < most, narrow=True)
+                inside = scope.narrow(index_min(inside, most - 1))
+            made.append(Slot(scope, scope.integer(base + inside), position % (self.lanes // self.size), valid))
         return made
 
     def accumulate(self, reductions: list[Reduction], totals: list[list[Parts]], slots: list[Slot]) -> None:
@@ -128,7 +140,7 @@ class Subgroup:
         scope, merged, distance, turn = self.scope, parts, 1, 0
         while distance < count:
             rights = self._exchanged(merged, distance, turn)
-            there = scope.let(Below(f"{count} - {distance} - {self.place}"), BOOL, 1, 1)
+            there = scope.let(Below(count - distance - self.place), BOOL, 1, 1)
             merged = [
                 tuple(
                     scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
