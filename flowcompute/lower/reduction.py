@@ -14,6 +14,7 @@ from flowcompute.ir import (
     Below,
     Combine,
     ConstantValue,
+    Half,
     IndexLike,
     Integer,
     MultiplyAdd,
@@ -81,12 +82,8 @@ class Reduction:
         after = self.combined(scope, total, self.given(scope, column, count), fused=True)
         if count is not None:
             mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
-            after = tuple(
-                scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
-                for new, old in zip(after, total, strict=True)
-            )
-        for old, new in zip(total, after, strict=True):
-            scope.add(Assign(old, Splat(new)))
+            after = selected(scope, mask, after, total)
+        assign(scope, total, after)
 
     def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
         """Combine two states as new values; with `fused`, `right` is the two operands of a dot product."""
@@ -97,6 +94,39 @@ class Reduction:
             scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes)
             for part, old in enumerate(left)
         )
+
+    def across(self, scope: Scope, parts: Parts) -> Parts:
+        """Combine the lanes of a vector in a tree of halves."""
+        while (lanes := parts[0].lanes // 2) > 0:
+            low, high = (
+                tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
+                for upper in (False, True)
+            )
+            parts = self.combined(scope, low, high)
+        return parts
+
+    def of_no_columns(self, scope: Scope) -> Parts:
+        """Declare the result of a row without columns."""
+        value, dtype = 0 if self.op in ("sum", "vecdot") else self.identity(0), self.dtypes[0]
+        return (scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
+
+
+def combined_all(scope: Scope, reductions: list[Reduction], left: list[Parts], right: list[Parts]) -> list[Parts]:
+    """Combine two states of each reduction as new values."""
+    return [one.combined(scope, a, b) for one, a, b in zip(reductions, left, right, strict=True)]
+
+
+def selected(scope: Scope, mask: Var, yes: Parts, no: Parts) -> Parts:
+    """Declare `yes` where a mask is true, otherwise `no`."""
+    return tuple(
+        scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
+        for new, old in zip(yes, no, strict=True)
+    )
+
+
+def assign(scope: Scope, old: Parts, new: Parts) -> None:
+    """Assign new values to the parts of a state."""
+    scope.add(*(Assign(before, Splat(after)) for before, after in zip(old, new, strict=True)))
 
 
 def index_operand(scope: Scope, column: IndexLike) -> Var:

@@ -13,13 +13,11 @@ import numpy as np
 from flowcompute.elements.math import add
 from flowcompute.ir import (
     Apply,
-    Assign,
     Below,
     Combine,
     ConstantValue,
     Convert,
     For,
-    Half,
     IndexLike,
     Integer,
     Select,
@@ -28,7 +26,7 @@ from flowcompute.ir import (
     index_min,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, selected
 from flowcompute.spec import BOOL, INT32, INT64
 
 INTERLEAVED = 4
@@ -74,7 +72,7 @@ class FirstBest:
         while len(placed) > 1:
             half = len(placed) // 2
             pairs = zip(placed[:half], placed[half : 2 * half], strict=True)
-            placed = [self._joined(*pair) for pair in pairs] + placed[2 * half :]
+            placed = [combined_all(scope, self.reductions, *pair) for pair in pairs] + placed[2 * half :]
         return self._across(placed[0])
 
     def dynamic(self, length: IndexLike) -> list[Parts]:
@@ -119,17 +117,16 @@ class FirstBest:
         inner = scope.inner(self.lanes)
         for reduction, total, value in zip(self.reductions, totals, self._values(inner, place, count), strict=True):
             at = inner.let(Integer(place), total[1].dtype)
-            after = [
+            after = tuple(
                 inner.let(
                     Combine(reduction.op, total, (value, at), part, ordered=True), old.dtype, None, old.mask_bytes
                 )
                 for part, old in enumerate(total)
-            ]
+            )
             if count is not None:
                 mask = inner.let(Below(count), BOOL, None, total[0].dtype.itemsize)
-                pairs = zip(after, total, strict=True)
-                after = [inner.let(Select(mask, new, old), old.dtype, None, old.mask_bytes) for new, old in pairs]
-            inner.add(*(Assign(old, Splat(new)) for old, new in zip(total, after, strict=True)))
+                after = selected(inner, mask, after, total)
+            assign(inner, total, after)
         scope.add(*inner.statements)
 
     def _placed(self, totals: list[Parts]) -> list[Parts]:
@@ -140,22 +137,12 @@ class FirstBest:
             placed.append((value, self.scope.let(Apply(add.op, (at, lane), at.dtype), at.dtype)))
         return placed
 
-    def _joined(self, left: list[Parts], right: list[Parts]) -> list[Parts]:
-        return [r.combined(self.scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
-
     def _across(self, totals: list[Parts]) -> list[Parts]:
         """Combine all lanes into the best value and its index."""
         scope = self.scope
         results: list[Parts] = []
         for reduction, total in zip(self.reductions, totals, strict=True):
-            parts = total
-            while (lanes := parts[0].lanes // 2) > 0:
-                low, high = (
-                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
-                    for upper in (False, True)
-                )
-                parts = reduction.combined(scope, low, high)
-            value, at = parts
+            value, at = reduction.across(scope, total)
             if at.dtype != INT64:
                 at = scope.let(Convert(at, at.dtype, INT64), INT64, 1)
             first = scope.let(Integer(reduction.position + self.base), INT64, 1)

@@ -42,7 +42,7 @@ from flowcompute.ir import (
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded, units_loop
-from flowcompute.lower.reduction import Parts, Reduction, moved
+from flowcompute.lower.reduction import Parts, Reduction, assign, moved
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import COLUMN, FROM, OUTER, RECORD, TILL, ColumnPoint, RowSweep
 from flowcompute.spec import INT64
@@ -182,7 +182,7 @@ class ColumnFolds:
         if spec.op == "var":
             values, after = moved(scope, values[0], totals[0]), totals[1:]
         new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, after, values, fused=True)
-        scope.add(*(Assign(old, Splat(var)) for old, var in zip(after, new, strict=True)))
+        assign(scope, after, new)
 
     # -- accumulators -------------------------------------------------------------------------
 

@@ -8,15 +8,12 @@ from flowcompute.ir import (
     ROLLED,
     Array,
     ArrayItem,
-    Assign,
     Combine,
     ConditionLike,
-    ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
-    Half,
     If,
     IndexLike,
     IsSet,
@@ -32,7 +29,7 @@ from flowcompute.ir import (
     row_lanes,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all
 from flowcompute.lower.rows.arg_extremes import FirstBest
 from flowcompute.spec import BOOL, is_float
 
@@ -57,7 +54,7 @@ class VectorBlocks:
         """Reduce columns 0 to `length`, a number known now."""
         scope = self.scope
         if length == 0:
-            return [self._empty(scope, reduction) for reduction in self.reductions]
+            return [reduction.of_no_columns(scope) for reduction in self.reductions]
         if length >= self.lanes and self._only_find():
             return FirstBest(scope, self.reductions, self.lanes, 0).known(length)
         if length <= BLOCK:
@@ -71,10 +68,6 @@ class VectorBlocks:
         if length % BLOCK:
             merged.push(scope, self.block(scope, whole * BLOCK, length % BLOCK, LANES), whole)
         return merged.finish(scope)
-
-    def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
-        value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
-        return (scope.let(ConstantValue(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
 
     def block(self, scope: Scope, base: IndexLike, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
@@ -123,7 +116,7 @@ class VectorBlocks:
             self._vector(scope, totals, base + first, None if there >= self.lanes else there)
         while len(held) > 1:
             pairs = zip(held[::2], held[1::2], strict=True)
-            held = [[r.combined(scope, a, b) for r, a, b in zip(self.reductions, *pair, strict=True)] for pair in pairs]
+            held = [combined_all(scope, self.reductions, *pair) for pair in pairs]
         return self._across(scope, held[0])
 
     def _vector(self, scope: Scope, totals: list[Parts], column: IndexLike, count: IndexLike | None) -> None:
@@ -166,7 +159,7 @@ class VectorBlocks:
             return self._lane_group(scope, base, length, lanes, group)
         left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
         right = self._unrolled(scope, base, length, lanes, group + apart, 2 * apart)
-        return [r.combined(scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
+        return combined_all(scope, self.reductions, left, right)
 
     def _lane_group(self, scope: Scope, base: IndexLike, length: int, lanes: int, group: int) -> list[Parts]:
         """Accumulate one vector of lanes, step by step."""
@@ -287,18 +280,7 @@ class VectorBlocks:
 
     def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
         """Combine the lower levels of the tree: halves of one vector."""
-        results = []
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            parts = total
-            while parts[0].lanes > 1:
-                lanes = parts[0].lanes // 2
-                low, high = (
-                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
-                    for upper in (False, True)
-                )
-                parts = reduction.combined(scope, low, high)
-            results.append(parts)
-        return results
+        return [one.across(scope, total) for one, total in zip(self.reductions, totals, strict=True)]
 
 
 def _weight(expr: Expr) -> int:
@@ -355,8 +337,7 @@ class Merging:
                 inner.let(ArrayItem(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
                 for part, var in enumerate(total)
             )
-            for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
-                inner.add(Assign(var, Splat(new)))
+            assign(inner, total, reduction.combined(inner, older, total))
         inner.add(*before)
         scope.add(While(condition, tuple(inner.statements)))
 

@@ -42,7 +42,7 @@ from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, lo
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, combined_all
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.row_sweep import ROW, RowSweep
 from flowcompute.lower.rows.rows_form import ROW_LANES
@@ -199,7 +199,7 @@ class _ShortRows:
             return [self._lane(reduction, lane, apart) for reduction in reductions]
         left = self._tree(reductions, lane, 2 * apart)
         right = self._tree(reductions, lane + apart, 2 * apart)
-        return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
+        return combined_all(self.scope, reductions, left, right)
 
     def _given(self, reduction: Reduction, column: int) -> Parts:
         """Return the operands of a step; one column serves all rows in a vector."""

@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from flowcompute.ir import (
     LANES,
     LID,
-    Assign,
     Below,
     ConditionLike,
     Exchange,
     IndexLike,
-    Select,
-    Splat,
     WorkGroupBarrier,
     index_min,
     row_lanes,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, selected
 from flowcompute.spec import BOOL
 
 WARP = 32
@@ -103,12 +100,8 @@ class Subgroup:
                 after = reduction.combined(slot.scope, own, operands, fused=True)
                 if slot.valid is not None:
                     mask = slot.scope.let(Below(slot.valid), BOOL, 1, reduction.dtypes[0].itemsize)
-                    after = tuple(
-                        slot.scope.let(Select(mask, new, old), old.dtype, 1, old.mask_bytes)
-                        for new, old in zip(after, own, strict=True)
-                    )
-                for old, new in zip(own, after, strict=True):
-                    slot.scope.add(Assign(old, Splat(new)))
+                    after = selected(slot.scope, mask, after, own)
+                assign(slot.scope, own, after)
 
     def start(self, reductions: list[Reduction]) -> list[list[Parts]]:
         """Declare accumulators of every lane of a work-item."""
@@ -125,10 +118,7 @@ class Subgroup:
         distance, turn = self.size // 2, 0
         while distance:
             rights = self._exchanged(results, distance, turn)
-            results = [
-                reduction.combined(scope, own, right)
-                for reduction, own, right in zip(reductions, results, rights, strict=True)
-            ]
+            results = combined_all(scope, reductions, results, rights)
             distance, turn = distance // 2, turn + 1
         return self._ended(results, turn, spread=spread and self.size > 1)
 
@@ -142,10 +132,7 @@ class Subgroup:
             rights = self._exchanged(merged, distance, turn)
             there = scope.let(Below(count - distance - self.place), BOOL, 1, 1)
             merged = [
-                tuple(
-                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
-                    for new, old in zip(reduction.combined(scope, own, right), own, strict=True)
-                )
+                selected(scope, there, reduction.combined(scope, own, right), own)
                 for reduction, own, right in zip(reductions, merged, rights, strict=True)
             ]
             distance, turn = distance * 2, turn + 1

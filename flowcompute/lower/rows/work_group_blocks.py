@@ -12,13 +12,11 @@ from flowcompute.ir import (
     ArrayItem,
     Below,
     ConditionLike,
-    ConstantValue,
     Convert,
     For,
     If,
     IndexLike,
     PutItem,
-    Select,
     Splat,
     Var,
     WorkGroupBarrier,
@@ -28,7 +26,7 @@ from flowcompute.ir import (
     merge_dtype,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, selected
 from flowcompute.lower.rows.item_reduce import Merging
 from flowcompute.lower.rows.subgroup_reduce import WARP, Subgroup, subgroup_size
 from flowcompute.spec import BOOL
@@ -47,7 +45,7 @@ class GroupBlocks:
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`; every sub-group reduces a row of one block."""
         if length == 0:
-            return [self._empty(reduction) for reduction in self.reductions]
+            return [reduction.of_no_columns(self.scope) for reduction in self.reductions]
         if length <= BLOCK:
             return self._block(self.scope, 0, length, None, spread=True)
         blocks = -(-length // BLOCK)
@@ -75,10 +73,6 @@ class GroupBlocks:
         merged = self._merged(arrays, blocks)
         self.scope.add(WorkGroupBarrier())
         return merged
-
-    def _empty(self, reduction: Reduction) -> Parts:
-        value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
-        return (self.scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
 
     def _block(self, scope: Scope, base: IndexLike, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
         subgroup = Subgroup(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
@@ -144,10 +138,7 @@ class GroupBlocks:
             left, right = (self._widened(arrays, index_min(2 * subgroup.place + i, blocks - 1)) for i in (0, 1))
             there = scope.let(Below(blocks - 1 - 2 * subgroup.place), BOOL, 1, 1)
             wide = [
-                tuple(
-                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
-                    for new, old in zip(reduction.combined(scope, one, other), one, strict=True)
-                )
+                selected(scope, there, reduction.combined(scope, one, other), one)
                 for reduction, one, other in zip(self.reductions, left, right, strict=True)
             ]
             count = -(-blocks // 2)
