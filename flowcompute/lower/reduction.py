@@ -116,6 +116,33 @@ def combined_all(scope: Scope, reductions: list[Reduction], left: list[Parts], r
     return [one.combined(scope, a, b) for one, a, b in zip(reductions, left, right, strict=True)]
 
 
+def tree_of(
+    scope: Scope,
+    reductions: list[Reduction],
+    leaf: Callable[[int], list[Parts]],
+    leaves: int,
+    first: int = 0,
+    apart: int = 1,
+) -> list[Parts]:
+    """Combine the states `leaf(first)`, `leaf(first + apart)`, ... in a tree of halves.
+
+    The tree is evaluated depth first, so that few states live at a time.
+
+    Args:
+        scope: where they are combined.
+        reductions: at least one.
+        leaf: emits a state of each reduction.
+        leaves: number of leaves of the whole tree, a power of two.
+        first: the first leaf of this tree.
+        apart: distance of its leaves.
+    """
+    if apart == leaves:
+        return leaf(first)
+    left = tree_of(scope, reductions, leaf, leaves, first, 2 * apart)
+    right = tree_of(scope, reductions, leaf, leaves, first + apart, 2 * apart)
+    return combined_all(scope, reductions, left, right)
+
+
 def selected(scope: Scope, mask: Var, yes: Parts, no: Parts) -> Parts:
     """Declare `yes` where a mask is true, otherwise `no`."""
     return tuple(

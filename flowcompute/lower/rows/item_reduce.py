@@ -29,7 +29,7 @@ from flowcompute.ir import (
     row_lanes,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, tree_of
 from flowcompute.lower.rows.arg_extremes import FirstBest
 from flowcompute.spec import BOOL, is_float
 
@@ -82,7 +82,10 @@ class VectorBlocks:
             return self._across(scope, totals)
         groups, steps = lanes // width, max(1, -(-length // lanes))
         if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
-            return self._across(scope, self._unrolled(scope, base, length, lanes, 0, 1))
+            tree = tree_of(
+                scope, self.reductions, lambda group: self._lane_group(scope, base, length, lanes, group), groups
+            )
+            return self._across(scope, tree)
         full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
         rest = (length - (steps - 1) * lanes) % width
         self._declare(scope, groups)
@@ -152,14 +155,6 @@ class VectorBlocks:
             )
         lets = [one.expr for one in scope.statements if isinstance(one, Let)]
         return len(scope.statements) + sum(map(_weight, lets))
-
-    def _unrolled(self, scope: Scope, base: IndexLike, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
-        """Combine groups `group`, `group + apart`, ... in a tree, depth first, so that few vectors live at a time."""
-        if apart == lanes // self.lanes:
-            return self._lane_group(scope, base, length, lanes, group)
-        left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
-        right = self._unrolled(scope, base, length, lanes, group + apart, 2 * apart)
-        return combined_all(scope, self.reductions, left, right)
 
     def _lane_group(self, scope: Scope, base: IndexLike, length: int, lanes: int, group: int) -> list[Parts]:
         """Accumulate one vector of lanes, step by step."""

@@ -42,7 +42,7 @@ from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, lo
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
-from flowcompute.lower.reduction import Parts, Reduction, combined_all
+from flowcompute.lower.reduction import Parts, Reduction, tree_of
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.row_sweep import ROW, RowSweep
 from flowcompute.lower.rows.rows_form import ROW_LANES
@@ -173,7 +173,10 @@ class _ShortRows:
 
     def _reduce(self, nodes: list[int]) -> None:
         """Emit the reductions of one phase together, so that a column's values live shortly."""
-        totals = self._tree([self._reduction(node) for node in nodes], 0, 1)
+        reductions, lanes = [self._reduction(node) for node in nodes], row_lanes(self.shape.columns)
+        totals = tree_of(
+            self.scope, reductions, lambda lane: [self._lane(reduction, lane, lanes) for reduction in reductions], lanes
+        )
         for node, parts in zip(nodes, totals, strict=True):
             self.scope.known[node] = parts[-1]
 
@@ -189,17 +192,6 @@ class _ShortRows:
             return tuple(self.columns[column].value(key) for key in reads)
 
         return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
-
-    def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
-        """Combine lanes `lane`, `lane + apart`, ... in a tree by halves.
-
-        The tree is evaluated depth first, so that few values live at a time.
-        """
-        if apart == row_lanes(self.shape.columns):
-            return [self._lane(reduction, lane, apart) for reduction in reductions]
-        left = self._tree(reductions, lane, 2 * apart)
-        right = self._tree(reductions, lane + apart, 2 * apart)
-        return combined_all(self.scope, reductions, left, right)
 
     def _given(self, reduction: Reduction, column: int) -> Parts:
         """Return the operands of a step; one column serves all rows in a vector."""
