@@ -174,15 +174,11 @@ class Lane(Index):
 
 @dataclass(frozen=True, slots=True)
 class ArrayNumber(Index):
-    """An integer of a local array of 64-bit integers."""
+    """An integer of a local array or of a parameter that points to integers; `narrow` if these have 32 bits or less."""
 
     array: str
     position: IndexLike
-
-    @property
-    def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
-        return False
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +210,7 @@ class Either(Condition):
 class IsSet(Condition):
     """An integer is not 0: a condition that was declared as an integer."""
 
-    operand: Index
+    operand: IndexLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +333,8 @@ def in_lane(index: IndexLike, lane: int) -> IndexLike:
             return arithmetic(op, in_lane(left, lane), in_lane(right, lane))
         case ToWidth(operand):
             return replace(index, operand=in_lane(operand, lane))
+        case ArrayNumber(_, position):
+            return replace(index, position=in_lane(position, lane))
         case Choice(condition, yes, no):
             return Choice(_condition_in_lane(condition, lane), in_lane(yes, lane), in_lane(no, lane))
         case _:

@@ -81,7 +81,7 @@ def _printed(index: IndexLike | ConditionLike) -> tuple[str, int]:
         case bool():
             return str(int(index)), _ATOM
         case int():
-            return str(index), _ATOM if index >= 0 else _PRECEDENCE["+"]
+            return str(index), _ATOM if index >= 0 else _PRECEDENCE["-"]
         case Name(name):
             return name, _ATOM
         case Arithmetic("min" | "max" as function, left, right):

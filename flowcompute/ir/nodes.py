@@ -172,9 +172,9 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A mask: true in the first `count` lanes."""
+    """A mask: true in the first `count` lanes; a condition counts as one lane."""
 
-    count: AnyIndex
+    count: AnyIndex | AnyCondition
 
 
 @dataclass(frozen=True, slots=True)

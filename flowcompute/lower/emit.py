@@ -34,6 +34,7 @@ from flowcompute.ir import (
     IsSet,
     Let,
     Load,
+    N,
     Name,
     ScalarArgument,
     SetInteger,
@@ -42,6 +43,7 @@ from flowcompute.ir import (
     Store,
     Var,
     choose,
+    index_min,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -60,6 +62,11 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "integer": "at",
 }
 """Names of parameters, in their order in the kernel: pointers first, then scalars."""
+
+START, STOP = Name("start"), Name("stop")
+"""The range of a CPU's work-item."""
+CHUNK_RANGE: tuple[Stmt, ...] = (SetInteger(START, GID * CHUNK), SetInteger(STOP, index_min(N, START + CHUNK)))
+"""Declarations of `START` and `STOP`: each work-item takes `chunk` of `n` rows or numbers."""
 
 
 @dataclass
@@ -123,6 +130,10 @@ class Scope:
         var = self.fresh(dtype, self.lanes if lanes is None else lanes, mask_bytes)
         self.statements.append(Let(var, expr))
         return var
+
+    def name(self, prefix: str) -> Name:
+        """Return a new name of an integer, which a loop or `SetInteger` declares."""
+        return Name(f"{prefix}{next(self.names)}")
 
     @overload
     def integer(self, value: str) -> str: ...
@@ -356,10 +367,9 @@ def loaded(scope: Scope, load: Load) -> Var:
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
 
 
-def units_loop(index: Name | str, count: AnyIndex, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+def units_loop(index: Name, count: IndexLike, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
         return [For(index, GID, count, GSIZE, body)]
-    count = Name(count) if isinstance(count, str) else count
     limit, stop = Name("limit"), (GID + 1) * CHUNK
     return [SetInteger(limit, choose(stop < count, stop, count)), For(index, GID * CHUNK, limit, 1, body)]
