@@ -88,14 +88,20 @@ class Index:
 
 IndexLike = Index | int
 """An index, or one that is known when the kernel is lowered."""
-AnyIndex = IndexLike | str
-"""An index, or the C text of one where a lowering still writes texts."""
 
 
 class Condition:
     """A condition on integers. `&` and `|` evaluate their right side only where the left side leaves it open."""
 
     __slots__ = ()
+
+    def __bool__(self) -> bool:
+        """Refuse to be one of two values while a kernel is lowered.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"cannot decide {self!r}: it is known in the kernel only; use choose() or If")
 
     def __and__(self, other: ConditionLike) -> ConditionLike:
         return all_of(self, other)
@@ -112,8 +118,6 @@ class Condition:
 
 ConditionLike = Condition | bool
 """A condition, or one that is known when the kernel is lowered."""
-AnyCondition = ConditionLike | str
-"""A condition, or the C text of one where a lowering still writes texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import overload
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from flowcompute.ir import (
     CHUNK,
     GID,
     GSIZE,
-    AnyIndex,
     Apply,
     Argument,
     ArgumentKind,
@@ -135,19 +133,11 @@ class Scope:
         """Return a new name of an integer, which a loop or `SetInteger` declares."""
         return Name(f"{prefix}{next(self.names)}")
 
-    @overload
-    def integer(self, value: str) -> str: ...
-    @overload
-    def integer(self, value: IndexLike) -> IndexLike: ...
-    def integer(self, value: AnyIndex) -> AnyIndex:
+    def integer(self, value: IndexLike) -> IndexLike:
         """Declare an integer, unless it is already one name or number."""
         return self._declared(value, narrow=False)
 
-    @overload
-    def narrow(self, value: str) -> str: ...
-    @overload
-    def narrow(self, value: IndexLike) -> IndexLike: ...
-    def narrow(self, value: AnyIndex) -> AnyIndex:
+    def narrow(self, value: IndexLike) -> IndexLike:
         """Declare an integer of 32 bits, which takes half of the registers."""
         return self._declared(value, narrow=True)
 
@@ -156,15 +146,15 @@ class Scope:
         if isinstance(condition, bool | IsSet):
             return condition
         name = Name(f"i{next(self.names)}", narrow)
-        self.statements.append(SetInteger(name, condition, narrow=narrow))
+        self.statements.append(SetInteger(name, condition))
         return IsSet(name)
 
-    def _declared(self, value: AnyIndex, *, narrow: bool) -> AnyIndex:
-        if isinstance(value, int | Name) or (isinstance(value, str) and (value.isidentifier() or value.isdigit())):
+    def _declared(self, value: IndexLike, *, narrow: bool) -> IndexLike:
+        if isinstance(value, int | Name):
             return value
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, value, narrow=narrow))
-        return name if isinstance(value, str) else Name(name, narrow)
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, value))
+        return name
 
     def add(self, *statements: Stmt) -> None:
         """Append statements."""
@@ -178,7 +168,7 @@ class Point:
     Everything else is common.
     """
 
-    count: AnyIndex | None = None
+    count: IndexLike | None = None
     """Number of valid lanes, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
@@ -192,7 +182,7 @@ class Point:
         """Emit the load of a value that the region reads."""
         raise NotImplementedError
 
-    def position(self, node: Node) -> tuple[AnyIndex, int, AnyIndex | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of a generated stream's numbers: the first, the step between lanes, and of each lane."""
         raise NotImplementedError
 
@@ -331,10 +321,10 @@ class Point:
     def store(
         self,
         value: int,
-        index: AnyIndex,
+        index: IndexLike,
         stride: int = 1,
-        count: AnyIndex | None = None,
-        each: AnyIndex | None = None,
+        count: IndexLike | None = None,
+        each: IndexLike | None = None,
         *,
         aligned: bool = False,
     ) -> None:

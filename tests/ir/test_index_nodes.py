@@ -124,3 +124,8 @@ def test_conditions_that_are_known_go() -> None:
 @given(EXPRESSIONS)
 def test_lanes_are_filled_in_everywhere(expression: IndexLike) -> None:
     assert "lane" not in index_text(expression, 3)
+
+
+def test_a_condition_is_no_truth() -> None:
+    with pytest.raises(TypeError, match="known in the kernel only"):
+        bool(WIDE < 3)

@@ -258,7 +258,7 @@ class FlatLowering:
             slots = beside.slots(_BASE, limit)
             beside.accumulate(reductions, totals, slots)
             self._store_slots(inner, slots)
-        short.statements.insert(0, SetInteger(_LEFT_OF_BLOCK, N - _BASE, narrow=True))
+        short.statements.insert(0, SetInteger(_LEFT_OF_BLOCK, N - _BASE))
         scope.add(If(_BASE + BLOCK <= N, tuple(whole.statements), tuple(short.statements)))
         storing = scope.inner(1)
         self._store(storing, subgroup.finish(reductions, totals, spread=False))
