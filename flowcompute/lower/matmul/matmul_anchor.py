@@ -94,6 +94,13 @@ class MatmulAnchor(Anchor):
             return None
         return row if self.a.lies.record in (0, self.units * row) else None
 
+    @property
+    def rows_together(self) -> int | None:
+        """Rows that multiply one matrix B, from which tiles are cut; None where nobody knows how many there are."""
+        if not self.shared:
+            return self.height
+        return None if self.region.stream else self.units
+
     def of_a(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the offset of a row in A."""
         within = row.own * self.a.rows.stride if self.height > 1 else 0

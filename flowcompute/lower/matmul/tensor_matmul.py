@@ -320,17 +320,10 @@ class _TensorMatmulLowering:
         return Results(tile.rows, tile.columns, tile.group, store, exists)
 
 
-def _rows(one: MatmulAnchor, region: Region) -> int | None:
-    """Return the rows of a matrix of the result; None where nobody knows how many there are."""
-    return None if one.shared and region.stream else one.units if one.shared else one.height
-
-
 def _lowering(task: LoweringTask) -> _TensorMatmulLowering:
     one = MatmulAnchor(task.graph, task.region)
     itemsize, local_bytes = one.a.argument.dtype.itemsize, task.style.capabilities.local_bytes
-    return _TensorMatmulLowering(
-        one, task.region, choose_tile(_rows(one, task.region), one.columns, itemsize, local_bytes)
-    )
+    return _TensorMatmulLowering(one, task.region, choose_tile(one.rows_together, one.columns, itemsize, local_bytes))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
@@ -343,7 +336,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if task.style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
     if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
         return task.refuse("tensor cores do not multiply its factors' dtypes, or its sums are no float32")
-    rows = _rows(one, task.region)
+    rows = one.rows_together
     if not one.inner or one.columns < LEAST or (rows is not None and rows < LEAST):
         return task.refuse(f"its result has fewer than {LEAST} rows or columns, or no products")
     if any(side.argument.value in task.region.nodes for side in sides):

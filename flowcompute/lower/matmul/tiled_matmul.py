@@ -165,8 +165,7 @@ class TiledMatmulLowering:
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.contraction = one = MatmulAnchor(graph, region)
-        rows = None if one.shared and region.stream else one.units if one.shared else one.height
-        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize, style)
+        self.tile = choose_tile(one.rows_together, one.columns, one.dtype.itemsize, style)
         self.wide_rows = range(self.tile.item_rows // 4)
         self.wide_columns = range(self.tile.item_columns // LANES)
         self.arrays: list[Stmt] = []
