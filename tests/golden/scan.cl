@@ -242,14 +242,13 @@ void k0(
                 fc_publish(words0 + 2 + 2 * (t + c), as_ulong(v70), (ulong)chunk << 1 | 1);
             } else {
                 double v71 = (double)(-0x0.0p+0);
-                double v74 = sums[c];
                 if (hi == 16384) {
                     state0[c] = v70;
                     state0[1 + c] = v71;
                     state0[2 + c] = v71;
                 } else {
                     state0[c] = v68;
-                    state0[1 + c] = v74;
+                    state0[1 + c] = v69;
                     if (ended < q1) {
                         float v72 = last[c];
                         double v73 = convert_double(v72);
@@ -261,34 +260,34 @@ void k0(
             }
         }
         for (long q = q0; q < q1; q++) {
-            double v75 = totals[q];
-            double v76 = carries[0];
+            double v74 = totals[q];
+            double v75 = carries[0];
             long p = max(q * 64, lo);
             while (p + 16 <= min(q * 64 + 64, hi)) {
-                float16 v77 = *(fc_loose_float32_16 *)(stage + p);
-                double16 v78 = convert_double16(v77);
-                double16 v79 = (double16)(v75);
-                double16 v80 = (v79 + v78);
-                double16 v81 = (double16)(v76);
-                double16 v82 = (v81 + v80);
-                float16 v83 = convert_float16(v82);
-                float16 v84 = (float16)(0x1.0000000000000p+0f);
-                float16 v85 = (v83 + v84);
-                *(__global fc_loose_float32_16 *)(out0 + (base + p)) = (v85 == v85 ? v85 : (float16)(as_float(0x7fc00000U)));
+                float16 v76 = *(fc_loose_float32_16 *)(stage + p);
+                double16 v77 = convert_double16(v76);
+                double16 v78 = (double16)(v74);
+                double16 v79 = (v78 + v77);
+                double16 v80 = (double16)(v75);
+                double16 v81 = (v80 + v79);
+                float16 v82 = convert_float16(v81);
+                float16 v83 = (float16)(0x1.0000000000000p+0f);
+                float16 v84 = (v82 + v83);
+                *(__global fc_loose_float32_16 *)(out0 + (base + p)) = (v84 == v84 ? v84 : (float16)(as_float(0x7fc00000U)));
                 p = p + 16;
             }
             if (p < min(q * 64 + 64, hi)) {
                 long left = min(q * 64 + 64, hi) - p;
-                float16 v86 = *(fc_loose_float32_16 *)(stage + p);
-                double16 v87 = convert_double16(v86);
-                double16 v88 = (double16)(v75);
-                double16 v89 = (v88 + v87);
-                double16 v90 = (double16)(v76);
-                double16 v91 = (v90 + v89);
-                float16 v92 = convert_float16(v91);
-                float16 v93 = (float16)(0x1.0000000000000p+0f);
-                float16 v94 = (v92 + v93);
-                fc_scatter_float32_16((v94 == v94 ? v94 : (float16)(as_float(0x7fc00000U))), out0 + (base + p), 1, left);
+                float16 v85 = *(fc_loose_float32_16 *)(stage + p);
+                double16 v86 = convert_double16(v85);
+                double16 v87 = (double16)(v74);
+                double16 v88 = (v87 + v86);
+                double16 v89 = (double16)(v75);
+                double16 v90 = (v89 + v88);
+                float16 v91 = convert_float16(v90);
+                float16 v92 = (float16)(0x1.0000000000000p+0f);
+                float16 v93 = (v91 + v92);
+                fc_scatter_float32_16((v93 == v93 ? v93 : (float16)(as_float(0x7fc00000U))), out0 + (base + p), 1, left);
             }
         }
         t = fc_take(words0, blocks + gsize - 1);

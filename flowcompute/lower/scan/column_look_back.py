@@ -121,8 +121,6 @@ class ColumnLookBackLowering(TileScan):
         # Records of a run, and of the last one of a tile.
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
         self.meets_twice = not style.capabilities.shuffles
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
         signed = self.op == "sum" and is_float(self.dtype)
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
 
@@ -206,7 +204,7 @@ class ColumnLookBackLowering(TileScan):
         """Load what the previous batch left of an open tile."""
         d, scope = self.columns, Scope(self.names, lanes=1)
         left = scope.let(Load(self.state, 2 * d + C), self.wide)
-        scope.add(Assign(total, Splat(self.narrow(scope, left))))
+        scope.add(Assign(total, Splat(self.narrowed(scope, left))))
         if self.runs > 1:
             return [If(all_of(equal(T, 0), HI > 0, PHASE >= BEGIN, PHASE - BEGIN < RUN), tuple(scope.statements))]
         scope.add(Assign(runs, Load(self.state, d + C)))

@@ -18,7 +18,6 @@ from flowcompute.ir import (
     BLOCKS,
     ENDS,
     FIRST,
-    PHASE,
     RUN,
     Array,
     ArrayItem,
@@ -29,18 +28,15 @@ from flowcompute.ir import (
     IndexLike,
     Kernel,
     Load,
-    N,
     Publish,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Ticket,
     Var,
     While,
     all_of,
-    choose,
     equal,
     index_max,
     index_min,
@@ -68,14 +64,14 @@ BESIDE = 8
 class CpuLookBackLowering(TileScan):
     """Lowering of a region around a scan along the stream for a CPU."""
 
+    narrow = False
+
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         # Of wide items a run is walked for a vector of columns, and by itself.
         wide = self.columns >= style.capabilities.lanes
         self.knobs = style.settled((WIDE_SCAN if wide else CPU_SCAN).knobs)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
@@ -113,30 +109,11 @@ class CpuLookBackLowering(TileScan):
     # -- a tile -----------------------------------------------------------------------------------
 
     def _tile(self, scope: Scope) -> None:
-        d, records = self.columns, self.records
-        scope.add(
-            SetInteger(LO, choose(equal(T, 0), PHASE, 0)),
-            SetInteger(HI, index_min(records, PHASE + N - T * records)),
-            SetInteger(BASE, (T * records - PHASE) * d if d > 1 else T * records - PHASE),
-            SetInteger(Q0, LO // RUN),
-            SetInteger(Q1, (HI + (RUN - 1)) // RUN),
-            SetInteger(ENDED, choose(equal(HI, records), Q1, HI // RUN)),
-        )
-        scope.add(*self._begin(), *self._stage(), *self._runs())
+        scope.add(*self.sizes())
+        scope.add(self._each_column(self.begin(C)), *self._stage(), *self._runs())
         if before := self.before_all(self._scope(1), C):
             scope.add(If(equal(FIRST + T, 0), (self._each_column(*before),)))
         scope.add(*self._chain(), *self._carry(), *self._results())
-
-    def _begin(self) -> list[Stmt]:
-        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
-        d = self.columns
-        old, new = self._scope(1), self._scope(1)
-        left = old.let(Load(self.state, 2 * d + C), self.wide)
-        old.add(PutItem("last", C, self.narrow(old, left)))
-        old.add(PutItem("sums", C, old.let(Load(self.state, d + C), self.wide)))
-        new.add(PutItem("last", C, new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(PutItem("sums", C, new.let(self.nothing(self.wide), self.wide)))
-        return [self._each_column(If(equal(T, 0), tuple(old.statements), tuple(new.statements)))]
 
     def _each_column(self, *body: Stmt) -> Stmt:
         return For(C, 0, self.columns, 1, body)
@@ -220,7 +197,7 @@ class CpuLookBackLowering(TileScan):
         after = self.combined(scope, before, total)
         scope.add(PutItem("totals", Q * d + C, before))
         open_run = scope.inner()
-        open_run.add(PutItem("last", C, self.narrow(open_run, total)))
+        open_run.add(PutItem("last", C, self.narrowed(open_run, total)))
         scope.add(If(Q < ENDED, (PutItem("sums", C, after),), tuple(open_run.statements)))
         return [For(Q, Q0, Q1, 1, (self._each_column(*scope.statements),)), self._publish_total()]
 
@@ -254,34 +231,13 @@ class CpuLookBackLowering(TileScan):
 
     def _carry(self) -> list[Stmt]:
         """Compute the prefix of the tile; then publish that of the next tile, or store the state after the batch."""
-        d = self.columns
         old, new = self._scope(1), self._scope(1)
         old.add(PutItem("carries", C, old.let(Load(self.state, C), self.wide)))
         self._before(new)
         scope = self._scope(1)
         scope.add(If(equal(T, 0), tuple(old.statements), tuple(new.statements)))
-        carry = scope.let(ArrayItem("carries", C), self.wide)
-        after = self.combined(scope, carry, scope.let(ArrayItem("sums", C), self.wide))
-        publish = Publish(self.words, T * d + C, after, prefix=True)
-        scope.add(If(T + 1 < BLOCKS, (publish,), tuple(self._leave(carry, after))))
+        self.pass_on(scope, C)
         return [self._each_column(*scope.statements)]
-
-    def _leave(self, carry: Var, after: Var) -> list[Stmt]:
-        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        d = self.columns
-        scope = self._scope(1)
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        whole = [after, nothing, nothing]
-        inside, at_run = scope.inner(), scope.inner()
-        last = self.widened(inside, inside.let(ArrayItem("last", C), self.dtype))
-        parts = [carry, scope.let(ArrayItem("sums", C), self.wide), last]
-        inside.add(Store(self.state, 2 * d + C, last))
-        at_run.add(Store(self.state, 2 * d + C, nothing))
-        ended = [Store(self.state, part * d + C, var) for part, var in enumerate(whole)]
-        still = [Store(self.state, part * d + C, var) for part, var in enumerate(parts[:2])]
-        run = If(ENDED < Q1, tuple(inside.statements), tuple(at_run.statements))
-        scope.add(If(equal(HI, self.records), tuple(ended), (*still, run)))
-        return scope.statements
 
     # -- results ----------------------------------------------------------------------------------
 

@@ -33,7 +33,6 @@ from flowcompute.ir import (
     Kernel,
     Load,
     LookBehind,
-    N,
     Picked,
     Publish,
     PutItem,
@@ -46,7 +45,6 @@ from flowcompute.ir import (
     While,
     WorkGroupBarrier,
     all_of,
-    choose,
     equal,
     index_max,
     index_min,
@@ -121,13 +119,11 @@ class NumberLookBackLowering(TileScan):
         self.loads = self.knobs.unroll or LOADS
         # In the device's own buffers, vectors are aligned where the batch begins at a multiple of their size.
         self.aligned = not style.capabilities.host_memory
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         scope = self._scope()
-        scope.add(*self._sizes())
+        scope.add(*self.sizes())
         sums = scope.let(self.nothing(self.wide), self.wide)
         last = scope.let(self.nothing(self.wide), self.wide)
         scope.add(self._stage(), If(equal(LID, 0), self._put("nearest", BEHIND, INT32)), WorkGroupBarrier())
@@ -153,18 +149,10 @@ class NumberLookBackLowering(TileScan):
             knobs=self.knobs,
         )
 
-    def _sizes(self) -> list[Stmt]:
-        """Declare numbers `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
+    def sizes(self) -> list[Stmt]:
+        """Declare the integers of a tile, and whether it is `whole`: all of it is in the batch, and aligned."""
         whole = all_of(equal(HI - LO, self.records), not self.aligned or equal(PHASE % self.lanes, 0))
-        return [
-            SetInteger(LO, choose(equal(T, 0), PHASE, 0), narrow=True),
-            SetInteger(HI, index_min(self.records, PHASE + N - T * self.records), narrow=True),
-            SetInteger(BASE, T * self.records - PHASE),
-            SetInteger(Q0, LO // RUN, narrow=True),
-            SetInteger(Q1, (HI + (RUN - 1)) // RUN, narrow=True),
-            SetInteger(ENDED, choose(equal(HI, self.records), Q1, HI // RUN), narrow=True),
-            SetInteger(WHOLE, whole, narrow=True),
-        ]
+        return [*super().sizes(), SetInteger(WHOLE, whole, narrow=True)]
 
     def _arrays(self) -> list[Array]:
         sizes = {
@@ -236,7 +224,7 @@ class NumberLookBackLowering(TileScan):
         scope = self._scope()
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
-        begun.add(Assign(total, Splat(self.narrow(begun, begun.let(Load(self.state, 2), self.wide)))))
+        begun.add(Assign(total, Splat(self.narrowed(begun, begun.let(Load(self.state, 2), self.wide)))))
         scope.add(If(all_of(equal(T, 0), equal(LID, Q0)), tuple(begun.statements)))
         start, stop = (
             scope.narrow(index_max(to_int(LID) * RUN, LO)),
@@ -323,7 +311,7 @@ class NumberLookBackLowering(TileScan):
         for earlier in (before, carry):
             value = self.combined(scope, scope.let(Splat(earlier), self.wide), value)
         point = self._point(scope, at)
-        scope.known[self.node.id] = self.narrow(scope, value)
+        scope.known[self.node.id] = self.narrowed(scope, value)
         point.store_all()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,10 @@ from flowcompute.ir import (
     FIRST,
     LANE,
     LID,
+    PHASE,
+    RUN,
     Argument,
+    ArrayItem,
     ArrayNumber,
     Assign,
     CallFunction,
@@ -31,21 +33,28 @@ from flowcompute.ir import (
     IndexLike,
     Integer,
     Load,
+    N,
     Name,
+    Publish,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
+    Store,
     Ticket,
     Var,
     WorkGroupBarrier,
+    choose,
     equal,
     identity,
+    index_min,
     merge_dtype,
+    names,
     register_dtype,
     scan_tile,
     storage,
 )
+from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import INT64, is_float
@@ -95,13 +104,14 @@ class ScanPoint(Point):
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-        sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
-        if len(sizes) == 1 and (numbers.each is None or not steps[0]):
-            index = numbers.at * steps[0] + lies.offset
-            stride = numbers.stride * steps[0]
+        # No index is divided by the size of the first axis, so any stands for that of the stream.
+        axes = Axes.of((2, *self.region.domain), (lies.record, *strides))
+        if axes.single and (numbers.each is None or not axes.stride):
+            index = axes.offset(numbers.at) + lies.offset
+            stride = numbers.stride * axes.stride
             aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
             return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
-        each = offset_of(numbers.of_lane, sizes, steps) + lies.offset
+        each = axes.offset(numbers.of_lane) + lies.offset
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
     def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
@@ -114,28 +124,6 @@ class ScanPoint(Point):
         numbers = self.numbers
         for output in self.region.outputs:
             self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each, aligned=numbers.aligned)
-
-
-def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Merge axes that one stride describes; the size of the first axis does not matter."""
-    found: list[tuple[int, int]] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        if size == 1:
-            continue
-        if found and found[-1][1] == size * stride:
-            size *= found.pop()[0]
-        found.append((size, stride))
-    found = found or [(1, 0)]
-    return [size for size, _ in found], [stride for _, stride in found]
-
-
-def offset_of(index: IndexLike, sizes: list[int], strides: list[int]) -> IndexLike:
-    """Return the offset of the number at an index that counts through all axes."""
-    offset: IndexLike = 0
-    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        whole = index // math.prod(sizes[axis + 1 :])
-        offset += (whole if axis == 0 else whole % size) * stride
-    return offset
 
 
 class TileScan:
@@ -151,6 +139,9 @@ class TileScan:
             numbers.
     """
 
+    narrow = True
+    """Whether records and runs of a tile are integers of 32 bits."""
+
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         self.graph = graph
@@ -165,6 +156,56 @@ class TileScan:
         self.exclusive = bool(self.node.attrs.get("exclusive", False))
         self.arguments = Arguments()
         self.names = itertools.count()
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+
+    def sizes(self) -> list[Stmt]:
+        """Declare the records `lo` to `hi` of tile `t` that are in the batch, and the runs that they belong to.
+
+        `base` is the index of the tile's first number in the batch. Runs `q0` to `q1` are in the batch, and those
+        before `ended` are complete.
+        """
+        (t, base), (lo, hi, q0, q1, ended) = names("t base"), names("lo hi q0 q1 ended", narrow=self.narrow)
+        return [
+            SetInteger(lo, choose(equal(t, 0), PHASE, 0), narrow=self.narrow),
+            SetInteger(hi, index_min(self.records, PHASE + N - t * self.records), narrow=self.narrow),
+            SetInteger(base, (t * self.records - PHASE) * self.columns),
+            SetInteger(q0, lo // RUN, narrow=self.narrow),
+            SetInteger(q1, (hi + (RUN - 1)) // RUN, narrow=self.narrow),
+            SetInteger(ended, choose(equal(hi, self.records), q1, hi // RUN), narrow=self.narrow),
+        ]
+
+    def begin(self, column: Name) -> Stmt:
+        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
+        old, new = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        left = old.let(Load(self.state, 2 * self.columns + column), self.wide)
+        old.add(PutItem("last", column, self.narrowed(old, left)))
+        old.add(PutItem("sums", column, old.let(Load(self.state, self.columns + column), self.wide)))
+        new.add(PutItem("last", column, new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(PutItem("sums", column, new.let(self.nothing(self.wide), self.wide)))
+        return If(equal(Name("t"), 0), tuple(old.statements), tuple(new.statements))
+
+    def pass_on(self, scope: Scope, column: Name) -> None:
+        """Publish the prefix of the next tile; after the last tile, store the state after the batch.
+
+        The state has three numbers a column: the carries between tiles, between runs, and inside the run.
+        """
+        d, t = self.columns, Name("t")
+        hi, ended, q1 = names("hi ended q1", narrow=self.narrow)
+        carry = scope.let(ArrayItem("carries", column), self.wide)
+        total = scope.let(ArrayItem("sums", column), self.wide)
+        after = self.combined(scope, carry, total)
+        publish = Publish(self.words, t * d + column, after, prefix=True)
+        leave = scope.inner()
+        nothing = leave.let(self.nothing(self.wide), self.wide)
+        open_run = leave.inner()
+        last = self.widened(open_run, open_run.let(ArrayItem("last", column), self.dtype))
+        open_run.add(Store(self.state, 2 * d + column, last))
+        whole = tuple(Store(self.state, part * d + column, var) for part, var in enumerate((after, nothing, nothing)))
+        still = (Store(self.state, column, carry), Store(self.state, d + column, total))
+        run = If(ended < q1, tuple(open_run.statements), (whole[2],))
+        leave.add(If(equal(hi, self.records), whole, (*still, run)))
+        scope.add(If(t + 1 < BLOCKS, (publish,), tuple(leave.statements)))
 
     def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
         """Compute the scan's operand at these numbers of the batch."""
@@ -174,7 +215,7 @@ class TileScan:
     def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var) -> None:
         """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
-        point.scope.known[self.node.id] = self.narrow(scope, result)
+        point.scope.known[self.node.id] = self.narrowed(scope, result)
         point.store_all()
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
@@ -205,7 +246,7 @@ class TileScan:
         """Convert to the wide dtype."""
         return converted(scope, var, self.wide)
 
-    def narrow(self, scope: Scope, var: Var) -> Var:
+    def narrowed(self, scope: Scope, var: Var) -> Var:
         """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
 

@@ -19,7 +19,6 @@ from flowcompute.ir import (
     BLOCKS,
     FIRST,
     LID,
-    PHASE,
     RUN,
     Array,
     ArrayItem,
@@ -31,19 +30,16 @@ from flowcompute.ir import (
     Kernel,
     Load,
     LookBack,
-    N,
     Publish,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Ticket,
     Var,
     While,
     WorkGroupBarrier,
     all_of,
-    choose,
     equal,
     index_max,
     index_min,
@@ -109,8 +105,6 @@ class WorkGroupLookBackLowering(TileScan):
         loads = 16 if self.looks_back else 4
         self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
         self.together = min(self.columns, GROUP)
         self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
         self.numbers = self.records * self.columns
@@ -118,8 +112,8 @@ class WorkGroupLookBackLowering(TileScan):
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         tile: list[Stmt] = [
-            *self._sizes(),
-            *self._begin(),
+            *self.sizes(),
+            self._each_column(self.begin(C)),
             *self._stage(),
             WorkGroupBarrier(),
             *self._runs(),
@@ -149,17 +143,6 @@ class WorkGroupLookBackLowering(TileScan):
             columns=self.columns,
             knobs=self.knobs,
         )
-
-    def _sizes(self) -> list[Stmt]:
-        """Declare records `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
-        return [
-            SetInteger(LO, choose(equal(T, 0), PHASE, 0), narrow=True),
-            SetInteger(HI, index_min(self.records, PHASE + N - T * self.records), narrow=True),
-            SetInteger(BASE, (T * self.records - PHASE) * self.columns),
-            SetInteger(Q0, LO // RUN, narrow=True),
-            SetInteger(Q1, (HI + (RUN - 1)) // RUN, narrow=True),
-            SetInteger(ENDED, choose(equal(HI, self.records), Q1, HI // RUN), narrow=True),
-        ]
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
@@ -233,17 +216,6 @@ class WorkGroupLookBackLowering(TileScan):
 
         return [self._each_number(stage)]
 
-    def _begin(self) -> list[Stmt]:
-        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
-        d = self.columns
-        old, new = self._scope(), self._scope()
-        left = old.let(Load(self.state, 2 * d + C), self.wide)
-        old.add(PutItem("last", C, self.narrow(old, left)))
-        old.add(PutItem("sums", C, old.let(Load(self.state, d + C), self.wide)))
-        new.add(PutItem("last", C, new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(PutItem("sums", C, new.let(self.nothing(self.wide), self.wide)))
-        return [self._each_column(If(equal(T, 0), tuple(old.statements), tuple(new.statements)))]
-
     # -- runs ---------------------------------------------------------------------------------------
 
     def _runs(self) -> list[Stmt]:
@@ -297,7 +269,7 @@ class WorkGroupLookBackLowering(TileScan):
         scope.add(For(Q, Q0, ENDED, 1, tuple(inner.statements), unroll=8))
         rest = scope.inner()
         open_run = rest.let(ArrayItem("totals", ENDED * d + C), self.wide)
-        rest.add(PutItem("last", C, self.narrow(rest, open_run)), PutItem("totals", ENDED * d + C, total))
+        rest.add(PutItem("last", C, self.narrowed(rest, open_run)), PutItem("totals", ENDED * d + C, total))
         scope.add(If(ENDED < Q1, tuple(rest.statements)), PutItem("sums", C, total))
         if self.looks_back:
             publish = Publish(self.words, T * d + C, total, prefix=False)
@@ -322,26 +294,9 @@ class WorkGroupLookBackLowering(TileScan):
 
     def _carry(self) -> list[Stmt]:
         """Publish the prefix of the next tile; after the last tile, store the state."""
-        d = self.columns
         scope = self._scope()
-        carry, total = scope.let(ArrayItem("carries", C), self.wide), scope.let(ArrayItem("sums", C), self.wide)
-        after = self.combined(scope, carry, total)
-        publish = Publish(self.words, T * d + C, after, prefix=True)
-        scope.add(If(T + 1 < BLOCKS, (publish,), self._leave(scope.inner(), carry, total, after)))
+        self.pass_on(scope, C)
         return [self._each_column(*scope.statements)]
-
-    def _leave(self, scope: Scope, carry: Var, total: Var, after: Var) -> tuple[Stmt, ...]:
-        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        d = self.columns
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        open_run = scope.inner()
-        last = self.widened(open_run, open_run.let(ArrayItem("last", C), self.dtype))
-        open_run.add(Store(self.state, 2 * d + C, last))
-        ended = tuple(Store(self.state, part * d + C, var) for part, var in enumerate((after, nothing, nothing)))
-        still = (Store(self.state, C, carry), Store(self.state, d + C, total))
-        run = If(ENDED < Q1, tuple(open_run.statements), (ended[2],))
-        scope.add(If(equal(HI, self.records), ended, (*still, run)))
-        return tuple(scope.statements)
 
     # -- results ----------------------------------------------------------------------------------------
 
