@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from flowcompute.fuse import Access, Layout
 from flowcompute.ir import (
     BLOCKS,
@@ -34,7 +32,6 @@ from flowcompute.ir import (
     WorkGroupBarrier,
     any_of,
     equal,
-    identity,
     in_lane,
     index_max,
     index_min,
@@ -148,11 +145,10 @@ class ColumnFolds:
 
         The shift of a variance is the first number of its block.
         """
-        spec, scope = self.shape.folds[fold], sweep.scope
-        starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
+        spec, scope, reduction = self.shape.folds[fold], sweep.scope, self._reduction(fold)
         totals = tuple(
-            scope.let(ConstantValue(value), register_dtype(dtype), 1, 1)
-            for value, dtype in zip(starts, spec.parts(), strict=True)
+            scope.let(ConstantValue(reduction.identity(part)), register_dtype(dtype), 1, 1)
+            for part, dtype in enumerate(spec.parts())
         )
         number, old, fresh = self._number(sweep, fold), scope.inner(1), sweep.again()
         for part, (total, dtype) in enumerate(zip(totals, spec.parts(), strict=True)):
@@ -174,17 +170,24 @@ class ColumnFolds:
 
     def _add(self, point: ColumnPoint, fold: int, totals: Parts) -> None:
         """Add a record's number to the column's accumulators."""
-        spec, scope = self.shape.folds[fold], point.scope
         values = tuple(point.value(key) for key in self.shape.region.reads[fold])
-        after = totals
-        if spec.op in ("argmin", "argmax"):
-            values = (values[0], scope.let(Integer(FIRST + RECORD), INT64))
-        if spec.op == "var":
-            values, after = moved(scope, values[0], totals[0]), totals[1:]
-        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, after, values, fused=True)
-        assign(scope, after, new)
+        new = self._added(point.scope, fold, totals, values)
+        assign(point.scope, totals[-len(new) :], new)
 
     # -- accumulators -------------------------------------------------------------------------
+
+    def _reduction(self, fold: int) -> Reduction:
+        spec = self.shape.folds[fold]
+        return Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ())
+
+    def _added(self, scope: Scope, fold: int, old: Parts, values: Parts) -> Parts:
+        """Combine accumulators with a record's numbers; the first part of a variance, its shift, does not change."""
+        reduction = self._reduction(fold)
+        if reduction.finds:
+            values = (values[0], scope.let(Integer(FIRST + RECORD), INT64))
+        if reduction.op == "var":
+            values, old = moved(scope, values[0], old[0]), old[1:]
+        return reduction.combined(scope, old, values, fused=True)
 
     def _slot(self, point: ColumnPoint, fold: int) -> _AccumulatorSlot:
         spec = self.shape.folds[fold]
@@ -208,28 +211,22 @@ class ColumnFolds:
         ]
 
     def _accumulate(self, point: ColumnPoint, fold: int) -> None:
-        spec, scope = self.shape.folds[fold], point.scope
-        slot, parts = self._slot(point, fold), self._parts(fold)
+        scope, slot, parts = point.scope, self._slot(point, fold), self._parts(fold)
         values = tuple(point.value(key) for key in self.shape.region.reads[fold])
         old = tuple(loaded(scope, slot.load(argument)) for argument in parts)
-        if spec.op in ("argmin", "argmax"):
-            values = (values[0], scope.let(Integer(FIRST + RECORD), INT64))
-        if spec.op == "var":
-            # The first part is the shift, which does not change.
-            values, old, parts = moved(scope, values[0], old[0]), old[1:], parts[1:]
-        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, old, values, fused=True)
-        for argument, var in zip(parts, new, strict=True):
+        new = self._added(scope, fold, old, values)
+        for argument, var in zip(parts[-len(new) :], new, strict=True):
             scope.add(Store(argument, slot.index, var, slot.stride, slot.count, each=slot.each))
 
     def _begin_block(self, scope: Scope) -> None:
         """Initialize the block's accumulators with the identity, or with those of an unfinished block."""
         shape = self.shape
         for fold in self.folds:
-            spec = shape.folds[fold]
+            spec, reduction = shape.folds[fold], self._reduction(fold)
             for part, (target, dtype) in enumerate(zip(self._parts(fold), spec.parts(), strict=True)):
                 carry = self.arguments.get("carry", dtype, fold, part)
                 fresh, old = scope.inner(1), scope.inner(1)
-                start = fresh.let(ConstantValue(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
+                start = fresh.let(ConstantValue(reduction.identity(part)), register_dtype(dtype), mask_bytes=1)
                 before = loaded(old, Load(carry, _NUMBER, 1))
                 for inner, var in ((fresh, start), (old, before)):
                     inner.add(Store(target, _BLOCK * spec.numbers + _NUMBER, var, 1, 1))
@@ -278,11 +275,3 @@ def _records(block: int) -> tuple[Stmt, ...]:
     """Declare the range of the records of a block of `block` records that this batch has."""
     begin = SetInteger(_LOW, index_max(0, _BLOCK * block - PHASE))
     return begin, SetInteger(_HIGH, index_min(N, (_BLOCK + 1) * block - PHASE))
-
-
-def _start(op: str, dtype: np.dtype, part: int) -> object:
-    """Return the initial value of an accumulator; the first record replaces a variance's shift."""
-    if op in ("argmin", "argmax") and part == 1:
-        return int(np.iinfo(np.int64).max)
-    value = identity(op, dtype)
-    return value.item() if isinstance(value, np.generic) else value

@@ -6,8 +6,6 @@ from flowcompute.ir import (
     BLOCK,
     LANES,
     ROLLED,
-    Array,
-    ArrayItem,
     Combine,
     ConditionLike,
     Convert,
@@ -18,7 +16,6 @@ from flowcompute.ir import (
     IndexLike,
     IsSet,
     Let,
-    PutItem,
     SetInteger,
     Splat,
     Var,
@@ -31,6 +28,7 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, tree_of
 from flowcompute.lower.rows.arg_extremes import FirstBest
+from flowcompute.lower.rows.part_arrays import PartArrays
 from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
@@ -48,7 +46,6 @@ class VectorBlocks:
         self.scope = scope
         self.reductions = reductions
         self.lanes = lanes
-        self.arrays: dict[tuple[str, int], str] = {}
 
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`, a number known now."""
@@ -88,17 +85,17 @@ class VectorBlocks:
             return self._across(scope, tree)
         full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
         rest = (length - (steps - 1) * lanes) % width
-        self._declare(scope, groups)
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         group = scope.name("g")
         body = scope.inner(width)
         totals = [reduction.start(body, width) for reduction in self.reductions]
         last = steps if full == groups else choose(group < full, steps, steps - 1)
         self._steps(body, totals, base + group * width, lanes, last)
-        self._keep(body, totals, group)
+        body.add(*arrays.puts(group, totals))
         scope.add(For(group, 0, groups, 1, tuple(body.statements)))
         if rest:
-            self._partial_vector(scope, full, base + ((steps - 1) * lanes + full * width), rest)
-        return self._over_groups(scope, groups)
+            self._partial_vector(scope, arrays, full, base + ((steps - 1) * lanes + full * width), rest)
+        return self._over_groups(scope, arrays, groups)
 
     def _only_find(self) -> bool:
         return all(reduction.finds for reduction in self.reductions)
@@ -186,18 +183,18 @@ class VectorBlocks:
         if self._commute():
             return self._in_any_order(scope, base, BLOCK)
         groups = LANES // self.lanes
-        self._declare(scope, groups)
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
         group, step = scope.name("g"), scope.name("t")
-        self._keep(begin, [reduction.start(begin, self.lanes) for reduction in self.reductions], group)
-        totals = [self._load(body, reduction, group) for reduction in self.reductions]
+        begin.add(*arrays.puts(group, [reduction.start(begin, self.lanes) for reduction in self.reductions]))
+        totals = arrays.states(body, group)
         column = body.integer(base + (step * groups + group) * self.lanes)
         self._at(body, totals, column, None)
-        self._keep(body, totals, group)
+        body.add(*arrays.puts(group, totals))
         scope.add(For(group, 0, groups, 1, tuple(begin.statements)))
         each = For(group, 0, groups, 1, tuple(body.statements), unroll=ROLLED)
         scope.add(For(step, 0, BLOCK // LANES, 1, (each,), unroll=ROLLED))
-        return self._over_groups(scope, groups)
+        return self._over_groups(scope, arrays, groups)
 
     def dynamic_block(self, scope: Scope, base: IndexLike, length: IndexLike) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known at run time."""
@@ -205,7 +202,7 @@ class VectorBlocks:
         if self._only_find():
             return FirstBest(scope, self.reductions, width, base).dynamic(length)
         groups = LANES // width
-        self._declare(scope, groups)
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         group = scope.name("g")
         body = scope.inner(width)
         totals = [reduction.start(body, width) for reduction in self.reductions]
@@ -217,9 +214,9 @@ class VectorBlocks:
         # The guard skips empty vectors, so that loads never start past the end.
         guarded = If(step * LANES + group * width < length, tuple(inner.statements))
         body.add(For(step, 0, BLOCK // LANES, 1, (guarded,)))
-        self._keep(body, totals, group)
+        body.add(*arrays.puts(group, totals))
         scope.add(For(group, 0, groups, 1, tuple(body.statements)))
-        return self._over_groups(scope, groups)
+        return self._over_groups(scope, arrays, groups)
 
     def _steps(self, body: Scope, totals: list[Parts], base: IndexLike, lanes: int, steps: IndexLike) -> None:
         step = body.name("t")
@@ -231,47 +228,29 @@ class VectorBlocks:
         for reduction, total in zip(self.reductions, totals, strict=True):
             reduction.step(scope, total, column, count)
 
-    def _declare(self, scope: Scope, groups: int) -> None:
-        for reduction in self.reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"a{next(scope.names)}"
-                self.arrays[reduction.name, part] = name
-                scope.add(Array(name, dtype, self.lanes, groups, mask_bytes=dtype.itemsize))
-
-    def _keep(self, scope: Scope, totals: list[Parts], group: IndexLike) -> None:
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(PutItem(self.arrays[reduction.name, part], group, var))
-
-    def _load(self, scope: Scope, reduction: Reduction, group: IndexLike) -> Parts:
-        return tuple(
-            scope.let(ArrayItem(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
-            for part, dtype in enumerate(reduction.dtypes)
-        )
-
-    def _partial_vector(self, scope: Scope, group: IndexLike, column: IndexLike, count: IndexLike) -> None:
+    def _partial_vector(
+        self, scope: Scope, arrays: PartArrays, group: IndexLike, column: IndexLike, count: IndexLike
+    ) -> None:
         """Accumulate the one vector that is only partly valid."""
         inner = scope.inner(self.lanes)
         place = inner.integer(column)
-        totals = [self._load(inner, reduction, group) for reduction in self.reductions]
+        totals = arrays.states(inner, group)
         self._at(inner, totals, place, count)
-        self._keep(inner, totals, group)
+        inner.add(*arrays.puts(group, totals))
         scope.add(If(True, tuple(inner.statements)))
 
-    def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
+    def _over_groups(self, scope: Scope, arrays: PartArrays, groups: int) -> list[Parts]:
         """Combine the upper levels of the tree: halves of the groups."""
         half = groups // 2
         while half:
             group = scope.name("g")
             inner = scope.inner(self.lanes)
-            for reduction in self.reductions:
-                left = self._load(inner, reduction, group)
-                right = self._load(inner, reduction, group + half)
-                for part, var in enumerate(reduction.combined(inner, left, right)):
-                    inner.add(PutItem(self.arrays[reduction.name, part], group, var))
+            for number, reduction in enumerate(self.reductions):
+                left, right = (arrays.state(inner, number, at) for at in (group, group + half))
+                inner.add(*arrays.puts_of(number, group, reduction.combined(inner, left, right)))
             scope.add(For(group, 0, half, 1, tuple(inner.statements)))
             half //= 2
-        return self._across(scope, [self._load(scope, reduction, 0) for reduction in self.reductions])
+        return self._across(scope, arrays.states(scope, 0))
 
     def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
         """Combine the lower levels of the tree: halves of one vector."""
@@ -308,12 +287,7 @@ class Merging:
         self.lanes = lanes
         self.top = scope.name("top")
         scope.add(SetInteger(self.top, 0))
-        self.stacks: dict[tuple[str, int], str] = {}
-        for reduction in reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"m{next(scope.names)}"
-                self.stacks[reduction.name, part] = name
-                scope.add(Array(name, merge_dtype(dtype), lanes, self.DEPTH, mask_bytes=dtype.itemsize))
+        self.stacks = PartArrays(scope, reductions, "m", lanes=lanes, size=self.DEPTH, merging=True)
 
     def _wide(self, scope: Scope, part: Var) -> Var:
         wide = merge_dtype(part.dtype)
@@ -327,11 +301,8 @@ class Merging:
     ) -> None:
         inner = scope.inner(self.lanes)
         inner.add(SetInteger(self.top, self.top - 1, new=False))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            older = tuple(
-                inner.let(ArrayItem(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
-                for part, var in enumerate(total)
-            )
+        for number, (reduction, total) in enumerate(zip(self.reductions, totals, strict=True)):
+            older = self.stacks.state(inner, number, self.top)
             assign(inner, total, reduction.combined(inner, older, total))
         inner.add(*before)
         scope.add(While(condition, tuple(inner.statements)))
@@ -342,23 +313,13 @@ class Merging:
         totals = [tuple(self._wide(scope, part) for part in parts) for parts in blocks]
         scope.add(SetInteger(count, index))
         self._pop(scope, totals, IsSet(count & 1), (SetInteger(count, count >> 1, new=False),))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(PutItem(self.stacks[reduction.name, part], self.top, var))
+        scope.add(*self.stacks.puts(self.top, totals))
         scope.add(SetInteger(self.top, self.top + 1, new=False))
 
     def newest(self, scope: Scope) -> list[Parts]:
         """Pop the node that was merged last, which after a power of two of blocks is the whole."""
         scope.add(SetInteger(self.top, self.top - 1, new=False))
-        return [
-            tuple(
-                scope.let(
-                    ArrayItem(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize
-                )
-                for part, dtype in enumerate(one.dtypes)
-            )
-            for one in self.reductions
-        ]
+        return self.stacks.states(scope, self.top)
 
     def finish(self, scope: Scope) -> list[Parts]:
         """Return the result of the row."""

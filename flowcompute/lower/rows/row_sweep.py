@@ -37,7 +37,6 @@ from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import VectorBlocks
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
-from flowcompute.spec import INT64
 
 PREFETCH_COLUMNS = 256
 """Fewest columns of a row for prefetching; hardware prefetchers foresee several shorter rows at a time."""
@@ -159,9 +158,8 @@ class RowSweep:
 
     def generated(self, node: Node) -> tuple[IndexLike, RowStrides, IndexLike]:
         """Return, for a generated stream, the row's offset in the batch, its strides, and the offset of the batch."""
-        spec = node.spec
-        place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
-        return self.base("position", place), place, FIRST * spec.item_numbers
+        place = self.shape.stored(node.id)
+        return self.base("position", place), place, FIRST * node.spec.item_numbers
 
     def base(self, name: str, place: RowStrides, offset: int = 0) -> IndexLike:
         """Return an integer with the offset of the row in an argument."""
@@ -256,19 +254,10 @@ class RowSweep:
         return results
 
     def _reduction(self, node: int, phase: int) -> Reduction:
-        shape = self.shape
-        graph_node = shape.graph.nodes[node]
-        assert graph_node.op is not None
-        op = graph_node.op.name
-        reads = shape.region.reads[node]
-        source = register_dtype(shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+        def point(scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
+            return ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
 
-        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
-            point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
-            return tuple(point.value(key) for key in reads)
-
-        dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
-        return Reduction(f"n{node}", op, dtypes, operands)
+        return self.shape.reduction(node, point)
 
     def again(self) -> RowSweep:
         """Return another sweep over the rows, which shares the arrays of kept values."""
@@ -400,6 +389,5 @@ class RowSweep:
 
     def _stored(self, output: int) -> tuple[IndexLike, RowStrides]:
         """Return the integer with the row's offset in an output, and the output's strides."""
-        spec = self.shape.graph.nodes[output].spec
-        place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
-        return self.base(self.arguments.get("output", spec.dtype, output).name, place), place
+        place, dtype = self.shape.stored(output), self.shape.graph.nodes[output].spec.dtype
+        return self.base(self.arguments.get("output", dtype, output).name, place), place

@@ -35,7 +35,6 @@ from flowcompute.ir import (
     Stmt,
     Var,
     index_min,
-    register_dtype,
     row_lanes,
 )
 from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, loaded
@@ -88,9 +87,7 @@ def _places(shape: RowShape) -> list[RowStrides]:
     region, nodes = shape.region, shape.graph.nodes
     accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
     made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
-    return [shape.place_of(access)[1] for access in accesses] + [
-        shape.place(region.layouts[i], nodes[i].spec.shape, True) for i in made
-    ]
+    return [shape.place_of(access)[1] for access in accesses] + [shape.stored(i) for i in made]
 
 
 def row_stride(shape: RowShape, place: RowStrides) -> int | None:
@@ -124,8 +121,7 @@ class _RowsPoint(Point):
 
     def position(self, node: Node) -> tuple[IndexLike, int, None]:
         """Return the positions of the column's numbers, counted from the first record of the stream."""
-        place = self.rows.shape.place(self.region.layouts[node.id], node.spec.shape, True)
-        index, stride = self.rows.address(place, self.column)
+        index, stride = self.rows.address(self.rows.shape.stored(node.id), self.column)
         return FIRST * node.spec.item_numbers + index, stride, None
 
 
@@ -166,32 +162,26 @@ class _ShortRows:
 
     def _store(self, point: _RowsPoint, outputs: list[int]) -> None:
         for output in outputs:
-            place = self.shape.place(self.shape.region.layouts[output], self.shape.graph.nodes[output].spec.shape, True)
-            point.store(output, *self.address(place, point.column))
+            point.store(output, *self.address(self.shape.stored(output), point.column))
 
     # -- reductions ---------------------------------------------------------------------------
 
     def _reduce(self, nodes: list[int]) -> None:
         """Emit the reductions of one phase together, so that a column's values live shortly."""
-        reductions, lanes = [self._reduction(node) for node in nodes], row_lanes(self.shape.columns)
+        reductions, lanes = (
+            [self.shape.reduction(node, self._column_point) for node in nodes],
+            row_lanes(self.shape.columns),
+        )
         totals = tree_of(
             self.scope, reductions, lambda lane: [self._lane(reduction, lane, lanes) for reduction in reductions], lanes
         )
         for node, parts in zip(nodes, totals, strict=True):
             self.scope.known[node] = parts[-1]
 
-    def _reduction(self, node: int) -> Reduction:
-        graph_node = self.shape.graph.nodes[node]
-        assert graph_node.op is not None
-        op, reads = graph_node.op.name, self.shape.region.reads[node]
-        source = register_dtype(self.shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
-
-        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
-            del scope, count
-            assert isinstance(column, int), "columns are unrolled"
-            return tuple(self.columns[column].value(key) for key in reads)
-
-        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
+    def _column_point(self, scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
+        del scope, count
+        assert isinstance(column, int), "columns are unrolled"
+        return self.columns[column]
 
     def _given(self, reduction: Reduction, column: int) -> Parts:
         """Return the operands of a step; one column serves all rows in a vector."""
