@@ -1,6 +1,16 @@
 """Kernel IR and its context: nodes, the order of reductions and scans, strides, capabilities of devices."""
 
-from flowcompute.ir.access import Storage, c_strides, is_copied, is_dense, seen_as, storage, view_array, views_of
+from flowcompute.ir.access import (
+    Storage,
+    below_views,
+    c_strides,
+    is_copied,
+    is_dense,
+    seen_as,
+    storage,
+    view_array,
+    views_of,
+)
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
 from flowcompute.ir.index_nodes import (
@@ -14,8 +24,6 @@ from flowcompute.ir.index_nodes import (
     PHASE,
     WID,
     WSIZE,
-    AnyCondition,
-    AnyIndex,
     ArrayNumber,
     Condition,
     ConditionLike,
@@ -141,8 +149,6 @@ __all__ = [
     "WID",
     "WSIZE",
     "Across",
-    "AnyCondition",
-    "AnyIndex",
     "Apply",
     "Argument",
     "ArgumentKind",
@@ -217,6 +223,7 @@ __all__ = [
     "WorkGroupBarrier",
     "all_of",
     "any_of",
+    "below_views",
     "c_strides",
     "canonical_nan",
     "choose",

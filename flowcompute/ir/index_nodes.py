@@ -88,14 +88,20 @@ class Index:
 
 IndexLike = Index | int
 """An index, or one that is known when the kernel is lowered."""
-AnyIndex = IndexLike | str
-"""An index, or the C text of one where a lowering still writes texts."""
 
 
 class Condition:
     """A condition on integers. `&` and `|` evaluate their right side only where the left side leaves it open."""
 
     __slots__ = ()
+
+    def __bool__(self) -> bool:
+        """Refuse to be one of two values while a kernel is lowered.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"cannot decide {self!r}: it is known in the kernel only; use choose() or If")
 
     def __and__(self, other: ConditionLike) -> ConditionLike:
         return all_of(self, other)
@@ -112,8 +118,6 @@ class Condition:
 
 ConditionLike = Condition | bool
 """A condition, or one that is known when the kernel is lowered."""
-AnyCondition = ConditionLike | str
-"""A condition, or the C text of one where a lowering still writes texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +178,11 @@ class Lane(Index):
 
 @dataclass(frozen=True, slots=True)
 class ArrayNumber(Index):
-    """An integer of a local array of 64-bit integers."""
+    """An integer of a local array or of a parameter that points to integers; `narrow` if these have 32 bits or less."""
 
     array: str
     position: IndexLike
-
-    @property
-    def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
-        return False
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Either(Condition):
 class IsSet(Condition):
     """An integer is not 0: a condition that was declared as an integer."""
 
-    operand: Index
+    operand: IndexLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +337,8 @@ def in_lane(index: IndexLike, lane: int) -> IndexLike:
             return arithmetic(op, in_lane(left, lane), in_lane(right, lane))
         case ToWidth(operand):
             return replace(index, operand=in_lane(operand, lane))
+        case ArrayNumber(_, position):
+            return replace(index, position=in_lane(position, lane))
         case Choice(condition, yes, no):
             return Choice(_condition_in_lane(condition, lane), in_lane(yes, lane), in_lane(no, lane))
         case _:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flowcompute.ir.index_nodes import (
-    AnyIndex,
     Arithmetic,
     ArrayNumber,
     Both,
@@ -47,26 +46,20 @@ _PRECEDENCE = {
 _ATOM = 10
 
 
-def index_text(index: AnyIndex | ConditionLike, lane: int | None = None) -> str:
+def index_text(index: IndexLike | ConditionLike, lane: int | None = None) -> str:
     """Return the C text of an integer or condition; with `lane`, of that lane's."""
-    if isinstance(index, str):
-        return index if lane is None else index.format(lane=lane)
     if lane is not None and isinstance(index, int | Index):
         index = in_lane(index, lane)
     return _printed(index)[0]
 
 
-def known_number(index: AnyIndex | None) -> int | None:
+def known_number(index: IndexLike | None) -> int | None:
     """Return an integer that is known when the kernel is lowered."""
-    if isinstance(index, str):
-        return int(index) if index.isdigit() else None
     return index if isinstance(index, int) else None
 
 
-def factor_text(index: AnyIndex) -> str:
+def factor_text(index: IndexLike) -> str:
     """Return the C text of an integer, in brackets unless it is a name, number, cast or call."""
-    if isinstance(index, str):
-        return index
     return _bracketed(index, _ATOM)
 
 
@@ -81,7 +74,7 @@ def _printed(index: IndexLike | ConditionLike) -> tuple[str, int]:
         case bool():
             return str(int(index)), _ATOM
         case int():
-            return str(index), _ATOM if index >= 0 else _PRECEDENCE["+"]
+            return str(index), _ATOM if index >= 0 else _PRECEDENCE["-"]
         case Name(name):
             return name, _ATOM
         case Arithmetic("min" | "max" as function, left, right):
@@ -107,7 +100,7 @@ def _printed(index: IndexLike | ConditionLike) -> tuple[str, int]:
         case IsFinite(variable):
             return f"isfinite({variable})", _ATOM
         case Lane():
-            return "{lane}", _ATOM
+            raise ValueError("cannot print the number of a lane: got LANE, expected a number; ask for one lane's index")
     raise TypeError(f"cannot print an index: got {index!r}, expected an Index or a Condition")
 
 
@@ -121,7 +114,3 @@ def _widened(index: IndexLike, narrow: bool) -> str:
     if isinstance(index, int):
         return str(index) if narrow else f"{index}L"
     return index_text(index) if is_narrow(index) == narrow else f"(long){_bracketed(index, _ATOM)}"
-
-
-# Lowerings that still write texts put indices into them.
-Index.__str__ = factor_text  # type: ignore[method-assign, assignment]

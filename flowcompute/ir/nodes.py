@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
-from flowcompute.ir.index_nodes import AnyCondition, AnyIndex, Name
+from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "scalar", "integer"]
@@ -70,10 +70,10 @@ class Load:
     """
 
     argument: Argument
-    index: AnyIndex
+    index: IndexLike
     stride: int = 1
-    count: AnyIndex | None = None
-    each: AnyIndex | None = None
+    count: IndexLike | None = None
+    each: IndexLike | None = None
     aligned: bool = False
 
 
@@ -136,7 +136,7 @@ class ArrayItem:
     """
 
     array: str
-    index: AnyIndex
+    index: IndexLike
     vector: bool = False
 
 
@@ -152,7 +152,7 @@ class Picked:
 class Integer:
     """An integer expression as an int64 value; with `step`, `value + step * lane` in each lane."""
 
-    value: AnyIndex | AnyCondition
+    value: IndexLike | ConditionLike
     step: int = 0
 
 
@@ -164,17 +164,17 @@ class Generate:
     """
 
     op: Generator
-    position: AnyIndex
+    position: IndexLike
     step: int
-    each: AnyIndex | None
+    each: IndexLike | None
     operands: tuple[Argument, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A mask: true in the first `count` lanes."""
+    """A mask: true in the first `count` lanes; a condition counts as one lane."""
 
-    count: AnyIndex
+    count: IndexLike | ConditionLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,12 +263,11 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class SetInteger:
-    """Declare (`new`) or assign an integer of 64 bits, or of 32 (`narrow`)."""
+    """Declare (`new`) or assign an integer, with as many bits as its name has."""
 
-    name: Name | str
-    value: AnyIndex | AnyCondition
+    name: Name
+    value: IndexLike | ConditionLike
     new: bool = True
-    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +278,12 @@ class Store:
     """
 
     argument: Argument
-    index: AnyIndex
+    index: IndexLike
     var: Var
     stride: int = 1
-    count: AnyIndex | None = None
+    count: IndexLike | None = None
     canonical: bool = False
-    each: AnyIndex | None = None
+    each: IndexLike | None = None
     aligned: bool = False
 
 
@@ -305,7 +304,7 @@ class PutItem:
     """Set an element of an array; as a `vector`, several numbers of a private one from `index` on."""
 
     array: str
-    index: AnyIndex
+    index: IndexLike
     var: Var
     vector: bool = False
 
@@ -321,10 +320,10 @@ class For:
     `unroll` asks the compiler to unroll the loop: by this factor, completely with 1, or not at all with `ROLLED`.
     """
 
-    index: Name | str
-    start: AnyIndex
-    stop: AnyIndex
-    step: AnyIndex
+    index: Name
+    start: IndexLike
+    stop: IndexLike
+    step: IndexLike
     body: tuple[Stmt, ...]
     unroll: int = 0
 
@@ -333,7 +332,7 @@ class For:
 class While:
     """Repeat while an integer condition holds."""
 
-    condition: AnyCondition
+    condition: ConditionLike
     body: tuple[Stmt, ...]
 
 
@@ -341,7 +340,7 @@ class While:
 class If:
     """Branch on an integer condition."""
 
-    condition: AnyCondition
+    condition: ConditionLike
     body: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
 
@@ -362,7 +361,7 @@ class CallFunction:
     vars: tuple[Var, ...]
     op: UserOp | SourceOp
     operands: tuple[Var, ...]
-    count: AnyIndex | None = None
+    count: IndexLike | None = None
     rounds: np.dtype | None = None
 
 

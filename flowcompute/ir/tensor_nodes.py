@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.ir.index_nodes import AnyCondition, AnyIndex
+from flowcompute.ir.index_nodes import ConditionLike, IndexLike
 from flowcompute.ir.nodes import Argument, Copying, OfFragments, Var
 
 
@@ -23,7 +23,7 @@ class Fragment(OfFragments):
     """
 
     array: str
-    index: AnyIndex
+    index: IndexLike
     dtype: np.dtype
     transposed: bool = False
 
@@ -33,7 +33,7 @@ class Words(OfFragments):
     """Four words of 32 bits from positions in local memory, counted in such words."""
 
     array: str
-    indices: tuple[AnyIndex, AnyIndex, AnyIndex, AnyIndex]
+    indices: tuple[IndexLike, IndexLike, IndexLike, IndexLike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class Copy(Copying):
     """
 
     array: str
-    place: AnyIndex
+    place: IndexLike
     argument: Argument
-    index: AnyIndex
+    index: IndexLike
     numbers: int
-    exists: AnyCondition = True
+    exists: ConditionLike = True
 
 
 @dataclass(frozen=True, slots=True)

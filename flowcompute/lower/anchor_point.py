@@ -23,7 +23,6 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     FIRST,
     LANE,
-    AnyIndex,
     Argument,
     Convert,
     IndexLike,
@@ -72,9 +71,8 @@ class Axes:
         """True if one stride serves all axes."""
         return len(self.sizes) == 1
 
-    def offset(self, index: AnyIndex) -> IndexLike:
+    def offset(self, index: IndexLike) -> IndexLike:
         """Return the offset of the number at this index of all axes."""
-        index = typed(index)
         offset: IndexLike = 0
         for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
             whole = index // math.prod(self.sizes[axis + 1 :])
@@ -203,9 +201,8 @@ class Anchor:
 
     # -- places of a row --------------------------------------------------------------------------
 
-    def row(self, scope: Scope, r: AnyIndex) -> Row:
+    def row(self, scope: Scope, r: IndexLike) -> Row:
         """Declare the indices of row `r` as integers in the scope."""
-        r = typed(r)
         record = scope.integer(r // self.units)
         within = scope.integer(r % self.units)
         many = math.prod(self.stack) > 1
@@ -213,7 +210,7 @@ class Anchor:
         own = scope.integer(within % self.height) if many else within
         return Row(r, record, matrix, own)
 
-    def matrix_base(self, operand: Operand, record: AnyIndex, matrix: AnyIndex) -> IndexLike:
+    def matrix_base(self, operand: Operand, record: IndexLike, matrix: IndexLike) -> IndexLike:
         """Return the offset at which a matrix of an operand begins.
 
         Stacks are broadcast. Where an operand has fewer matrices on an axis, neighbours share one.
@@ -224,16 +221,16 @@ class Anchor:
             stride = operand.lies.strides[len(shape) - back]
             if shape[-back] != 1 and stride:
                 sharing = self.stack[-back] // shape[-back] if shape[-back] else 1
-                base += self._stack_index(typed(matrix), back) // sharing * stride
-        return base + typed(record) * operand.lies.record
+                base += self._stack_index(matrix, back) // sharing * stride
+        return base + record * operand.lies.record
 
     def _stack_index(self, matrix: IndexLike, back: int) -> IndexLike:
         below = math.prod(self.stack[len(self.stack) - back + 1 :])
         return matrix // below % self.stack[-back]
 
-    def stack_indices(self, matrix: AnyIndex) -> list[IndexLike]:
+    def stack_indices(self, matrix: IndexLike) -> list[IndexLike]:
         """Return the index on each axis of the stack."""
-        return [self._stack_index(typed(matrix), len(self.stack) - axis) for axis in range(len(self.stack))]
+        return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
 
     def placed(self, row: Row, column: IndexLike) -> tuple[Row, IndexLike]:
         """Return the row and column in the result of a row and column that the kernel computes."""
@@ -252,9 +249,9 @@ class Anchor:
             return var
         return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
 
-    def store(self, scope: Scope, row: Row, column: AnyIndex, count: AnyIndex | None, total: Var) -> None:
+    def store(self, scope: Scope, row: Row, column: IndexLike, count: IndexLike | None, total: Var) -> None:
         """Apply the epilogue to `total`, the result at columns `column` to `column + lanes` of a row, and store."""
-        point = AfterPoint(self, scope.beside(), *self.placed(row, typed(column)), count)
+        point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
         made = self.node.spec.dtype
         if made != self.dtype:
             total = point.scope.let(Convert(total, self.dtype, made), made)
@@ -266,19 +263,18 @@ class Anchor:
 class Row:
     """Row of the result, as integers in the scope that declared them."""
 
-    def __init__(self, number: AnyIndex, record: AnyIndex, matrix: AnyIndex, own: AnyIndex) -> None:
-        self.number, self.record = typed(number), typed(record)
-        self.matrix, self.own = typed(matrix), typed(own)
+    def __init__(self, number: IndexLike, record: IndexLike, matrix: IndexLike, own: IndexLike) -> None:
+        self.number, self.record, self.matrix, self.own = number, record, matrix, own
 
 
 class AfterPoint(Point):
     """Point of the epilogue: columns `column` to `column + lanes` of a row of the result, of which `count` exist."""
 
-    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: AnyIndex, count: AnyIndex | None) -> None:
+    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: IndexLike, count: IndexLike | None) -> None:
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
         self.anchor = anchor
         self.row = row
-        self.column = typed(column)
+        self.column = column
         self.count = count
 
     def load(self, access: Access) -> Var:
@@ -300,7 +296,7 @@ class AfterPoint(Point):
 
     def place(
         self, strides: Sequence[int], record: int, offset: int = 0
-    ) -> tuple[IndexLike, int, AnyIndex | None, IndexLike | None]:
+    ) -> tuple[IndexLike, int, IndexLike | None, IndexLike | None]:
         """Return index, stride, count and lane index of these columns in a value with these strides along the domain.
 
         The lane index is None where one stride serves all lanes.
@@ -349,14 +345,13 @@ class BeforePoint(Point):
         axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
         if asked.each is not None:
             each = sum(behind, axes.offset(asked.each))
-            text = isinstance(asked.each, str)
-            return loaded(self.scope, Load(argument, asked.index, 1, asked.count, str(each) if text else each))
-        index = typed(asked.index if axes.single else self.scope.integer(asked.index))
+            return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
+        index = asked.index if axes.single else self.scope.integer(asked.index)
         index = sum(behind, axes.offset(index))
         if axes.single or asked.stride == 0 or self.straight:
             stride = axes.stride * asked.stride if axes.single else self._stride(strides)
             return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None))
-        each = sum(behind, axes.offset(typed(asked.index) + asked.stride * LANE))
+        each = sum(behind, axes.offset(asked.index + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 
     def _stride(self, strides: Sequence[int]) -> int:
@@ -375,17 +370,3 @@ def divides_only(graph: Graph, value: int) -> bool:
         if node.op is RESHAPE and not all(math.prod(seen[axis:]) in ends for axis in range(len(seen))):
             return False
     return True
-
-
-def typed(index: AnyIndex) -> IndexLike:
-    """Return an index, or the C text of one as it stands."""
-    if not isinstance(index, str):
-        return index
-    if index.isdigit():
-        return int(index)
-    return Name(index if index.isidentifier() else f"({index})")
-
-
-def times(index: AnyIndex, factor: int) -> str:
-    """Return the C text of the product of an index and a stride."""
-    return str(index) if factor == 1 else f"{index} * {factor}"

@@ -17,7 +17,7 @@ void k0(
         float v2 = (float)(0x0.0p+0f);
         if (i1 < 3) {
             long i5 = i0 * 3;
-            float v6 = in0[(i5 + (i1))];
+            float v6 = in0[i5 + i1];
             float v7 = (float)(0x1.0000000000000p+1f);
             float v8 = (v6 * v7);
             v2 = v8;

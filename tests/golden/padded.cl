@@ -37,7 +37,7 @@ void k0(
         long i0 = r / 6;
         long i1 = r % 6;
         long i2 = i1 % 6;
-        if ((i2 - 1) >= 0 && (i2 - 1) < 4) {
+        if (i2 - 1 >= 0 && i2 - 1 < 4) {
             {
                 float16 v9 = (float16)(0x0.0p+0f);
                 float16 v10 = (float16)(0x1.0000000000000p+0f);
@@ -46,7 +46,7 @@ void k0(
             }
             for (long j = 1; j < 17; j += 16) {
                 long i12 = i0 * 84 + (i2 - 1) * 21;
-                float16 v13 = *(const __global fc_loose_float32_16 *)(in0 + ((i12 + (j - 1))));
+                float16 v13 = *(const __global fc_loose_float32_16 *)(in0 + (i12 + (j - 1)));
                 float16 v14 = (float16)(0x1.0000000000000p+1f);
                 float16 v15 = (v13 * v14);
                 float16 v16 = (float16)(0x1.0000000000000p+0f);
@@ -55,7 +55,7 @@ void k0(
             }
             {
                 long i18 = i0 * 84 + (i2 - 1) * 21;
-                float16 v19 = fc_load_first_5_float32_16(in0 + ((i18 + (17 - 1))));
+                float16 v19 = fc_load_first_5_float32_16(in0 + (i18 + 16));
                 float16 v20 = (float16)(0x1.0000000000000p+1f);
                 float16 v21 = (v19 * v20);
                 float16 v22 = (float16)(0x1.0000000000000p+0f);

@@ -7,7 +7,6 @@ run in step, but local memory notices where teams should have met and did not.
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,41 +59,17 @@ def emulate(
     return made
 
 
-def _of_lane(index: ir.AnyIndex, lane: int) -> ir.AnyIndex:
-    return index.format(lane=lane) if isinstance(index, str) else in_lane(index, lane)
-
-
-def _python(text: str) -> str:
-    """C's integer expressions as Python's; none of ours divides what is negative."""
-    for sign in ("||", "&&"):
-        if sign in text:
-            return f" {sign[0]} ".join(f"({_python(part)})" for part in text.split(sign))
-    text = re.sub(r"\((?:long|int)\)", "", text)
-    text = re.sub(r"\b(\d+)L\b", r"\1", text).replace("/", "//")
-    text = re.sub(r"\bmin\(", "np.minimum(", text)
-    return re.sub(r"\bmax\(", "np.maximum(", text)
-
-
 class _Scalars(dict[str, Any]):
     """Values of one lane, which conditions may ask whether they are NaN."""
 
     def __init__(self, values: dict[str, np.ndarray]) -> None:
-        super().__init__(isnan=np.isnan, isfinite=np.isfinite)
+        super().__init__()
         self.values_by_name = values
 
     def __missing__(self, name: str) -> np.ndarray:
         if name not in self.values_by_name:
             raise KeyError(name)
         return self.values_by_name[name][:, 0]
-
-
-class _Names(ChainMap[str, Any]):
-    """Integers by name; a name in brackets is the C text of one."""
-
-    def __missing__(self, name: str) -> Any:
-        if not name.startswith("("):
-            raise KeyError(name)
-        return eval(_python(name), {}, self)
 
 
 @dataclass(frozen=True)
@@ -116,7 +91,7 @@ class _WorkGroup:
     def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
         self.kernel, self.memory = kernel, memory
         self.lid = np.arange(kernel.work_group)
-        self.names: dict[str, Any] = {"np": np, "lid": self.lid, **integers}
+        self.names: dict[str, Any] = {"lid": self.lid, **integers}
         self.mask = np.ones(kernel.work_group, bool)
         self.values: dict[str, np.ndarray] = {}
         self.local: dict[str, SharedMemory] = {}
@@ -126,15 +101,13 @@ class _WorkGroup:
     def run(self) -> None:
         self.block(self.kernel.body)
 
-    def integer(self, value: ir.AnyIndex | ir.ConditionLike) -> Any:
-        names = _Names(self.names, _Scalars(self.values))
-        if isinstance(value, str):
-            return eval(_python(value), {}, names)
+    def integer(self, value: ir.IndexLike | ir.ConditionLike) -> Any:
+        names = ChainMap(self.names, _Scalars(self.values))
         if isinstance(value, bool | ir.Condition):
             return condition_value(value, names)
         return index_value(value, names)
 
-    def each(self, value: ir.AnyIndex | ir.ConditionLike) -> np.ndarray:
+    def each(self, value: ir.IndexLike | ir.ConditionLike) -> np.ndarray:
         return np.broadcast_to(self.integer(value), self.lid.shape)
 
     def block(self, body: Iterable[Stmt]) -> None:
@@ -149,9 +122,9 @@ class _WorkGroup:
 
     def statement(self, statement: Stmt) -> None:
         match statement:
-            case ir.SetInteger(name, value, new, _):
-                made, old = self.integer(value), self.names.get(str(name))
-                self.names[str(name)] = made if new or self.mask.all() else np.where(self.mask, made, old)
+            case ir.SetInteger(name, value, new):
+                made, old = self.integer(value), self.names.get(name.name)
+                self.names[name.name] = made if new or self.mask.all() else np.where(self.mask, made, old)
             case ir.Array(name, dtype, lanes, size, _, _):
                 self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
             case ir.Let(var, expr):
@@ -162,10 +135,10 @@ class _WorkGroup:
             case ir.For(index, start, stop, step, body, _):
                 at = self.each(start)
                 while (inside := at < self.each(stop)).any():
-                    self.names[str(index)] = at if len(set(at)) > 1 else int(at[0])
+                    self.names[index.name] = at if len(set(at)) > 1 else int(at[0])
                     self.under(inside, body)
                     at = at + int(self.integer(step))
-                    self.names[str(index)] = at
+                    self.names[index.name] = at
             case ir.If(condition, body, otherwise):
                 mask = self.each(condition).astype(bool)
                 self.under(mask, body)
@@ -316,7 +289,7 @@ class _WorkGroup:
     def places(self, access: ir.Load | ir.Store, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         lane = np.arange(lanes)
         if access.each is not None:
-            at = np.stack([self.each(_of_lane(access.each, int(i))) for i in lane], axis=-1)
+            at = np.stack([self.each(in_lane(access.each, int(i))) for i in lane], axis=-1)
         else:
             at = self.each(access.index)[:, None] + access.stride * lane
         count = lanes if access.count is None else self.each(access.count)[:, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pyopencl as cl
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 
 from flowcompute import ir
 from flowcompute.ir.index_nodes import (
+    ArrayNumber,
     Comparison,
     Index,
     IndexLike,
@@ -23,6 +26,7 @@ from tests.support.index_values import index_value
 
 WIDE, NARROW = ir.Name("wide"), ir.Name("narrow", narrow=True)
 NUMBERS = st.integers(0, 9)
+ARRAYS = {"longs": [5, -3, 1 << 40, 0, 7, 2, -1, 9], "ints": [4, 0, -8, 1, 6, 3, -2, 5]}
 LEAVES = st.one_of(NUMBERS, st.sampled_from([WIDE, NARROW, ir.LANE]))
 
 
@@ -38,6 +42,8 @@ def joined(inner: st.SearchStrategy[IndexLike]) -> st.SearchStrategy[IndexLike]:
         st.builds(ir.to_long, inner),
         st.builds(ir.to_int, inner),
         st.builds(ir.choose, both, inner, inner),
+        st.builds(lambda inner: ArrayNumber("longs", inner & 7), inner),
+        st.builds(lambda inner: ArrayNumber("ints", inner & 7, narrow=True), inner),
     )
 
 
@@ -45,12 +51,19 @@ EXPRESSIONS = st.recursive(LEAVES, joined, max_leaves=8)
 COUNT = 16
 
 
+def names_of(wide: int, narrow: int) -> dict[str, Any]:
+    """The values of names and arrays."""
+    return {"wide": np.int64(wide), "narrow": np.int64(narrow), **{name: np.array(ARRAYS[name]) for name in ARRAYS}}
+
+
 @pytest.mark.compiles
 @settings(max_examples=4, deadline=None)
 @given(st.lists(EXPRESSIONS, min_size=COUNT, max_size=COUNT), st.integers(-99, 99), st.integers(-99, 99))
 def test_c_computes_what_numpy_does(expressions: list[IndexLike], wide: int, narrow: int) -> None:
     lines = [f"out[{place}] = {index_text(one, place % 4)};" for place, one in enumerate(expressions)]
-    text = "__kernel void k(__global long *out, const long wide, const int narrow) {\n" + "\n".join(lines) + "\n}"
+    arrays = [f"{name[:-1]} {name}[8] = {{{', '.join(map(str, ARRAYS[name]))}}};" for name in ARRAYS]
+    text = "__kernel void k(__global long *out, const long wide, const int narrow) {\n"
+    text += "\n".join([*arrays, *lines]) + "\n}"
     device = cl.get_platforms()[0].get_devices()[0]
     context = cl.Context([device])
     out = np.zeros(COUNT, "i8")
@@ -59,14 +72,14 @@ def test_c_computes_what_numpy_does(expressions: list[IndexLike], wide: int, nar
     kernel = cl.Program(context, text).build(options=["-w"]).k
     kernel(queue, (1,), None, buffer, np.int64(wide), np.int32(narrow))
     cl.enqueue_copy(queue, out, buffer)
-    names = {"wide": np.int64(wide), "narrow": np.int64(narrow)}
+    names = names_of(wide, narrow)
     for place, one in enumerate(expressions):
         assert out[place] == index_value(in_lane(one, place % 4), names), index_text(one, place % 4)
 
 
 @given(EXPRESSIONS, st.integers(-99, 99), st.integers(-99, 99))
 def test_operators_simplify_without_changing_a_value(expression: IndexLike, wide: int, narrow: int) -> None:
-    names = {"wide": np.int64(wide), "narrow": np.int64(narrow)}
+    names = names_of(wide, narrow)
     value = index_value(in_lane(expression, 2), names)
     for other in (expression + 0, 0 + expression, expression * 1, 1 * expression, expression - 0):
         assert index_value(in_lane(other, 2), names) == value
@@ -111,3 +124,8 @@ def test_conditions_that_are_known_go() -> None:
 @given(EXPRESSIONS)
 def test_lanes_are_filled_in_everywhere(expression: IndexLike) -> None:
     assert "lane" not in index_text(expression, 3)
+
+
+def test_a_condition_is_no_truth() -> None:
+    with pytest.raises(TypeError, match="known in the kernel only"):
+        bool(WIDE < 3)

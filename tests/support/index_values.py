@@ -10,6 +10,7 @@ import numpy as np
 
 from flowcompute.ir.index_nodes import (
     Arithmetic,
+    ArrayNumber,
     Both,
     Choice,
     Comparison,
@@ -61,6 +62,8 @@ def index_value(index: IndexLike, names: Mapping[str, Any]) -> Any:
             return OPERATORS[op](index_value(left, names), index_value(right, names))
         case ToWidth(operand):
             return index_value(operand, names)
+        case ArrayNumber(array, position):
+            return names[array][index_value(position, names)]
         case Choice(condition, yes, no):
             return np.where(condition_value(condition, names), index_value(yes, names), index_value(no, names))
     raise TypeError(index)

@@ -141,7 +141,7 @@ class ExpressionRenderer:
             case ir.OfFragments():
                 return of_fragments(expr, self.helpers)
 
-    def numbers(self, array: str, index: ir.AnyIndex, var: Var) -> str:
+    def numbers(self, array: str, index: ir.IndexLike, var: Var) -> str:
         """Return the access to a vector in an array of single numbers: local on GPUs, private on CPUs."""
         if self.cpu:
             return f"*({loose_vector(var.dtype, var.lanes, self.helpers)} *)({array} + {index_text(index)})"

@@ -24,7 +24,6 @@ from flowcompute.ir import (
     ADDS,
     BUSY,
     ENDS,
-    AnyIndex,
     Argument,
     Await,
     AwaitSlot,
@@ -84,11 +83,11 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
         case Publish(argument, slot, var, prefix):
             helpers.setdefault("fc_publish", _PUBLISH)
             flag = f"(ulong)chunk << 1 | {int(prefix)}"
-            return [f"fc_publish({_slot(argument, slot)}, {_bits(var)}, {flag});"]
+            return [f"fc_publish({_slot(argument, index_text(slot))}, {_bits(var)}, {flag});"]
         case Await(var, argument, slot):
             helpers.setdefault("fc_known", _KNOWN)
             helpers.setdefault("fc_await", _AWAIT)
-            known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
+            known = _number(f"fc_await({_slot(argument, index_text(slot))}, (uint)chunk)", var.dtype)
             return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
         case AwaitSlot(var, kind, argument, slot):
             helpers.setdefault("fc_known", _KNOWN)
@@ -96,7 +95,7 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
             bits = f"{var.name}_bits"
             return [
                 f"ulong {bits};",
-                f"int {kind} = fc_seen({_slot(argument, slot)}, (uint)chunk, &{bits});",
+                f"int {kind.name} = fc_seen({_slot(argument, index_text(slot))}, (uint)chunk, &{bits});",
                 f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
             ]
         case LookBehind():
@@ -113,8 +112,8 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     taken = f"fc_take({ticket.argument.name}, {factor_text(ticket.tickets)} + gsize - 1)"
     declared = "long " if ticket.new else ""
     if cpu:
-        return [f"{declared}{ticket.name} = {taken};"]
-    return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
+        return [f"{declared}{ticket.name.name} = {taken};"]
+    return [f"{declared}{ticket.name.name} = lid == 0 ? {taken} : 0;"]
 
 
 def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:
@@ -247,8 +246,8 @@ def _load_slots(look: LookBack, start: int, columns: int) -> list[str]:
     ]
 
 
-def _slot(argument: Argument, slot: AnyIndex) -> str:
-    return f"{argument.name} + 2 + 2 * ({index_text(slot)})"
+def _slot(argument: Argument, slot: str) -> str:
+    return f"{argument.name} + 2 + 2 * ({slot})"
 
 
 def _bits(var: Var) -> str:

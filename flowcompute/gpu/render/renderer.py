@@ -22,6 +22,7 @@ from flowcompute.ir import (
     Stmt,
     Var,
     factor_text,
+    in_lane,
     index_text,
     known_number,
     register_dtype,
@@ -128,9 +129,9 @@ class _Renderer:
                     self._line(line)
             case ir.Assign(var, expr):
                 self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
-            case ir.SetInteger(name, value, new, narrow):
-                kind, text = "int " if narrow else "long ", index_text(value)
-                self._line(f"{kind if new else ''}{name} = {f'(int)({text})' if narrow else text};")
+            case ir.SetInteger(name, value, new):
+                kind, text = "int " if name.narrow else "long ", index_text(value)
+                self._line(f"{kind if new else ''}{name.name} = {f'(int)({text})' if name.narrow else text};")
             case ir.Store():
                 self._store(statement)
             case ir.Array(name, dtype, lanes, size, local, mask_bytes):
@@ -143,14 +144,14 @@ class _Renderer:
                 if unroll:
                     turns = {ir.ROLLED: " 1", 1: ""}.get(unroll, f" {unroll}")
                     self._line(f"#pragma unroll{turns}")
-                increment = f"{index}++" if known_number(step) == 1 else f"{index} += {index_text(step)}"
-                begin, end = f"long {index} = {index_text(start)}", f"{index} < {factor_text(stop)}"
+                name = index.name
+                increment = f"{name}++" if step == 1 else f"{name} += {index_text(step)}"
+                begin, end = f"long {name} = {index_text(start)}", f"{name} < {factor_text(stop)}"
                 self._nest(f"for ({begin}; {end}; {increment}) {{", body)
             case ir.While(condition, body):
                 self._nest(f"while ({index_text(condition)}) {{", body)
             case ir.If(condition, body, otherwise):
-                always = condition is True or condition == "1"
-                self._nest("{" if always else f"if ({index_text(condition)}) {{", body, bool(otherwise))
+                self._nest("{" if condition is True else f"if ({index_text(condition)}) {{", body, bool(otherwise))
                 if otherwise:
                     self._nest("} else {", otherwise)
             case ir.Exchange():
@@ -269,13 +270,9 @@ class _Renderer:
             self._line(f"{write};" if exists is None else f"if ({exists}) {{ {write}; }}")
 
 
-def _of_lane(store: ir.Store, lane: int) -> ir.AnyIndex:
+def _of_lane(store: ir.Store, lane: int) -> ir.IndexLike:
     """Return the index at which a lane is stored."""
-    if store.each is not None:
-        return index_text(store.each, lane)
-    if isinstance(store.index, str):
-        return f"{store.index} + {lane * store.stride}"
-    return store.index + lane * store.stride
+    return store.index + lane * store.stride if store.each is None else in_lane(store.each, lane)
 
 
 def _arrays(body: Iterable[Stmt]) -> Iterable[ir.Array]:

@@ -10,7 +10,6 @@ import numpy as np
 from flowcompute.gpu.render.opencl_types import type_of
 from flowcompute.ir import (
     Across,
-    AnyIndex,
     AwaitCopies,
     Copy,
     Copying,
@@ -18,6 +17,7 @@ from flowcompute.ir import (
     Fragment,
     FragmentMultiply,
     FragmentOf,
+    IndexLike,
     Join,
     Leading,
     OfFragments,
@@ -146,6 +146,6 @@ def _copy(copy: Copy, helpers: dict[str, str]) -> str:
     return f"fc_copy_{size}({to}, {argument.name} + ({index_text(copy.index)}), {index_text(copy.exists)});"
 
 
-def _place(array: str, index: AnyIndex, dtype: np.dtype) -> str:
+def _place(array: str, index: IndexLike, dtype: np.dtype) -> str:
     """Return a place in a local array, counted in numbers of a dtype."""
     return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"

@@ -178,25 +178,25 @@ class ColumnLookBackLowering(TileScan):
         stop = choose(there, index_max(0, index_min(self.records, PHASE + N - T * self.records)), 0)
         where = [
             SetInteger(STRETCH, TASK // self.weight_tiles),
-            SetInteger(C, TASK % self.weight_tiles * self.across + LID % self.across, narrow=True),
+            SetInteger(C, TASK % self.weight_tiles * self.across + LID % self.across),
         ]
         if self.runs == 1:
             return [
                 *where,
                 SetInteger(T, STRETCH * self.tiles + LID // self.across),
-                SetInteger(LO, choose(equal(T, 0), PHASE, 0), narrow=True),
-                SetInteger(HI, stop, narrow=True),
+                SetInteger(LO, choose(equal(T, 0), PHASE, 0)),
+                SetInteger(HI, stop),
                 SetInteger(BASE, (T * self.records - PHASE) * self.columns + C),
             ]
         return [
             *where,
-            SetInteger(TEAM, LID // self.across, narrow=True),
+            SetInteger(TEAM, LID // self.across),
             SetInteger(T, STRETCH * self.tiles + TEAM // self.runs),
-            SetInteger(BEGIN, TEAM % self.runs * RUN, narrow=True),
-            SetInteger(LENGTH, index_min(RUN, self.records - BEGIN), narrow=True),
-            SetInteger(STOP, stop - BEGIN, narrow=True),
-            SetInteger(LO, choose(equal(T, 0), index_max(0, PHASE - BEGIN), 0), narrow=True),
-            SetInteger(HI, index_min(STOP, RUN), narrow=True),
+            SetInteger(BEGIN, TEAM % self.runs * RUN),
+            SetInteger(LENGTH, index_min(RUN, self.records - BEGIN)),
+            SetInteger(STOP, stop - BEGIN),
+            SetInteger(LO, choose(equal(T, 0), index_max(0, PHASE - BEGIN), 0)),
+            SetInteger(HI, index_min(STOP, RUN)),
             SetInteger(BASE, (T * self.records + BEGIN - PHASE) * self.columns + C),
         ]
 

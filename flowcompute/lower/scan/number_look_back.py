@@ -152,7 +152,7 @@ class NumberLookBackLowering(TileScan):
     def sizes(self) -> list[Stmt]:
         """Declare the integers of a tile, and whether it is `whole`: all of it is in the batch, and aligned."""
         whole = all_of(equal(HI - LO, self.records), not self.aligned or equal(PHASE % self.lanes, 0))
-        return [*super().sizes(), SetInteger(WHOLE, whole, narrow=True)]
+        return [*super().sizes(), SetInteger(WHOLE, whole)]
 
     def _arrays(self) -> list[Array]:
         sizes = {
@@ -202,7 +202,7 @@ class NumberLookBackLowering(TileScan):
     def _each(self, whole: Scope, turns: int, some: Scope) -> Stmt:
         """Loop over the tile by `turns` vectors per work-item, or number by number where some are missing."""
         every = For(K, 0, self.records, RUNS * self.lanes * turns, tuple(whole.statements))
-        place = SetInteger(P, K * RUNS + LID, narrow=True)
+        place = SetInteger(P, K * RUNS + LID)
         guarded = If(all_of(P >= LO, P < HI), tuple(some.statements))
         partly = For(K, 0, self.records // RUNS, 1, (place, guarded), unroll=8)
         return If(IsSet(WHOLE), (every,), (partly,))

@@ -167,12 +167,12 @@ class TileScan:
         """
         (t, base), (lo, hi, q0, q1, ended) = names("t base"), names("lo hi q0 q1 ended", narrow=self.narrow)
         return [
-            SetInteger(lo, choose(equal(t, 0), PHASE, 0), narrow=self.narrow),
-            SetInteger(hi, index_min(self.records, PHASE + N - t * self.records), narrow=self.narrow),
+            SetInteger(lo, choose(equal(t, 0), PHASE, 0)),
+            SetInteger(hi, index_min(self.records, PHASE + N - t * self.records)),
             SetInteger(base, (t * self.records - PHASE) * self.columns),
-            SetInteger(q0, lo // RUN, narrow=self.narrow),
-            SetInteger(q1, (hi + (RUN - 1)) // RUN, narrow=self.narrow),
-            SetInteger(ended, choose(equal(hi, self.records), q1, hi // RUN), narrow=self.narrow),
+            SetInteger(q0, lo // RUN),
+            SetInteger(q1, (hi + (RUN - 1)) // RUN),
+            SetInteger(ended, choose(equal(hi, self.records), q1, hi // RUN)),
         ]
 
     def begin(self, column: Name) -> Stmt:

@@ -178,7 +178,7 @@ class TiledSerialScanLowering(SerialScanLowering):
         scope = Scope(self.names, lanes=1)
         scope.add(
             SetInteger(ROW0, G * tile.rows),
-            SetInteger(LEFT, index_min(tile.rows, ROWS - ROW0) - 1, narrow=True),
+            SetInteger(LEFT, index_min(tile.rows, ROWS - ROW0) - 1),
         )
         carried = self._carried(scope)
         ahead, first, body = self._ahead(scope), scope.inner(), scope.inner()
@@ -190,14 +190,14 @@ class TiledSerialScanLowering(SerialScanLowering):
             scope.add(If(self.whole, tuple(first.statements)))
         if ahead and tile.length > tile.steps:
             body.add(If(all_of(self.whole, J0 + tile.steps < tile.length), tuple(following.statements)))
-        body.add(SetInteger(STOP, index_min(tile.steps, tile.length - J0), narrow=True))
+        body.add(SetInteger(STOP, index_min(tile.steps, tile.length - J0)))
         body.add(*self._walk(carried), WorkGroupBarrier(), *self._results(), WorkGroupBarrier())
         scope.add(For(J0, 0, tile.length, tile.steps, tuple(body.statements)))
         arrays = [Array(array, dtype, 1, tile.numbers, local=True) for array, dtype in tile.arrays.items()]
         places = [
             SetInteger(ROWS, self.total if tile.inner == 1 else self.total // tile.inner),
-            SetInteger(ROW, LID // tile.pitch, narrow=True),
-            SetInteger(COLUMN, LID % tile.pitch, narrow=True),
+            SetInteger(ROW, LID // tile.pitch),
+            SetInteger(COLUMN, LID % tile.pitch),
         ]
         every = For(G, GID, (ROWS + (tile.rows - 1)) // tile.rows, GSIZE, tuple(scope.statements))
         return Kernel(

@@ -165,7 +165,7 @@ class WorkGroupLookBackLowering(TileScan):
     def _each_column(self, *body: Stmt) -> Stmt:
         """Distribute the columns over work-items, always in the same way."""
         if self.columns <= self.group:
-            return If(LID < self.columns, (SetInteger(C, LID, narrow=True), *body))
+            return If(LID < self.columns, (SetInteger(C, LID), *body))
         return For(C, LID, self.columns, self.group, body)
 
     # -- numbers of a tile --------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class WorkGroupLookBackLowering(TileScan):
         d = self.columns
         some = self._scope()
         body(some, [TileNumber(P, self._slot(some, P), BASE + P, None)])
-        place = SetInteger(P, K * self.group + LID, narrow=True)
+        place = SetInteger(P, K * self.group + LID)
         guarded = If(all_of(P >= LO * d, P < HI * d), tuple(some.statements))
         partly = For(K, 0, -(-self.numbers // self.group), 1, (place, guarded))
         if self.numbers % (self.group * self.loads):
