@@ -104,9 +104,9 @@ class Scope:
         """Return a scope inside this one."""
         return Scope(self.names, self, lanes)
 
-    def beside(self) -> Scope:
+    def beside(self, lanes: int | None = None) -> Scope:
         """Return a scope that appends to this one's statements, but keeps values of its own."""
-        scope = Scope(self.names, self)
+        scope = Scope(self.names, self, lanes)
         scope.statements = self.statements
         return scope
 

@@ -57,7 +57,7 @@ class _DotMatmulLowering(TiledMatmulLowering):
         argument, stride = side.operand.argument, side.depth.stride // WORD
         whole = self.numbers % WORD == 0
         if whole and stride == 1:
-            return scope.let(Packed((loaded(_widened(scope, WORD), Load(argument, at)),)), _INT32)
+            return scope.let(Packed((loaded(scope.beside(WORD), Load(argument, at)),)), _INT32)
         base, numbers = scope.integer(at), []
         for position in range(WORD):
             reading = scope if whole or not position else scope.inner(1)
@@ -73,13 +73,6 @@ class _DotMatmulLowering(TiledMatmulLowering):
     def _added(self, a: Var, b: Var, c: Var) -> Expr:
         one = self.contraction
         return DotAdd(a, b, c, (one.a.argument.dtype, one.b.argument.dtype), self.native)
-
-
-def _widened(scope: Scope, lanes: int) -> Scope:
-    """Return a scope with more lanes that appends to the same statements."""
-    wide = Scope(scope.names, scope, lanes)
-    wide.statements = scope.statements
-    return wide
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
