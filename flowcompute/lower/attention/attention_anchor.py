@@ -17,19 +17,21 @@ from typing import NamedTuple
 import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
-from flowcompute.elements.math import divide, equal, exp, subtract
+from flowcompute.elements.math import divide, equal, exp, multiply, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Across,
     Apply,
+    Assign,
     Below,
     Combine,
     ConstantValue,
     Half,
     IndexLike,
     Load,
+    MultiplyAdd,
     N,
     Name,
     Select,
@@ -209,6 +211,17 @@ class AttentionAnchor(Anchor):
         """Compute exp(score - highest)."""
         return self.apply(scope, exp.op, self.apply(scope, subtract.op, score, highest))
 
+    def sum_of_weights(self, scope: Scope, total: Var, shrink: Var, weights: Iterable[Var]) -> Var:
+        """Multiply a sum of weights by `shrink`, the weight of the largest score before; add `weights` in order."""
+        total = self.apply(scope, multiply.op, total, shrink)
+        for weight in weights:
+            total = self.added(scope, total, weight)
+        return total
+
+    def add_product(self, scope: Scope, total: Var, a: Var, b: Var) -> None:
+        """Add the product of two values to `total`, rounded once."""
+        scope.add(Assign(total, Splat(scope.let(MultiplyAdd(a, b, total), self.dtype, total.lanes))))
+
     def lanes_combined(self, scope: Scope, combine: Combination, var: Var) -> Var:
         """Combine all lanes into one number, in a tree by halves."""
         while var.lanes > 1:
@@ -218,7 +231,7 @@ class AttentionAnchor(Anchor):
 
     @staticmethod
     def combined(scope: Scope, combine: Combination, parts: Sequence[Var]) -> Var:
-        """Combine several vectors into one, in a tree by halves."""
+        """Combine vectors, of which there are a power of two, into one in a tree by halves."""
         while len(parts) > 1:
             half = len(parts) // 2
             parts = [combine(scope, low, high) for low, high in zip(parts[:half], parts[half:], strict=True)]

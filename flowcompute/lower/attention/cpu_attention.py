@@ -18,14 +18,12 @@ from flowcompute.ir import (
     LANE,
     Array,
     ArrayItem,
-    Assign,
     ConstantValue,
     For,
     If,
     IndexLike,
     Kernel,
     Load,
-    MultiplyAdd,
     N,
     Name,
     PutItem,
@@ -228,7 +226,7 @@ class AttentionLowering:
         for i, score in enumerate(scores):
             single = inner.let(ArrayItem("scaled", (QUERY + i) * self.pitch + NUMBER), self.dtype, 1)
             query = inner.let(Splat(single), self.dtype)
-            inner.add(Assign(score, Splat(inner.let(MultiplyAdd(query, keys, score), self.dtype))))
+            one.add_product(inner, score, query, keys)
         scope.add(For(NUMBER, 0, one.size, 1, tuple(inner.statements)))
         first = scope.integer(TILE + KEY_VECTOR * self.lanes)
         for i, (row, score) in enumerate(zip(own, scores, strict=True)):
@@ -266,9 +264,8 @@ class AttentionLowering:
         weights = [one.weight(scope, score, wide) for score in scores]
         for part in range(parts):
             slot = (QUERY + MEMBER) * parts + part
-            total = one.apply(scope, multiply.op, scope.let(ArrayItem("sums", slot), self.dtype), wide_shrink)
-            for weight in weights[part::parts]:
-                total = one.added(scope, total, weight)
+            total = scope.let(ArrayItem("sums", slot), self.dtype)
+            total = one.sum_of_weights(scope, total, wide_shrink, weights[part::parts])
             scope.add(PutItem("sums", slot, total))
         for place, weight in zip(places, weights, strict=True):
             scope.add(PutItem("weights", place, weight, vector=True))
@@ -301,7 +298,7 @@ class AttentionLowering:
         for i, total in enumerate(totals):
             step = inner.inner()
             weight = step.let(Splat(step.let(ArrayItem("weights", i * KEYS + KEY), self.dtype, 1)), self.dtype)
-            step.add(Assign(total, Splat(step.let(MultiplyAdd(weight, values, total), self.dtype))))
+            self.one.add_product(step, total, weight, values)
             from_key, to_key = self.seen[i]
             seen = all_of(TILE + KEY >= from_key, TILE + KEY < to_key)
             inner.add(*((If(seen, tuple(step.statements)),) if choose else step.statements))

@@ -43,9 +43,7 @@ class Weights:
         shrinks = [self._power(scope, before, unit) for before, unit in zip(self.highest, units, strict=True)]
         shrink, unit = _joined(scope, shrinks), _joined(scope, units)
         weights = [self._power(scope, score, unit) for score in scores]
-        total = one.apply(scope, multiply.op, self.total, shrink)
-        for weight in weights:
-            total = one.added(scope, total, weight)
+        total = one.sum_of_weights(scope, self.total, shrink, weights)
         scope.add(Assign(self.total, Splat(total)))
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
         self.shrink = shrink

@@ -374,7 +374,7 @@ class TiledAttentionLowering:
 
     def _multiply_add(self, scope: Scope, weight: Var, values: list[Var], totals: list[Var]) -> None:
         for total, value in zip(totals, values, strict=True):
-            scope.add(Assign(total, Splat(scope.let(MultiplyAdd(weight, value, total), self.dtype, self.wide))))
+            self.one.add_product(scope, total, weight, value)
 
     # -- results --------------------------------------------------------------------------------------------
 

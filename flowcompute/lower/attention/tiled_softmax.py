@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from flowcompute.elements.math import multiply
 from flowcompute.ir import (
     ArrayItem,
     Assign,
@@ -78,10 +79,8 @@ class TiledWeights:
             highest = one.larger_number(scope, largest, before)
             shrink = one.weight(scope, before, highest)
             weight = one.weight(scope, score, scope.let(Splat(highest), one.dtype))
-            summed = one.apply(scope, multiply.op, total, scope.let(Splat(shrink), one.dtype, classes))
-            for lane in range(0, self.shape.keys, classes):
-                some = scope.let(Picked((weight,), tuple(range(lane, lane + classes))), one.dtype, classes)
-                summed = one.added(scope, summed, some)
+            wide = scope.let(Splat(shrink), one.dtype, classes)
+            summed = one.sum_of_weights(scope, total, wide, self._by_class(scope, weight))
             scope.add(Assign(total, Splat(summed)), Assign(before, Splat(highest)))
             weights.append(weight)
             shrinks.append(shrink)
@@ -99,6 +98,12 @@ class TiledWeights:
     def whole(self, scope: Scope, i: int) -> Var:
         """Sum all weights of query `i`, once its classes have been published."""
         return self._exchanged(scope, i, LANES, self.one.added)
+
+    def _by_class(self, scope: Scope, weight: Var) -> Iterator[Var]:
+        """Yield the weights of the work-item's classes, one key of each class at a time."""
+        classes = self.shape.classes
+        for lane in range(0, self.shape.keys, classes):
+            yield scope.let(Picked((weight,), tuple(range(lane, lane + classes))), self.one.dtype, classes)
 
     def _put(self, scope: Scope, weights: list[Var]) -> None:
         shape = self.shape
