@@ -53,9 +53,14 @@ def test_without_the_list_of_features_nothing_is_known(monkeypatch: pytest.Monke
     assert not has_avx512_mismatch("pthread-x86_64-unknown-linux-gnu-znver3")
 
 
-def narrow(shape: str) -> OpenCLBackend:
+def narrow(shape: str, lanes: int = 8, vector_bytes: int = 32) -> OpenCLBackend:
     device = copy.copy(select_device("cpu", needs_float64=True))
-    device.capabilities = dataclasses.replace(device.capabilities, lanes=8, vector_bytes=32, code_shape=shape)  # type: ignore[arg-type]
+    device.capabilities = dataclasses.replace(
+        device.capabilities,
+        lanes=lanes,
+        vector_bytes=vector_bytes,
+        code_shape=shape,  # type: ignore[arg-type]
+    )
     return OpenCLBackend(device)
 
 
@@ -141,3 +146,15 @@ def test_others_have_them() -> None:
     with mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)):
         [kernel] = fc.plan(fc.source(np.ones(1000, np.float32)) * 2).passes[0].kernels
     assert WIDE.search(program_of(kernel)[0])
+
+
+@pytest.mark.parametrize(("lanes", "vector_bytes"), [(4, 16), (4, 32), (8, 32)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+def test_folds_of_numbers_have_the_reference_s_bits(dtype: str, lanes: int, vector_bytes: int) -> None:
+    """A vector of four float64 fills 32 bytes: the number that a variance subtracts stood in one lane of it only."""
+    x = fc.source((np.random.default_rng(0).standard_normal(3000) * 9 + 50).astype(dtype))
+    roots = (x.var(axis=0), x.sum(axis=0), x.mean(axis=0), x.max(axis=0), x.argmin(axis=0), (x * 2).var(axis=0))
+    with mock.patch.object(OpenCLBackend, "select", return_value=narrow("cpu", lanes, vector_bytes)):
+        found = fc.resolve(*roots, progress=False)
+    for made, wanted in zip(found, fc.resolve(*roots, device="numpy", progress=False), strict=True):
+        assert np.asarray(made).tobytes() == np.asarray(wanted).tobytes()

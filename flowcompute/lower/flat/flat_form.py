@@ -27,6 +27,7 @@ from flowcompute.ir import (
     Load,
     N,
     Name,
+    Picked,
     SetInteger,
     Stmt,
     Store,
@@ -242,7 +243,8 @@ class FlatLowering:
                 first = FlatPoint(self, scope.inner(4 if self.cpu else 1), _BASE, 1)
                 value = first.value(self.region.reads[fold][0])
                 scope.add(*first.scope.statements)
-                scope.known[_shift(fold)] = value
+                # Of the vector only the first lane exists; a splat of a vector would be the vector as it stands.
+                scope.known[_shift(fold)] = scope.let(Picked((value,), (0,)), value.dtype, 1)
         if self.cpu:
             self._vector_blocks(scope, reductions)
             return units_loop(_BLOCK, BLOCKS, self.cpu, tuple(scope.statements))
