@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
+from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, SpecError
@@ -32,7 +33,7 @@ from flowcompute.runtime.options import (
     TuneOptions,
     shows_options,
 )
-from flowcompute.runtime.run import Run
+from flowcompute.runtime.run import Run, warn_of_full_disks
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
@@ -173,6 +174,9 @@ def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
     if path is not None:
         refuse_unreadable(made.plan)
         refuse_overwriting(made.plan, path)
+    if path is None or not CheckpointFolder.exists(path, FILES):
+        # A job that goes on has room already for what it has written.
+        warn_of_full_disks(made.plan)
     return start_run(
         made,
         options,

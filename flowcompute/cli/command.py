@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import warnings
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
+from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.inspect_file import describe_file, describe_job
 from flowcompute.cli.make_report import add_report
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
@@ -39,7 +41,7 @@ from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
 from flowcompute.runtime.options import PlanOptions, StartOptions
 
-FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+FAILED, REFUSED, INTERRUPTED, TERMINATED, HUNG_UP = 1, 2, 130, 143, 129
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Ctrl-C.
 
     Raises:
-        SystemExit: with code 143 after SIGTERM.
+        SystemExit: with code 143 after SIGTERM, and 129 after SIGHUP.
     """
     options = _parser().parse_args(arguments)
     code: int | None = 0
@@ -73,6 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ended:
         if ended.code == TERMINATED:
             print(f"flowcompute: terminated; {left_at(options)}", file=sys.stderr)
+        elif ended.code == HUNG_UP:
+            # The terminal is gone, unless somebody else has sent the signal.
+            with contextlib.suppress(OSError):
+                print(f"flowcompute: hung up; {left_at(options)}", file=sys.stderr, flush=True)
         raise
     except BrokenPipeError:
         # Python flushes standard output once more at exit, which would print an error.
@@ -148,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_resume(commands)
     add_checkpoint(commands)
+    add_clean(commands)
     add_strategies(commands)
     add_report(commands)
     return parser

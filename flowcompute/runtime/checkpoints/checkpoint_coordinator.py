@@ -210,6 +210,10 @@ class CheckpointCoordinator:
         """Names the drafts of this job; None where there is no checkpoint yet."""
         return self._token or None
 
+    def letters_token(self, position: int) -> str:
+        """Return the token of the draft of a dead-letter file."""
+        return f"{self._token}-letters-{position}"
+
     def _side(self, position: int) -> GrowingFile:
         with self._sides_lock:
             if position not in self._sides:
@@ -306,7 +310,7 @@ class CheckpointCoordinator:
                 "starts": {str(clock): start for clock, start in barrier.starts.items()},
                 "executor": barrier.executor,
                 "sinks": states,
-                "letters": [one.snapshot() for one in self._dead_letters],
+                "letters": [one.snapshot(self.letters_token(i)) for i, one in enumerate(self._dead_letters)],
                 "progress": self._at_cut,
             }
         )
@@ -329,7 +333,8 @@ class CheckpointCoordinator:
                 states.append(writer.seal(self.place(position)))
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
-        self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._dead_letters]})
+        letters = [one.seal(self.letters_token(i)) for i, one in enumerate(self._dead_letters)]
+        self._commit({"done": True, "sinks": states, "letters": letters})
         self._record.stream.emit(CheckpointCommitted(self.epoch, time.monotonic() - began_s))
 
     def _commit(self, body: dict[str, Any]) -> None:

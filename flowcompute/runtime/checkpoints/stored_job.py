@@ -173,6 +173,14 @@ def stored_shaping(path: str, files: Files) -> Shaping | None:
         return KeptJob.read(folder.job()).shaping
 
 
+def draft_token(path: str) -> str:
+    """Return the token that names the drafts of the job in a checkpoint.
+
+    It follows from the checkpoint's path, so that the next attempt finds those of one that was killed early.
+    """
+    return hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
 def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
     """Create a checkpoint for a plan; return it, and the token that names its drafts.
 
@@ -187,8 +195,7 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     """
     folder = CheckpointFolder.create(path, files)
     try:
-        # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
-        token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        token = draft_token(path)
         graph, capabilities = describe_job(plan.asked, folder.put_blob), plan.backend.capabilities
         job = KeptJob(token, graph, ORDER_VERSION, capabilities.kind, plan.config.precision, plan.shaping, flow)
         folder.set_job(job.plain())

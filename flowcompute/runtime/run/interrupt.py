@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the main thread has a run."""
+"""Ctrl-C, SIGTERM and SIGHUP while the main thread has a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Self
 Handler = Callable[[int, FrameType | None], object] | int | None
 
 _FATAL = 128
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def farewell(signum: int) -> BaseException:
@@ -19,11 +20,11 @@ def farewell(signum: int) -> BaseException:
 
 
 class Interrupts:
-    """Handlers within `with`: the first Ctrl-C or SIGTERM asks for a clean end, the second does not wait for it.
+    """Handlers within `with`: the first signal asks for a clean end, the second does not wait for it.
 
-    Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
-    Python only, and SIGTERM unless it is ignored: a process that ignores a signal goes on ignoring
-    it. The earlier handlers are restored.
+    Signals are Ctrl-C, SIGTERM, and SIGHUP of a connection that was dropped. They are taken over only in the main
+    thread. SIGINT is taken over from a handler written in Python only, and the others unless they are ignored, as
+    after `nohup`: a process that ignores a signal goes on ignoring it. The earlier handlers are restored.
 
     Args:
         ask: called at the first signal, in the middle of whatever the main thread does.
@@ -50,9 +51,9 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for signum in (signal.SIGINT, signal.SIGTERM):
+            for signum in _SIGNALS:
                 earlier = signal.getsignal(signum)
-                if callable(earlier) or (signum == signal.SIGTERM and earlier == signal.SIG_DFL):
+                if callable(earlier) or (signum != signal.SIGINT and earlier == signal.SIG_DFL):
                     self._earlier[signum] = earlier
                     signal.signal(signum, self._handle)
         return self
