@@ -136,6 +136,8 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
             the program.
         checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
             less than 1 % of the time, and not more often than every 10 s.
+        accept_touched: a source whose time of change is another one since the checkpoint began is taken if its
+            contents are the same: all bytes of files of up to 64 MiB, and 256 blocks of 256 KiB of larger ones.
         memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
@@ -162,7 +164,8 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
 
 def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
     path = options.checkpoint_path
-    request = Request(path, policy=CheckpointPolicy.parse(options.checkpoint_every), site=user_site())
+    policy = CheckpointPolicy.parse(options.checkpoint_every)
+    request = Request(path, policy=policy, site=user_site(), accept_touched=options.accept_touched)
     made = _plan(
         elements,
         options,

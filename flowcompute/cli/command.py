@@ -28,6 +28,7 @@ from flowcompute.cli.running import (
     add_observe,
     add_progress,
     add_run_options,
+    add_touched,
     measured,
     options_of,
     print_results,
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     add_progress(run)
     run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
     add_every(run)
+    add_touched(run)
     run.add_argument(
         "--tune",
         nargs="?",

@@ -12,6 +12,7 @@ from flowcompute.cli.running import (
     add_observe,
     add_progress,
     add_run_options,
+    add_touched,
     options_of,
     print_results,
 )
@@ -34,6 +35,7 @@ def add_resume(commands: Any) -> None:
     add_run_options(parser)
     add_progress(parser)
     add_every(parser)
+    add_touched(parser)
     add_observe(parser)
     parser.set_defaults(act=_resume)
 

@@ -48,12 +48,14 @@ class Request:
         path: of the checkpoint, absolute; None for none so far.
         freeze: whether the run is to end after the next one.
         site: the user's line that asked; the run has threads of its own.
+        accept_touched: whether a source that was touched since is the same if its contents are.
     """
 
     path: str | None = None
     freeze: bool = False
     policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     site: Site | None = None
+    accept_touched: bool = False
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
         """Return where a run that is to be frozen now puts its checkpoint.
@@ -156,7 +158,7 @@ class CheckpointCoordinator:
         self._folder.site = self._request.site
         generation = self._folder.newest()
         job, body = KeptJob.read(self._folder.job()), generation.body
-        check_job(job, self._plan, path, self._request.site)
+        check_job(job, self._plan, path, self._request.site, accept_touched=self._request.accept_touched)
         refuse_foreign_writes(self._plan, job.token, body)
         self._token, self._published, self.epoch = job.token, True, generation.number
         self._record.resume(read_progress(body))
