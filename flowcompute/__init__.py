@@ -149,6 +149,7 @@ from flowcompute.errors import (
     DeviceError,
     DeviceFullError,
     DeviceWarning,
+    EventLoopWarning,
     FlowError,
     KernelError,
     MetricsWarning,
@@ -156,8 +157,10 @@ from flowcompute.errors import (
     RunError,
     SourceError,
     SpecError,
+    SpecIndexError,
+    SpecTypeError,
 )
-from flowcompute.flow import open_flow, plan, resolve, run, start
+from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -178,6 +181,7 @@ __all__ = [
     "DeviceFullError",
     "DeviceWarning",
     "Element",
+    "EventLoopWarning",
     "FlowError",
     "Frozen",
     "KernelError",
@@ -191,6 +195,8 @@ __all__ = [
     "Source",
     "SourceError",
     "SpecError",
+    "SpecIndexError",
+    "SpecTypeError",
     "Strategy",
     "Vector",
     "__version__",
@@ -200,8 +206,10 @@ __all__ = [
     "add",
     "all",
     "any",
+    "aresolve",
     "argmax",
     "argmin",
+    "arun",
     "asin",
     "asinh",
     "astype",

@@ -64,7 +64,7 @@ def test_what_a_checkpoint_may_go_on_with_stays_until_it_is_given_up(capsys: pyt
     draft = killed("kept")
     assert main(["clean", "."]) == 0
     assert capsys.readouterr().out.endswith("kept for a checkpoint\n")
-    assert main(["clean", ".", "--given-up", "kept"]) == 2
+    assert main(["clean", ".", "--given-up", "kept"]) == 1
     assert "its checkpoint is there" in capsys.readouterr().err
     shutil.rmtree("kept")
     assert main(["clean", ".", "--given-up", "other"]) == 0
@@ -115,7 +115,7 @@ def test_nothing_else_is_touched(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clean", "."]) == 0
     assert capsys.readouterr().out == ""
     assert sorted(Path().rglob("*")) == before
-    assert main(["clean", "none"]) == 2
+    assert main(["clean", "none"]) == 1
     assert "cannot clean none: No such file" in capsys.readouterr().err
 
 

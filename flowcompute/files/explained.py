@@ -19,7 +19,7 @@ _HINTS = {
     errno.ENFILE: "the machine has too many open files: close some",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path runs through too many symbolic links",
-    errno.ENOMEM: "not enough memory to map the file: read it instead",
+    errno.ENOMEM: 'read it instead of mapping it: strategy=fc.Strategy(input="read"); or raise the limit (ulimit -v)',
 }
 
 

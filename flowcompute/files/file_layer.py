@@ -104,6 +104,15 @@ class Files(Folders):
         """Map the first `size` bytes (not 0) for reading."""
         return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
 
+    def drop_pages(self, mapping: mmap.mmap, begin: int, end: int) -> None:
+        """Let the process's pages of a mapping between two bytes go; the system's cache keeps what it can.
+
+        Whoever still reads there has them mapped again. Systems without `madvise` keep them.
+        """
+        begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
     def stat(self, path: str) -> os.stat_result:
         """Return the status of `path`, following links."""
         return os.stat(path)

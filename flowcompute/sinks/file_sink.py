@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from flowcompute.elements import Destination, StagingArea, State, Writer, user_site
-from flowcompute.errors import CheckpointError, DestinationError, SpecError
+from flowcompute.errors import CheckpointError, DestinationError, SpecError, short_repr
 from flowcompute.files import (
     FILES,
     Draft,
@@ -324,5 +324,5 @@ def file_path(path: str | os.PathLike[str], name: str | None) -> str:
         element=name,
         site=user_site(),
         expected="a str or os.PathLike that ends in a file name",
-        got=repr(path),
+        got=short_repr(path),
     )

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import Each, cache_folder, expect, private_folder
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
@@ -66,7 +66,7 @@ class Limits:
                 raise ValueError("no rates")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise PlanError(
-                "cannot read these as limits of a device", element="devices", got=repr(data)[:80]
+                "cannot read these as limits of a device", element="devices", got=short_repr(data)[:80]
             ) from error
         return limits
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import ForeignJsonError, read_json
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
 
@@ -46,7 +46,7 @@ class Strategy(KernelKnobs):
                 "cannot use this value of input",
                 element="strategy",
                 expected="'mapped' or 'read'",
-                got=repr(self.input),
+                got=short_repr(self.input),
             )
         object.__setattr__(self, "kernels", _pairs(self.kernels))
 
@@ -114,7 +114,7 @@ def _pairs(kernels: Any) -> Pairs:
                 "cannot read kernels= as knobs by the names of kernels",
                 element="strategy",
                 expected='a mapping like {"k0": {"unroll": 2}}',
-                got=repr(kernels)[:80],
+                got=short_repr(kernels)[:80],
             )
         knobs = own if type(own) is KernelKnobs else KernelKnobs.from_plain(own, f"kernel {name} of the strategy")
         if knobs.plain():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from flowcompute.elements import user_site, warn_at
-from flowcompute.errors import DestinationWarning
+from flowcompute.elements import warn_at
+from flowcompute.errors import DestinationWarning, Site
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import StoredSink
 
 
-def warn_of_full_disks(plan: Plan) -> None:
+def warn_of_full_disks(plan: Plan, site: Site | None) -> None:
     """Warn where the results whose size is known do not fit on their disk, as it is now.
 
     A quota, or files that others write meanwhile, are not seen; what is freed meanwhile may make room. So it is a
@@ -19,6 +19,7 @@ def warn_of_full_disks(plan: Plan) -> None:
 
     Args:
         plan: what is about to run.
+        site: the user's line that runs it.
     """
     needed: dict[int, int] = {}
     rooms: dict[int, tuple[str, int]] = {}
@@ -35,7 +36,7 @@ def warn_of_full_disks(plan: Plan) -> None:
         folder, free = rooms[device]
         if size > free:
             warn_at(
-                user_site(),
+                site,
                 f"the results need {size:,} bytes in {folder}, and {free:,} are free there: free space, or choose "
                 "another disk; with checkpoint= a job that a full disk has ended goes on after that",
                 DestinationWarning,

@@ -11,7 +11,9 @@ from typing import Self
 Handler = Callable[[int, FrameType | None], object] | int | None
 
 _FATAL = 128
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals besides SIGINT that ask a program to end; Windows has no SIGHUP."""
 
 
 def farewell(signum: int) -> BaseException:
@@ -20,11 +22,11 @@ def farewell(signum: int) -> BaseException:
 
 
 class Interrupts:
-    """Handlers within `with`: the first signal asks for a clean end, the second does not wait for it.
+    """Handlers within `with`: the first Ctrl-C, SIGTERM or SIGHUP asks for a clean end, the second does not wait.
 
-    Signals are Ctrl-C, SIGTERM, and SIGHUP of a connection that was dropped. They are taken over only in the main
-    thread. SIGINT is taken over from a handler written in Python only, and the others unless they are ignored, as
-    after `nohup`: a process that ignores a signal goes on ignoring it. The earlier handlers are restored.
+    Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
+    Python only, the others unless they are ignored: a process that ignores a signal (one that was begun by `nohup`)
+    goes on ignoring it. The earlier handlers are restored.
 
     Args:
         ask: called at the first signal, in the middle of whatever the main thread does.
@@ -51,9 +53,9 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for signum in _SIGNALS:
+            for signum in (signal.SIGINT, *_ENDING):
                 earlier = signal.getsignal(signum)
-                if callable(earlier) or (signum != signal.SIGINT and earlier == signal.SIG_DFL):
+                if callable(earlier) or (signum in _ENDING and earlier == signal.SIG_DFL):
                     self._earlier[signum] = earlier
                     signal.signal(signum, self._handle)
         return self
