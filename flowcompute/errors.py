@@ -139,6 +139,10 @@ class CheckpointWarning(UserWarning):
     """A warning about a checkpoint that is damaged but can be used."""
 
 
+class DestinationWarning(UserWarning):
+    """A warning that the results of a run may find no room on their disk."""
+
+
 class MetricsWarning(UserWarning):
     """A warning that the metrics of a run could not be written. Its results are not affected."""
 

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
+from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, Site, SpecError
@@ -41,7 +42,7 @@ from flowcompute.runtime.options import (
     TuneOptions,
     shows_options,
 )
-from flowcompute.runtime.run import Run, refuse_in_trio_task
+from flowcompute.runtime.run import Run, refuse_in_trio_task, warn_of_full_disks
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
@@ -146,6 +147,8 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
             the program.
         checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
             less than 1 % of the time, and not more often than every 10 s.
+        accept_touched: a source whose time of change is another one since the checkpoint began is taken if its
+            contents are the same: all bytes of files of up to 64 MiB, and 256 blocks of 256 KiB of larger ones.
         memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
@@ -191,7 +194,8 @@ async def _start_awaited(elements: tuple[Element, ...], options: RunOptions) -> 
 def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | None) -> Callable[..., Run]:
     """Return what starts the run of a job that is planned here."""
     path = options.checkpoint_path
-    request = Request(path, policy=CheckpointPolicy.parse(options.checkpoint_every), site=site)
+    policy = CheckpointPolicy.parse(options.checkpoint_every)
+    request = Request(path, policy=policy, site=site, accept_touched=options.accept_touched)
     made = _plan(
         elements,
         options,
@@ -203,6 +207,9 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
     if path is not None:
         refuse_unreadable(made.plan)
         refuse_overwriting(made.plan, path)
+    if path is None or not CheckpointFolder.exists(path, FILES):
+        # A job that goes on has room already for what it has written.
+        warn_of_full_disks(made.plan, site)
     return partial(
         start_run,
         made,

@@ -77,17 +77,27 @@ class Frozen:
         self.progress = read_progress(generation.body)
         self.done = self.progress.done
 
-    def elements(self) -> list[Element]:
+    def elements(self, *, accept_touched: bool = False) -> list[Element]:
         """Return the job's roots, made anew from the checkpoint.
+
+        Args:
+            accept_touched: as for `fc.start`.
 
         Raises:
             CheckpointError: if something has to be bound, or a source is not what it was.
         """
-        return self._rebuilt(done=False)
+        return self._rebuilt(done=False, accept_touched=accept_touched)
 
-    def _rebuilt(self, *, done: bool) -> list[Element]:
+    def _rebuilt(self, *, done: bool, accept_touched: bool) -> list[Element]:
         with CheckpointFolder.peek(self.path) as folder:
-            return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done, allow=self._allow)
+            return rebuild_job(
+                self._job.graph,
+                folder.get_blob,
+                self._bind,
+                done=done,
+                allow=self._allow,
+                accept_touched=accept_touched,
+            )
 
     def start(self, **options: Any) -> Run:
         """Go on in the background, and return the running `Run`. A job that is done has its values, whatever is bound.
@@ -108,7 +118,13 @@ class Frozen:
             )
         _refuse(options, "checkpoint", "precision")
         check_names(verb, options, StartOptions)
-        return start(*self._rebuilt(done=self.done), checkpoint=self.path, precision=self._job.precision, **options)
+        touched = options.get("accept_touched") is True
+        return start(
+            *self._rebuilt(done=self.done, accept_touched=touched),
+            checkpoint=self.path,
+            precision=self._job.precision,
+            **options,
+        )
 
     def run(self, **options: Any) -> Run:
         """Go on to the end, and return the finished `Run`. Options and errors as for `start`."""

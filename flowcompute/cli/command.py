@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from rich.text import Text
 
 import flowcompute as fc
 from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.completion import add_completion
 from flowcompute.cli.inspect_file import describe_file, describe_job, first_records
 from flowcompute.cli.make_report import add_report
@@ -31,6 +33,7 @@ from flowcompute.cli.running import (
     add_precision,
     add_progress,
     add_run_options,
+    add_touched,
     measured,
     options_of,
     print_results,
@@ -107,7 +110,9 @@ def _act(arguments: Sequence[str] | None, entry: Site | None) -> int:
 
 
 def _told(code: int, options: argparse.Namespace) -> int:
-    print(f"flowcompute: {_ENDED[code]}; {left_at(options)}", file=sys.stderr)
+    # After a hangup the terminal is gone, unless somebody else has sent the signal.
+    with contextlib.suppress(OSError):
+        print(f"flowcompute: {_ENDED[code]}; {left_at(options)}", file=sys.stderr, flush=True)
     return code
 
 
@@ -186,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     add_progress(run)
     run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
     add_every(run)
+    add_touched(run)
     run.add_argument(
         "--tune",
         nargs="?",
@@ -197,10 +203,8 @@ def _parser() -> argparse.ArgumentParser:
     add_observe(run)
     run.set_defaults(act=_run)
 
-    add_resume(commands)
-    add_checkpoint(commands)
-    add_strategies(commands)
-    add_report(commands)
+    for add in (add_resume, add_checkpoint, add_clean, add_strategies, add_report):
+        add(commands)
     add_completion(commands, parser)
     return parser
 

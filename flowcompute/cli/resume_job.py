@@ -15,6 +15,7 @@ from flowcompute.cli.running import (
     add_pace,
     add_progress,
     add_run_options,
+    add_touched,
     options_of,
     print_results,
 )
@@ -39,6 +40,7 @@ def add_resume(commands: Any) -> None:
     add_pace(parser)
     add_progress(parser)
     add_every(parser)
+    add_touched(parser)
     add_observe(parser)
     parser.set_defaults(act=_resume)
 

@@ -180,6 +180,15 @@ def add_every(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_touched(parser: argparse.ArgumentParser) -> None:
+    """Add whether sources that were only touched are taken."""
+    parser.add_argument(
+        "--accept-touched",
+        action="store_true",
+        help="take a source whose time of change is another one, if its contents are the same",
+    )
+
+
 def add_observe(parser: argparse.ArgumentParser) -> None:
     """Add where the numbers of the run go."""
     parser.add_argument(

@@ -64,6 +64,8 @@ class StreamScheduler:
         useful = [clock for clock in open_roots if self._is_of_use(clock.id)]
         wanted = [clock for clock in useful if not self._is_early(clock.id)]
         if useful and not wanted:
+            if self._state.restored:
+                raise ValueError("streams that are joined end to end wait for each other")
             raise RunError(
                 "cannot read streams that are joined end to end and wait for each other",
                 element=next(iter(self._nodes[i].name for i in sorted(useful[0].values)), None),
@@ -136,6 +138,8 @@ class StreamScheduler:
         self._follow(outputs, made)
         if before == (self._state.starts, self._state.ended):
             # Asked again it would say the same, for ever.
+            if self._state.restored:
+                raise ValueError("records wait for a stream that does not take them")
             stuck = next(
                 (self._nodes[i] for clock in self._derived if self._ready(clock) for i in sorted(clock.values)), None
             )

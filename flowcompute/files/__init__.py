@@ -1,6 +1,7 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
 from flowcompute.files.draft_names import is_draft_of, lies_in
+from flowcompute.files.explained import explain, shown
 from flowcompute.files.file_layer import (
     FILES,
     FORMATS,
@@ -9,16 +10,15 @@ from flowcompute.files.file_layer import (
     Fingerprint,
     Sealed,
     Unfinished,
-    explain,
     format_of,
     in_the_way,
     is_pattern,
     path_text,
     roll_forward,
-    shown,
     temporary_path,
 )
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
+from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -31,6 +31,7 @@ __all__ = [
     "Files",
     "Fingerprint",
     "ForeignJsonError",
+    "LeftDraft",
     "Maybe",
     "Scratch",
     "ScratchFullError",
@@ -39,6 +40,7 @@ __all__ = [
     "cache_folder",
     "expect",
     "explain",
+    "find_drafts",
     "format_of",
     "in_the_way",
     "is_draft_of",
@@ -49,6 +51,7 @@ __all__ = [
     "read_json",
     "read_json_file",
     "read_private",
+    "remove_draft",
     "roll_forward",
     "shown",
     "temporary_path",

@@ -19,25 +19,6 @@ from typing import NamedTuple
 
 from flowcompute.files.folders import Folders
 
-_HINTS = {
-    errno.ENOENT: "check the path",
-    errno.ENOTDIR: "check the path: a part of it is no folder",
-    errno.EISDIR: "a folder has this name: remove it, or choose another name",
-    errno.EACCES: "check who owns the file and its folder, and their permissions",
-    errno.EPERM: "check who owns the file and its folder, and their permissions",
-    errno.EROFS: "choose a folder on a file system that can be written to",
-    errno.ENOSPC: "free space on that disk, or choose another one",
-    errno.EDQUOT: "free space within your quota, or choose another disk",
-    errno.EFBIG: "the file system or a limit (ulimit -f) forbids files of this size",
-    errno.EIO: "the disk or network file system failed: check it, and do not trust the file",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.ENFILE: "the machine has too many open files: close some",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "the path runs through too many symbolic links",
-    errno.ENOMEM: 'read it instead of mapping it: strategy=fc.Strategy(input="read"); or raise the limit (ulimit -v)',
-}
-
-
 FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
 """The format that an extension stands for, for reading and writing alike."""
 
@@ -283,12 +264,14 @@ class Draft:
         bits = mode if old is None else stat.S_IMODE(old.st_mode) & 0o777
         if unfinished is not None:
             self._handle, self._path = files.reopen_temporary(*unfinished), unfinished.path
+            files.hold(self._handle)
             return
         if token is None:
-            self._handle, self._path = files.create_temporary(target, bits)
+            self._handle, self._path = self._created(bits)
         else:
             path = temporary_path(target, token)
             self._handle, self._path = files.begin_temporary(path, bits), path
+            files.hold(self._handle)
         if old is not None:
             # The umask may have taken bits away.
             try:
@@ -296,6 +279,26 @@ class Draft:
             except BaseException:
                 self.discard()
                 raise
+
+    def _created(self, mode: int) -> tuple[int, str]:
+        """Create a file under a random name, and hold it before anybody takes it for one of a dead process."""
+        while True:
+            handle, path = self._files.create_temporary(self._target, mode)
+            if self._files.hold(handle):
+                return handle, path
+            self._files.close(handle)
+            with contextlib.suppress(FileNotFoundError):
+                self._files.remove(path)
+
+    def adopt(self, token: str) -> str:
+        """Give the draft the name that follows from a token, and return it: a checkpoint is about to mention it."""
+        path = temporary_path(self._target, token)
+        if self._path is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        if self._path != path:
+            self._files.replace(self._path, path)
+            self._path, self._name_is_durable = path, False
+        return path
 
     @property
     def path(self) -> str | None:
@@ -398,18 +401,6 @@ def in_the_way(files: Files, target: str) -> str | None:
     if stat.S_ISREG(mode):
         return None
     return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-
-
-def explain(error: OSError) -> tuple[str, str]:
-    """Return the system's message with its error code, and advice on what to do."""
-    code = errno.errorcode.get(error.errno or 0)
-    text = error.strerror or str(error) or type(error).__name__
-    return f"{text} ({code})" if code else text, _HINTS.get(error.errno or 0, "see what the system says above")
-
-
-def shown(path: str) -> str:
-    """Return a path as messages show it. Control characters are escaped, since the name comes from outside."""
-    return path if path.isprintable() else repr(path)
 
 
 def is_pattern(path: str) -> bool:

@@ -19,6 +19,11 @@ class Folders:
         """Return the names in a folder, in lexical order."""
         return sorted(os.listdir(path))
 
+    def free_bytes(self, path: str) -> int:
+        """Return the bytes that this user may still write on the file system of a folder."""
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
     def is_folder(self, path: str) -> bool:
         """Check whether `path` is a folder. A link to a folder is none."""
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -58,3 +63,16 @@ class Folders:
         except BlockingIOError:
             return False
         return True
+
+    def hold(self, handle: int) -> bool:
+        """Lock an open draft until it is closed, as a mark that its process lives.
+
+        Return False if somebody is removing it. Where the file system has no locks nobody can be, and nothing fails.
+        """
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return os.fstat(handle).st_nlink > 0

@@ -219,11 +219,13 @@ class StoredWriter(Writer):
         """Return the numbers of records and bytes written, and the path of the temporary file."""
         return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
 
-    def persist(self, state: State, place: StagingArea) -> State:  # noqa: ARG002
-        """Make the temporary file durable; see `Writer.persist`."""
+    def persist(self, state: State, place: StagingArea) -> State:
+        """Make the temporary file durable, under a name that holds the job's token; see `Writer.persist`."""
         with self._errors("make durable"):
-            self._open_draft().sync()
-        return state
+            draft = self._open_draft()
+            path = draft.adopt(place.token)
+            draft.sync()
+        return {**state, "draft": path}
 
     def suspend(self) -> None:
         """Close the temporary file and leave it in place."""

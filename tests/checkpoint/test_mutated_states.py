@@ -229,7 +229,7 @@ def test_clocks_that_advance_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch
         folder.commit(body)
     run = fc.thaw(path).start(**OPTIONS)
     try:
-        with pytest.raises(fc.RunError, match="records wait for a stream that does not take them"):
+        with pytest.raises(fc.CheckpointError, match="records wait for a stream that does not take them"):
             run.wait(PATIENCE_S)
     finally:
         run.stop()

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import flowcompute.files.file_layer as files_module
-from flowcompute.files.file_layer import FILES, Draft, Files, Fingerprint, explain, shown
+from flowcompute.files.explained import explain, shown
+from flowcompute.files.file_layer import FILES, Draft, Files, Fingerprint
 from tests.support.faulty_files import FaultyFiles
 
 

@@ -109,7 +109,7 @@ def test_what_is_no_trace_is_refused(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report_of(text, tmp_path, monkeypatch) is None
-    assert main(["report", str(tmp_path / "t.json")]) == 2
+    assert main(["report", str(tmp_path / "t.json")]) == 1
     assert "no trace of flowcompute" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the main thread has runs with checkpoints."""
+"""Ctrl-C, SIGTERM and SIGHUP while the main thread has runs with checkpoints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ fc.resolve(job, device="numpy", progress=False, strategy=fc.Strategy(batch_bytes
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -signal.SIGINT)]
+)
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_signal_freezes_or_leaves_nothing(tmp_path: Path, number: int, code: int, kept: bool) -> None:
     (tmp_path / "job.py").write_text(PROGRAM)
@@ -106,3 +108,44 @@ def test_runs_that_overlap_leave_the_signals_as_they_were(tmp_path: Path) -> Non
         assert got == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path, kept: bool) -> None:
+    (tmp_path / "job.py").write_text(f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{PROGRAM}")
+    where = str(tmp_path / "ckpt") if kept else "none"
+    command = [sys.executable, str(tmp_path / "job.py"), where, str(int(signal.SIGHUP))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((6000, 4), 2, "f4"))
+
+
+def test_the_command_freezes_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import flowcompute as fc\njob = fc.host(lambda batch: batch, fc.range(10**12)).sum()\n"
+    )
+    near, far = os.openpty()
+    command = ["-m", "flowcompute", "run", "endless:job", "--device", "numpy", "--memory", "1MiB"]
+    command += ["--checkpoint", "kept", "--checkpoint-every", "0"]
+    # The terminal becomes that of a new session, so that closing it hangs up.
+    begin = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    begin += "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", begin, *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(fc.__file__).parents[1])},
+        stdin=far,
+        stdout=far,
+        stderr=far,
+    )
+    os.close(far)
+    try:
+        while not (tmp_path / "kept").exists():
+            assert process.poll() is None
+            os.read(near, 1 << 16)
+        os.close(near)
+        assert process.wait(60) == 129
+    finally:
+        process.kill()
+        process.wait()
+    assert 0 < fc.thaw(tmp_path / "kept").progress.items < 10**12

@@ -202,3 +202,12 @@ class FaultyFiles(Files):
         """As `Files`, or the fault."""
         self._step("lock", "")
         return super().lock(handle)
+
+    def hold(self, handle: int) -> bool:
+        """As `Files`, which never fails."""
+        return super().hold(handle)
+
+    def free_bytes(self, path: str) -> int:
+        """As `Files`, or the fault."""
+        self._step("free_bytes", path)
+        return super().free_bytes(path)

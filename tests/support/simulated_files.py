@@ -245,6 +245,16 @@ class SimulatedFiles(Files):
         self._alive()
         return self._locks.setdefault(self._handles[handle], handle) == handle
 
+    def hold(self, handle: int) -> bool:
+        """As `Files`; nobody removes drafts here."""
+        self.lock(handle)
+        return True
+
+    def free_bytes(self, path: str) -> int:
+        """Much: these disks are never full."""
+        self.find(path)
+        return 1 << 50
+
     def replace(self, path: str, target: str) -> None:
         """As `Files`."""
         self._rename("replace", path, target)

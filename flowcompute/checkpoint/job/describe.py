@@ -19,18 +19,19 @@ FORMAT = 1
 """Version of job data."""
 
 
-def describe_job(graph: Graph, put: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bool = False) -> dict[str, Any]:
     """Describe the graph as plain data: dicts, lists, None, bools, ints, text and bytes, and what `put` gives.
 
     Args:
         graph: the merged graph of the roots as users made it, before any rewriting.
         put: keeps an array (C order, native byte order) beside the description, and gives plain data that
             stands for it there: the same for the same content.
+        contents: whether digests of the contents of files are kept, for those that are touched later.
 
     Raises:
         CheckpointError: for an element that cannot be kept, or a file that cannot be read.
     """
-    describing = Describing(put)
+    describing = Describing(put, contents=contents)
     nodes = [_described(node, describing) for node in graph.nodes]
     return {
         "format": FORMAT,

@@ -17,11 +17,13 @@ from flowcompute.files import FILES, Files, shown
 MOST_LINES = 20
 _MOST_COMPARED = 1 << 18
 _UNCOMPARED = frozenset({"name", "given", "site"})
+_STATES = frozenset({"size", "mtime_ns", "sample", "contents"})
+"""Entries of a file's description that say in which state it is."""
 
 Nodes = Sequence[Mapping[str, Any]]
 
 
-def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def differences(stored: Mapping[str, Any], now: Mapping[str, Any], *, states: bool = True) -> list[str]:
     """Compare a job with the one that was stored: a readable line for each difference, none for the same job.
 
     What elements are named, and where they were made, does not count. Digests of functions count under
@@ -29,18 +31,19 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
     Args:
         stored, now: two descriptions by `describe_job`.
+        states: whether the states of their files are compared too; `check_sources` does so without the files' names.
 
     Raises:
         CheckpointError: if one of them is no description.
     """
     try:
-        return _differences(stored, now)
+        return _differences(stored, now, _STATES if not states else frozenset({"contents"}))
     except (RecursionError, ValueError) as error:
         raise refused("cannot compare a job's description", got=str(error)) from error
 
 
-def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    then, here = _nodes(stored), _nodes(now)
+def _differences(stored: Mapping[str, Any], now: Mapping[str, Any], uncompared: frozenset[str]) -> list[str]:
+    then, here = ([_without(node, uncompared) for node in _nodes(one)] for one in (stored, now))
     lines = []
     for key, what in (("format", "the format of job data"), ("order", "the canonical order of reductions")):
         if stored.get(key) != now.get(key):
@@ -58,8 +61,28 @@ def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     return lines
 
 
-def check_sources(stored: Mapping[str, Any], files: Files = FILES) -> list[str]:
+def _without(node: Mapping[str, Any], states: frozenset[str]) -> Mapping[str, Any]:
+    """Return a node whose files lack these entries of their states."""
+
+    def bare(file: Any) -> Any:
+        return {key: value for key, value in file.items() if key not in states} if isinstance(file, Mapping) else file
+
+    if "file" in node:
+        return {**node, "file": bare(node["file"])}
+    if "files" in node:
+        files = [{**one, "file": bare(one.get("file"))} if isinstance(one, Mapping) else one
+                 for one in Fields(node, "a node").items("files", MOST_NODES)]  # fmt: skip
+        return {**node, "files": files}
+    return node
+
+
+def check_sources(stored: Mapping[str, Any], files: Files = FILES, *, accept_touched: bool = False) -> list[str]:
     """Return files of a job that are not in the state in which it was described, one readable line each.
+
+    Args:
+        stored: a description by `describe_job`.
+        files: the file layer.
+        accept_touched: whether a file that was touched is in that state if its contents are the same.
 
     Raises:
         CheckpointError: if `stored` is no description.
@@ -68,7 +91,7 @@ def check_sources(stored: Mapping[str, Any], files: Files = FILES) -> list[str]:
     for node in _nodes(stored):
         for one in files_of(node):
             path, state = read_state(Fields(one, "a file"))
-            lines += changed_file(path, state, files)
+            lines += changed_file(path, state, files, accept_touched=accept_touched)
     return lines
 
 
@@ -227,10 +250,10 @@ def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
         yield f"reads {len(after)} files, and read {len(before)}"
         return
     for one, other in zip(before, after, strict=True):
-        (old_path, old), (path, new) = (read_state(Fields(data, "a file")) for data in (one, other))
+        old_path, path = (Fields(data, "a file").text("path") for data in (one, other))
         if path != old_path:
             yield f"reads {shown(path)}, and read {shown(old_path)}"
-        elif found := changes(old, new):
+        elif "size" in one and (found := changes(*(read_state(Fields(data, "a file"))[1] for data in (one, other)))):
             yield f"reads {shown(path)}, which has changed: {', '.join(found)}"
         elif one != other:
             yield f"reads {shown(path)} in another way"

@@ -3,6 +3,10 @@
 Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB: the first, the
 last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
 between the blocks is seen by its time alone.
+
+Whoever says that a file was only touched has its contents compared. For that a second SHA-256 is kept, over up to 256
+blocks of 256 KiB: all bytes of a file of up to 64 MiB. It is taken once, when the checkpoint begins, and costs 0.1 s a
+file (0.3 s from a disk); all bytes of a file of 1 GiB would cost 2.6 s (7.4 s), before the first batch of each job.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import functools
 import hashlib
 import operator
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -29,11 +34,40 @@ PYTHON = ".".join(platform.python_version_tuple()[:2])
 """Digests of functions mean something under one version of Python only."""
 
 
-def blocks(size: int, block: int = _BLOCK_BYTES) -> list[tuple[int, int]]:
+_CONTENT_BLOCK_BYTES = 1 << 18
+_CONTENT_BLOCKS = 256
+_JOINED_BLOCKS = 1024
+"""Blocks of all files of a source that has several, unless they are so many that each has two."""
+
+
+def blocks(size: int, block: int = _BLOCK_BYTES, count: int = _BLOCKS) -> list[tuple[int, int]]:
     """Begin and length of the blocks that are looked at."""
-    if size <= _BLOCKS * block:
+    if size <= count * block:
         return [(0, size)]
-    return [(i * (size - block) // (_BLOCKS - 1), block) for i in range(_BLOCKS)]
+    return [(i * (size - block) // (count - 1), block) for i in range(count)]
+
+
+def content_blocks(files: int) -> int:
+    """Return the blocks of each file that `contents_digest` looks at, for a source of so many files."""
+    return min(_CONTENT_BLOCKS, max(2, _JOINED_BLOCKS // files))
+
+
+def contents_digest(path: str, count: int, files: Files = FILES) -> str:
+    """Return the number of blocks and a SHA-256 over them, evenly spread over a file; see `content_blocks`.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    handle = files.open_read(path)
+    try:
+        digest, buffer = hashlib.sha256(), memoryview(bytearray(_CONTENT_BLOCK_BYTES))
+        for begin, length in blocks(files.status(handle).st_size, _CONTENT_BLOCK_BYTES, count):
+            for at in range(begin, begin + length, _CONTENT_BLOCK_BYTES):
+                part = buffer[: min(_CONTENT_BLOCK_BYTES, begin + length - at)]
+                digest.update(part[: files.read_into(handle, part, at)])
+    finally:
+        files.close(handle)
+    return f"{count}-{digest.hexdigest()}"
 
 
 def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
@@ -54,14 +88,21 @@ def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sample": digest.hexdigest()}
 
 
-def described_file(source: StoredSource) -> dict[str, Any]:
+def described_file(source: StoredSource, contents: int | None = None) -> dict[str, Any]:
     """Return path and state of the file of a source.
+
+    Args:
+        source: of one file.
+        contents: the blocks of its contents that are to be compared later; None for none.
 
     Raises:
         CheckpointError: if it cannot be read.
     """
     try:
-        return {"path": str(source.path), **file_fingerprint(source.path, source.files)}
+        state = file_fingerprint(source.path, source.files)
+        if contents is not None:
+            state["contents"] = contents_digest(source.path, contents, source.files)
+        return {"path": str(source.path), **state}
     except OSError as error:
         text, hint = explain(error)
         refuse(f"cannot read {shown(source.path)}: {text}", hint=hint)
@@ -89,7 +130,21 @@ def read_state(fields: Fields) -> tuple[str, dict[str, Any]]:
     """Return path and state as they are in job data."""
     state: dict[str, Any] = {"size": fields.whole("size"), "mtime_ns": fields.whole("mtime_ns", least=-(1 << 63))}
     path = fields.text("path")
-    return path, {**state, "sample": fields.text("sample")}
+    state["sample"] = fields.text("sample")
+    if "contents" in fields:
+        # Checkpoints of the first versions have none.
+        state["contents"] = fields.text("contents")
+        if not re.fullmatch(r"[0-9]{1,3}-[0-9a-f]{64}", state["contents"]) or _count(state) not in _COUNTS:
+            fields.wrong("contents", "the number of blocks and their SHA-256")
+    return path, state
+
+
+def _count(state: Mapping[str, Any]) -> int:
+    """Return the number of blocks that the digest of contents was taken of."""
+    return int(state["contents"].partition("-")[0])
+
+
+_COUNTS = range(2, _CONTENT_BLOCKS + 1)
 
 
 def files_of(node: Mapping[str, Any]) -> list[Any]:
@@ -101,10 +156,27 @@ def files_of(node: Mapping[str, Any]) -> list[Any]:
     return [Fields(one, "a file").take("file") for one in Fields(node, "a node").items("files", MOST_NODES)]
 
 
-def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[str]:
-    """Compare a file with its kept state: one line for all differences, none where it is the same."""
+def changed_file(path: str, then: dict[str, Any], files: Files = FILES, *, accept_touched: bool = False) -> list[str]:
+    """Compare a file with its kept state: one line for all differences, none where it is the same.
+
+    Args:
+        path: of the file.
+        then: its state.
+        files: the file layer.
+        accept_touched: whether a file is the same whose contents are, whatever its time of change.
+    """
     try:
-        found = changes(then, file_fingerprint(path, files))
+        now = file_fingerprint(path, files)
+        found = changes(then, now)
+        if found and (then["size"], then["sample"]) == (now["size"], now["sample"]):
+            if "contents" not in then:
+                found.append("no more of it was kept, so that it cannot be said to be only touched")
+            elif not accept_touched:
+                found.append("accept_touched=True (--accept-touched) compares its contents")
+            elif contents_digest(path, _count(then), files) == then["contents"]:
+                found = []
+            else:
+                found = ["its content is another, though size and sampled content are the same"]
     except OSError as error:
         return [f"{shown(path)} cannot be read: {explain(error)[0]}"]
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ def rebuild_job(
     *,
     done: bool = False,
     allow: tuple[str, ...] = (),
+    accept_touched: bool = False,
 ) -> list[Element]:
     """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
@@ -41,21 +42,21 @@ def rebuild_job(
             texts, arrays of more than 64 MiB.
         done: whether the results are there: functions and iterables that are not bound are then stood in for.
         allow: folders whose files the job may replace; destinations carry it, since the description named them.
+        accept_touched: whether a file that was touched is read if its contents are the same.
 
     Raises:
         CheckpointError: if the description is not sound, something is not bound, or a source is another one now.
     """
     try:
-        return _rebuilt(data, get, dict(bind or {}), done=done, allow=allow)
+        rebuilding = Rebuilding(get, dict(bind or {}), {}, allow, accept_touched)
+        return _rebuilt(data, rebuilding, done=done)
     except CheckpointError:
         raise
     except (FlowError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"cannot rebuild the job in the checkpoint: {error}") from error
 
 
-def _rebuilt(
-    data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object], *, done: bool, allow: tuple[str, ...]
-) -> list[Element]:
+def _rebuilt(data: object, given: Rebuilding, *, done: bool) -> list[Element]:
     fields = Fields(data, "a job")
     version = fields.whole("format")
     if version != FORMAT:
@@ -78,10 +79,9 @@ def _rebuilt(
     kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
     fields.close()
-    if done:
-        bind = {**_stand_ins(drafts), **bind}
+    bind = {**_stand_ins(drafts), **given.bind} if done else given.bind
     _check_bound(drafts, bind)
-    rebuilding = Rebuilding(get, bind, kernels, allow)
+    rebuilding = replace(given, bind=bind, kernels=kernels)
     elements: list[Element] = []
     for draft in drafts:
         elements.append(draft.element(elements, rebuilding))

@@ -117,8 +117,11 @@ class DeadLetters:
             self._written_bytes += len(self._lines)
             self._lines.clear()
 
-    def snapshot(self) -> State:
+    def snapshot(self, token: str) -> State:
         """Return how much was written down, and where; it may be more than has been computed.
+
+        Args:
+            token: tells the temporary name, as for `open`.
 
         Raises:
             DestinationError: if it cannot be made durable.
@@ -126,16 +129,20 @@ class DeadLetters:
         with self._lock, self._errors("make durable"):
             self._flush()
             assert self._draft is not None
+            path = self._draft.adopt(token)
             self._draft.sync()
-            return {"count": self._count, "bytes": self._written_bytes, "draft": self._draft.path}
+            return {"count": self._count, "bytes": self._written_bytes, "draft": path}
 
-    def seal(self) -> State:
+    def seal(self, token: str) -> State:
         """Return the snapshot of the complete file, for `recover`.
+
+        Args:
+            token: as for `snapshot`.
 
         Raises:
             DestinationError: if it cannot be made durable.
         """
-        state = self.snapshot()
+        state = self.snapshot(token)
         with self._lock, self._errors("make durable"):
             assert self._draft is not None
             sealed = self._draft.seal()

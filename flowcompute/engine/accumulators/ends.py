@@ -42,6 +42,9 @@ class End(Accumulator):
             ValueError: without any.
         """
         if self._kept is None:
+            if self.records:
+                # No stream brings a fold there; a state that was restored may.
+                raise LookupError(f"nothing is kept of {self.records} records")
             raise ValueError(f"cannot take the {self.spec.op} record of an empty stream")
         return np.array(self._kept[0])
 

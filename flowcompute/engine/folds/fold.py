@@ -285,6 +285,9 @@ class Fold(BlockedAccumulator):
         if spec.op in ("mean", "var"):
             return np.full(spec.numbers, np.nan)
         if spec.op in ("min", "max", "argmin", "argmax"):
+            if self.records:
+                # No stream brings a fold there; a state that was restored may.
+                raise LookupError(f"nothing is kept of {self.records} records")
             raise ValueError(f"cannot take the {spec.op} of an empty stream")
         value = 0 if spec.op in ("sum", "vecdot") and is_float(spec.dtype) else identity(spec.op, spec.dtype)
         return np.full(spec.numbers, value, spec.dtype)

@@ -48,12 +48,14 @@ class Request:
         path: of the checkpoint, absolute; None for none so far.
         freeze: whether the run is to end after the next one.
         site: the user's line that asked; the run has threads of its own.
+        accept_touched: whether a source that was touched since is the same if its contents are.
     """
 
     path: str | None = None
     freeze: bool = False
     policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     site: Site | None = None
+    accept_touched: bool = False
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
         """Return where a run that is to be frozen now puts its checkpoint.
@@ -156,7 +158,7 @@ class CheckpointCoordinator:
         self._folder.site = self._request.site
         generation = self._folder.newest()
         job, body = KeptJob.read(self._folder.job()), generation.body
-        check_job(job, self._plan, path, self._request.site)
+        check_job(job, self._plan, path, self._request.site, accept_touched=self._request.accept_touched)
         refuse_foreign_writes(self._plan, job.token, body)
         self._token, self._published, self.epoch = job.token, True, generation.number
         self._record.resume(read_progress(body))
@@ -209,6 +211,10 @@ class CheckpointCoordinator:
     def token(self) -> str | None:
         """Names the drafts of this job; None where there is no checkpoint yet."""
         return self._token or None
+
+    def letters_token(self, position: int) -> str:
+        """Return the token of the draft of a dead-letter file."""
+        return f"{self._token}-letters-{position}"
 
     def _side(self, position: int) -> GrowingFile:
         with self._sides_lock:
@@ -306,7 +312,7 @@ class CheckpointCoordinator:
                 "starts": {str(clock): start for clock, start in barrier.starts.items()},
                 "executor": barrier.executor,
                 "sinks": states,
-                "letters": [one.snapshot() for one in self._dead_letters],
+                "letters": [one.snapshot(self.letters_token(i)) for i, one in enumerate(self._dead_letters)],
                 "progress": self._at_cut,
             }
         )
@@ -329,7 +335,8 @@ class CheckpointCoordinator:
                 states.append(writer.seal(self.place(position)))
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
-        self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._dead_letters]})
+        letters = [one.seal(self.letters_token(i)) for i, one in enumerate(self._dead_letters)]
+        self._commit({"done": True, "sinks": states, "letters": letters})
         self._record.stream.emit(CheckpointCommitted(self.epoch, time.monotonic() - began_s))
 
     def _commit(self, body: dict[str, Any]) -> None:

@@ -173,6 +173,14 @@ def stored_shaping(path: str, files: Files) -> Shaping | None:
         return KeptJob.read(folder.job()).shaping
 
 
+def draft_token(path: str) -> str:
+    """Return the token that names the drafts of the job in a checkpoint.
+
+    It follows from the checkpoint's path, so that the next attempt finds those of one that was killed early.
+    """
+    return hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
 def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
     """Create a checkpoint for a plan; return it, and the token that names its drafts.
 
@@ -187,9 +195,8 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     """
     folder = CheckpointFolder.create(path, files)
     try:
-        # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
-        token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        graph, capabilities = describe_job(plan.asked, folder.put_blob), plan.backend.capabilities
+        token = draft_token(path)
+        graph, capabilities = describe_job(plan.asked, folder.put_blob, contents=True), plan.backend.capabilities
         job = KeptJob(token, graph, ORDER_VERSION, capabilities.kind, plan.config.precision, plan.shaping, flow)
         folder.set_job(job.plain())
     except BaseException:
@@ -198,7 +205,15 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     return folder, token
 
 
-def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode | None = None) -> None:
+def check_job(
+    job: KeptJob,
+    plan: Plan,
+    path: str,
+    site: Site | None,
+    flow: Mode | None = None,
+    *,
+    accept_touched: bool = False,
+) -> None:
     """Refuse a checkpoint of another job, of changed sources, or of another order of reductions.
 
     Args:
@@ -207,12 +222,13 @@ def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode
         path: of the checkpoint.
         site: the user's line that runs it, for the warning that it was made on another kind of device.
         flow: the mode of a flow; None for a run.
+        accept_touched: whether a source that was touched is the same if its contents are.
 
     Raises:
         CheckpointError: with one line for each difference.
     """
     now = describe_job(plan.asked, lambda array: blob_of(array)[0])
-    found = differences(job.graph, now)
+    found = differences(job.graph, now, states=False)
     if job.precision != plan.config.precision:
         found.append(f"precision was {job.precision!r} and is {plan.config.precision!r}")
     if job.order != ORDER_VERSION:
@@ -220,7 +236,7 @@ def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode
     if job.flow != flow:
         modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job.flow, flow)]
         found.append(f"it was {modes[0]} and is {modes[1]}")
-    changed = check_sources(job.graph)
+    changed = check_sources(job.graph, accept_touched=accept_touched)
     found += changed
     if found:
         # As it was it can go on only where data and order of reductions are what they were.

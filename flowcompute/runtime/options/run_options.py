@@ -53,6 +53,7 @@ class RunOptions:
     stall_timeout_s: float | None = 120.0
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_every: Every = "auto"
+    accept_touched: bool = False
     tune: Tune = False
     metrics: bool = True
     metrics_port: int | str | None = None
@@ -86,6 +87,8 @@ class RunOptions:
         if self.checkpoint is not None:
             checkpoint_path(self.checkpoint)
         CheckpointPolicy.parse(self.checkpoint_every)
+        if not isinstance(self.accept_touched, bool):
+            raise _bad_value("accept_touched", "True or False", self.accept_touched)
         if self.checkpoint is None and self.checkpoint_every != "auto":
             raise PlanError(
                 "checkpoint_every= needs checkpoint=",

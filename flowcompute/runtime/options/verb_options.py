@@ -50,6 +50,7 @@ class StartOptions(PlanOptions, _ObserveOptions, total=False):
     stall_timeout_s: float | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: Every
+    accept_touched: bool
     tune: Tune
 
 

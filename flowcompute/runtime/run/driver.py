@@ -162,8 +162,7 @@ class Driver:
                 dead_letters.open(self._letters_token(position), None if body is None else body["letters"][position])
 
     def _letters_token(self, position: int) -> str | None:
-        token = self._coordinator.token
-        return None if token is None else f"{token}-letters-{position}"
+        return None if self._coordinator.token is None else self._coordinator.letters_token(position)
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}

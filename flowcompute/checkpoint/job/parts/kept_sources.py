@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
-from flowcompute.checkpoint.job.fingerprint import array_sample, changed_file, described_file, read_state
+from flowcompute.checkpoint.job.fingerprint import (
+    array_sample,
+    changed_file,
+    content_blocks,
+    described_file,
+    read_state,
+)
 from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, KeptNode, Part, Rebuilding
 from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
+from flowcompute.errors import CheckpointError
 from flowcompute.sources import (
     FeedSource,
     IterateSource,
@@ -28,9 +35,9 @@ from flowcompute.spec import BFLOAT16, Stream
 # -- files -------------------------------------------------------------------------------------------
 
 
-def _stored(source: StoredSource) -> dict[str, Any]:
-    """Describe a file and how its bytes are read."""
-    data = described_file(source)
+def _stored(source: StoredSource, describing: Describing, files: int = 1) -> dict[str, Any]:
+    """Describe a file, of a source of so many, and how its bytes are read."""
+    data = described_file(source, content_blocks(files) if describing.contents else None)
     if isinstance(source, RawSource):
         layout = source.layout
         data |= {"stored": _stored_name(layout.dtype), "item": list(layout.item_shape), "offset": layout.offset}
@@ -41,12 +48,13 @@ def _stored_name(dtype: np.dtype) -> str:
     return dtype.name if dtype == BFLOAT16 or dtype.isnative else f">{dtype.name}"
 
 
-def _kept_path(fields: Fields) -> str:
+def _kept_path(fields: Fields, rebuilding: Rebuilding) -> str:
     """Return the path of a file that is still in the state that was kept. No other one is opened."""
     path, state = read_state(fields)
     # A file that cannot be read at all is told by the source itself.
-    if os.path.exists(path) and (changed := changed_file(path, state)):
-        refuse(
+    if os.path.exists(path) and (changed := changed_file(path, state, accept_touched=rebuilding.accept_touched)):
+        # The path is told whole.
+        raise CheckpointError(
             "cannot read a file that is not as it was when the job was frozen",
             got="; ".join(changed),
             hint="put it back, or begin anew",
@@ -54,13 +62,13 @@ def _kept_path(fields: Fields) -> str:
     return path
 
 
-def _npy(fields: Fields, node: KeptNode) -> StoredSource:
-    path = _kept_path(fields)
+def _npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    path = _kept_path(fields, rebuilding)
     return NpySource(path, dtype=BFLOAT16 if node.spec.dtype == BFLOAT16 else None, name=node.given)
 
 
-def _raw(fields: Fields, node: KeptNode) -> StoredSource:
-    path = _kept_path(fields)
+def _raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    path = _kept_path(fields, rebuilding)
     name = fields.text("stored")
     dtype = DTYPES.get(name.removeprefix(">"))
     if dtype is None or (name.startswith(">") and (dtype == BFLOAT16 or dtype.itemsize == 1)):
@@ -72,34 +80,35 @@ def _raw(fields: Fields, node: KeptNode) -> StoredSource:
 _FORMATS = {"npy": _npy, "raw": _raw}
 
 
-def _describe_file(source: StoredSource, _: Describing) -> dict[str, Any]:
-    return {"file": _stored(source)}
+def _describe_file(source: StoredSource, describing: Describing) -> dict[str, Any]:
+    return {"file": _stored(source, describing)}
 
 
-def _rebuild_npy(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
-    return _rebuild_file(fields.take("file"), "npy", node)
+def _rebuild_npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    return _rebuild_file(fields.take("file"), "npy", node, rebuilding)
 
 
-def _rebuild_raw(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
-    return _rebuild_file(fields.take("file"), "raw", node)
+def _rebuild_raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    return _rebuild_file(fields.take("file"), "raw", node, rebuilding)
 
 
-def _rebuild_file(data: object, format: str, node: KeptNode) -> StoredSource:
+def _rebuild_file(data: object, format: str, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
     fields = Fields(data, "a file")
-    source = _FORMATS[format](fields, node)
+    source = _FORMATS[format](fields, node, rebuilding)
     fields.close()
     return source
 
 
-def _describe_several(source: SeveralSource, _: Describing) -> dict[str, Any]:
-    return {"files": [{"format": part.format, "file": _stored(part)} for part in source.sources]}
+def _describe_several(source: SeveralSource, describing: Describing) -> dict[str, Any]:
+    parts = source.sources
+    return {"files": [{"format": part.format, "file": _stored(part, describing, len(parts))} for part in parts]}
 
 
-def _rebuild_several(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
+def _rebuild_several(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     parts = []
     for data in fields.items("files", MOST_NODES):
         one = Fields(data, "a file")
-        parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_FORMATS)), node))
+        parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_FORMATS)), node, rebuilding))
         one.close()
     if not parts:
         fields.wrong("files", "at least one file")

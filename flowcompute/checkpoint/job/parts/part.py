@@ -27,10 +27,12 @@ class Describing:
     Attributes:
         put: keeps an array beside the description and gives what stands for it there.
         kernels: functions of `fc.kernel` found so far, by digest.
+        contents: whether digests of the contents of files are taken, to be compared later.
     """
 
     put: Callable[[np.ndarray], Any]
     kernels: dict[str, ir.TypedFunction] = field(default_factory=dict)
+    contents: bool = False
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
         """Return an array of a dtype of ours, in the description or beside it."""

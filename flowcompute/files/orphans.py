@@ -1,0 +1,94 @@
+"""Drafts that processes have left behind: which there are, and how they are removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from dataclasses import dataclass
+from typing import Literal
+
+from flowcompute.files.file_layer import FILES, Files
+
+_NAME = re.compile(r"\..+\.(?P<token>[0-9a-f]{16})(?P<job>(-letters)?-[0-9]+)?\.partial", re.DOTALL)
+
+Fate = Literal["left behind", "in use", "kept for a checkpoint", "of unknown state"]
+
+
+@dataclass(frozen=True)
+class LeftDraft:
+    """A draft in a folder.
+
+    Attributes:
+        path: of the file.
+        size: in bytes.
+        fate: "left behind" by a process that has ended; "in use"; "kept for a checkpoint" that may go on with it;
+            "of unknown state" where the file system has no locks.
+        inode: tells the file from a later one of its name.
+    """
+
+    path: str
+    size: int
+    fate: Fate
+    inode: int
+
+
+def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) -> list[LeftDraft]:
+    """Return the drafts in a folder, in the order of their names: regular files of this user, under names of ours.
+
+    Args:
+        folder: where they lie; folders in it are not looked at.
+        given_up: the token of a job that nobody goes on with.
+        files: the file layer.
+
+    Raises:
+        OSError: if the folder cannot be read.
+    """
+    found = []
+    for name in files.list_folder(folder):
+        match = _NAME.fullmatch(name)
+        path = os.path.join(folder, name)
+        if match is None:
+            continue
+        try:
+            status = files.lstat(path)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
+            continue
+        kept = match["job"] is not None and match["token"] != given_up
+        fate: Fate = "kept for a checkpoint" if kept else _fate(path, status.st_ino, files, remove=False)
+        found.append(LeftDraft(path, status.st_size, fate, status.st_ino))
+    return found
+
+
+def remove_draft(draft: LeftDraft, files: Files = FILES) -> bool:
+    """Remove a draft that was left behind, and return whether it was; it stays if a process has taken it meanwhile.
+
+    Raises:
+        OSError: if it cannot be removed.
+    """
+    return draft.fate == "left behind" and _fate(draft.path, draft.inode, files, remove=True) == "left behind"
+
+
+def _fate(path: str, inode: int, files: Files, *, remove: bool) -> Fate:
+    """Ask for the lock that a living process holds, and remove the file while nobody else can have it."""
+    try:
+        handle = files.open_update(path)
+    except FileNotFoundError:
+        return "in use"
+    except OSError:
+        return "of unknown state"
+    try:
+        if files.status(handle).st_ino != inode or not files.lock(handle):
+            return "in use"
+        if remove:
+            files.remove(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        return "of unknown state"
+    finally:
+        files.close(handle)
+    return "left behind"
