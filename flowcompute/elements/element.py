@@ -38,7 +38,9 @@ class Element(ABC):
     verbs: VerbSlot
     """Filled once by the top level."""
     apply: Callable[..., Element]
-    """Filled once by `elements.compute`."""
+    """Filled once by `elements.operators`."""
+    call_numpy: Callable[..., Any]
+    """Filled once by `elements.operators`."""
 
     spec: Spec
     inputs: tuple[Element, ...]
@@ -192,6 +194,9 @@ class Element(ABC):
             options = method if method != "__call__" else ", ".join(f"{key}=" for key in kwargs)
             raise TypeError(f"numpy.{ufunc.__name__} on a lazy element takes no {options}; use the fc function instead")
         return Element.apply(ufunc.__name__, *operands)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return Element.call_numpy(function, args, kwargs)
 
     # -- operators ------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.numpy_calls import call_numpy
 from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
@@ -150,6 +151,7 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
 
 
 Element.apply = _apply
+Element.call_numpy = call_numpy
 
 __all__ = [
     "FUNCTIONS",
