@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from flowcompute.elements.arguments import meant
 from flowcompute.elements.site import user_site
 from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
+
+_INSTEAD = {
+    "apply": "fc.host(function, x)",
+    "collect": "x.resolve()",
+    "compute": "x.resolve()",
+    "describe": "fc.resolve(x.mean(), x.std(), x.min(), x.max()), one reading for all",
+    "flatten": "fc.flatten(x)",
+    "iloc": "x[start:stop]",
+    "item": "x.resolve()",
+    "map": "fc.host(function, x)",
+    "map_batches": "fc.host(function, x)",
+    "median": "fc.median(x)",
+    "numpy": "x.to_numpy()",
+    "rolling": "fc.window(x, size)",
+    "save": "x >> fc.save(path)",
+    "sort": "x.to_numpy() and numpy.sort; fc.top_k gives the largest",
+    "squeeze": "fc.squeeze(x)",
+    "tail": "x[-n:]",
+    "take": "fc.take(x, indices, axis)",
+    "tolist": "x.to_numpy().tolist()",
+    "transpose": "fc.permute_dims(x, axes) or x.T",
+    "values": "x.to_numpy()",
+}
+"""What stands for attributes that arrays and tables of other libraries have."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +120,16 @@ class Element(ABC):
         return self.spec.ndim
 
     @property
+    def size(self) -> int | None:
+        """Numbers in the value; None while the length is unknown."""
+        return None if None in self.shape else math.prod(size for size in self.shape if size is not None)
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of the value; None while the length is unknown."""
+        return None if self.size is None else self.size * self.dtype.itemsize
+
+    @property
     def hash(self) -> str:
         """Structural hash of the graph up to here: equal for equal graphs, whatever they read."""
         return Element.verbs.hash(self)
@@ -126,18 +162,24 @@ class Element(ABC):
         """Open a flow over `fc.feed` sources by `with` or, in trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
+    def explain(self, **options: Any) -> str:
+        """Say how the value would be computed, and why."""
+        plan = Element.verbs.plan(self, **options)
+        return f"{plan}\n{plan.explain()}"
+
+    def to_numpy(self, **options: Any) -> np.ndarray:
+        """Run and give the value as an array; options as of `resolve`."""
+        return np.asarray(Element.verbs.resolve(self, **options))
+
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(self, *args, **kwargs)`, to chain functions from left to right."""
         return function(self, *args, **kwargs)
 
     def on(self, device: str) -> Self:
-        """Pin the value to a device of its own; only what is computed can be pinned to one.
-
-        Args:
-            device: its name, as `device=` takes it.
+        """Refuse to pin the value to a device: the elements that are computed have an `on` of their own.
 
         Raises:
-            SpecError: always; the elements that are computed have their own `on`.
+            SpecError: always.
         """
         raise SpecError(
             f"cannot be pinned to {device!r}",
@@ -174,7 +216,18 @@ class Element(ABC):
         raise self._refuse("integer value")
 
     def __len__(self) -> int:
-        raise TypeError(f"{self.name or self.label} has no len(): use .shape[0], or .resolve() it first")
+        if not self.ndim or self.shape[0] is None:
+            raise self._refuse("len()")
+        return self.shape[0]
+
+    def __round__(self, decimals: int = 0) -> Element:
+        return Element.apply("round", self, decimals=decimals)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __iter__(self) -> Any:
         raise self._refuse("items to iterate over")
@@ -341,10 +394,12 @@ class Element(ABC):
         """Return the mean over `axis`; see `fc.mean`."""
         return Element.apply("mean", self, axis=axis, keepdims=keepdims)
 
+    @meant(ddof="correction")
     def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Return the variance over `axis`; see `fc.var`."""
         return Element.apply("var", self, axis=axis, correction=correction, keepdims=keepdims)
 
+    @meant(ddof="correction")
     def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Return the standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
@@ -372,6 +427,22 @@ class Element(ABC):
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Test whether all numbers over `axis` are non-zero; see `fc.all`."""
         return Element.apply("all", self, axis=axis, keepdims=keepdims)
+
+    def head(self, n: int = 5) -> Any:
+        """Return the first `n` records of a stream, or the first of a resident value along axis 0, as an element."""
+        return Element.apply("index", self, slice(n))
+
+    def reshape(self, *shape: Any) -> Any:
+        """Reshape the value, given one shape or its sizes; see `fc.reshape`."""
+        return Element.apply("reshape", self, shape[0] if len(shape) == 1 else shape)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Element:
+        """Return running sums along `axis`; see `fc.cumulative_sum`."""
+        return Element.apply("cumulative_sum", self, axis=axis, dtype=dtype)
+
+    def round(self, decimals: int = 0) -> Element:
+        """Round to `decimals`; see `fc.round`."""
+        return Element.apply("round", self, decimals=decimals)
 
     def clip(self, min: Any = None, max: Any = None) -> Element:
         """Limit the value to [min, max]; see `fc.clip`."""

@@ -2,6 +2,7 @@
 
 from flowcompute.files.file_layer import (
     FILES,
+    FOREIGN_FORMATS,
     FORMATS,
     Draft,
     Files,
@@ -22,6 +23,7 @@ from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder
 
 __all__ = [
     "FILES",
+    "FOREIGN_FORMATS",
     "FORMATS",
     "TEMPORARY",
     "Draft",

@@ -38,6 +38,9 @@ _HINTS = {
 }
 
 
+FOREIGN_FORMATS = tuple(".csv .feather .h5 .hdf5 .json .mat .nc .npz .parquet .pickle .pkl .tsv .txt".split())
+"""Extensions of formats that are not read or written: what to do instead is told."""
+
 FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
 """The format that an extension stands for, for reading and writing alike."""
 

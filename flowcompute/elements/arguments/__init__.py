@@ -5,6 +5,7 @@ from flowcompute.elements.arguments.readers import (
     dtype_of,
     flag,
     is_whole,
+    meant,
     one_of,
     real,
     several,
@@ -12,4 +13,4 @@ from flowcompute.elements.arguments.readers import (
     wholes,
 )
 
-__all__ = ["array_of", "dtype_of", "flag", "is_whole", "one_of", "real", "several", "whole", "wholes"]
+__all__ = ["array_of", "dtype_of", "flag", "is_whole", "meant", "one_of", "real", "several", "whole", "wholes"]
