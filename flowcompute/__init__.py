@@ -158,6 +158,7 @@ from flowcompute.errors import (
     DeviceError,
     DeviceFullError,
     DeviceWarning,
+    EventLoopWarning,
     FlowError,
     KernelError,
     MetricsWarning,
@@ -168,7 +169,7 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import open_flow, plan, resolve, run, start
+from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -211,6 +212,7 @@ __all__ = [
     "DeviceFullError",
     "DeviceWarning",
     "Element",
+    "EventLoopWarning",
     "FlowError",
     "Frozen",
     "KernelError",
@@ -236,8 +238,10 @@ __all__ = [
     "all",
     "any",
     "arange",
+    "aresolve",
     "argmax",
     "argmin",
+    "arun",
     "asin",
     "asinh",
     "astype",

@@ -11,34 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from flowcompute.elements.arguments import meant
+from flowcompute.elements.arguments import INSTEAD, meant
 from flowcompute.elements.site import user_site
 from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
-
-_INSTEAD = {
-    "apply": "fc.host(function, x)",
-    "collect": "x.resolve()",
-    "compute": "x.resolve()",
-    "describe": "fc.resolve(x.mean(), x.std(), x.min(), x.max()), one reading for all",
-    "flatten": "fc.flatten(x)",
-    "iloc": "x[start:stop]",
-    "item": "x.resolve()",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "median": "fc.median(x)",
-    "numpy": "x.to_numpy()",
-    "rolling": "fc.window(x, size)",
-    "save": "x >> fc.save(path)",
-    "sort": "x.to_numpy() and numpy.sort; fc.top_k gives the largest",
-    "squeeze": "fc.squeeze(x)",
-    "tail": "x[-n:]",
-    "take": "fc.take(x, indices, axis)",
-    "tolist": "x.to_numpy().tolist()",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
-    "values": "x.to_numpy()",
-}
-"""What stands for attributes that arrays and tables of other libraries have."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +25,8 @@ class VerbSlot:
     run: Callable[..., Any]
     plan: Callable[..., Any]
     start: Callable[..., Any]
+    aresolve: Callable[..., Any]
+    arun: Callable[..., Any]
     flow: Callable[..., Any]
     draw: Callable[..., str]
     hash: Callable[..., str]
@@ -158,8 +136,16 @@ class Element(ABC):
         """Start running in the background and give the running `Run`."""
         return Element.verbs.start(self, **options)
 
+    async def aresolve(self, **options: Any) -> Any:
+        """Run without blocking the event loop, in asyncio or trio, and give the value."""
+        return await Element.verbs.aresolve(self, **options)
+
+    async def arun(self, **options: Any) -> Any:
+        """Run to the end without blocking the event loop, in asyncio or trio, and give the finished `Run`."""
+        return await Element.verbs.arun(self, **options)
+
     def flow(self, **options: Any) -> Any:
-        """Open a flow over `fc.feed` sources by `with` or, in trio, `async with`; see `fc.open_flow`."""
+        """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
     def explain(self, **options: Any) -> str:
@@ -226,7 +212,7 @@ class Element(ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
+            hint = f"; use {INSTEAD[name]}" if name in INSTEAD else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __iter__(self) -> Any:

@@ -1,16 +1,14 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
+from flowcompute.files.draft_names import is_draft_of, lies_in
 from flowcompute.files.file_layer import (
     FILES,
-    FOREIGN_FORMATS,
-    FORMATS,
     Draft,
     Files,
     Fingerprint,
     Sealed,
     Unfinished,
     explain,
-    format_of,
     in_the_way,
     is_pattern,
     path_text,
@@ -18,6 +16,8 @@ from flowcompute.files.file_layer import (
     shown,
     temporary_path,
 )
+from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
+from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -27,19 +27,27 @@ __all__ = [
     "FORMATS",
     "TEMPORARY",
     "Draft",
+    "Each",
     "Files",
     "Fingerprint",
+    "ForeignJsonError",
+    "Maybe",
     "Scratch",
     "ScratchFullError",
     "Sealed",
     "Unfinished",
     "cache_folder",
+    "expect",
     "explain",
     "format_of",
     "in_the_way",
+    "is_draft_of",
     "is_pattern",
+    "lies_in",
     "path_text",
     "private_folder",
+    "read_json",
+    "read_json_file",
     "read_private",
     "roll_forward",
     "shown",

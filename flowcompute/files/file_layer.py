@@ -34,15 +34,8 @@ _HINTS = {
     errno.ENFILE: "the machine has too many open files: close some",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path runs through too many symbolic links",
-    errno.ENOMEM: "not enough memory to map the file: read it instead",
+    errno.ENOMEM: 'read it instead of mapping it: strategy=fc.Strategy(input="read"); or raise the limit (ulimit -v)',
 }
-
-
-FOREIGN_FORMATS = tuple(".csv .feather .h5 .hdf5 .json .mat .nc .npz .parquet .pickle .pkl .tsv .txt".split())
-"""Extensions of formats that are not read or written: what to do instead is told."""
-
-FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-"""The format that an extension stands for, for reading and writing alike."""
 
 
 class Fingerprint(NamedTuple):
@@ -125,6 +118,15 @@ class Files(Folders):
     def map_read(self, handle: int, size: int) -> mmap.mmap:
         """Map the first `size` bytes (not 0) for reading."""
         return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+
+    def drop_pages(self, mapping: mmap.mmap, begin: int, end: int) -> None:
+        """Let the process's pages of a mapping between two bytes go; the system's cache keeps what it can.
+
+        Whoever still reads there has them mapped again. Systems without `madvise` keep them.
+        """
+        begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
     def stat(self, path: str) -> os.stat_result:
         """Return the status of `path`, following links."""
@@ -423,11 +425,6 @@ def path_text(path: str | os.PathLike[str]) -> str:
     if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
         raise ValueError(f"cannot use {text!r} as a path")
     return text
-
-
-def format_of(path: str) -> str | None:
-    """Return the format that the extension of a path stands for: "npy" or "raw", or None."""
-    return FORMATS.get(os.path.splitext(path)[1].lower())
 
 
 def temporary_path(target: str, token: str) -> str:

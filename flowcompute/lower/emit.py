@@ -168,10 +168,7 @@ class Point:
     def value(self, key: Key) -> Var:
         """Return the value of a node or access here, with the lanes of this point."""
         home = self.home(key)
-        var = home.scope.find(key)
-        if var is None:
-            var = home.compute(key)
-            home.scope.known[key] = var
+        var = home.scope.find(key) or home.compute_first(key)
         if var.lanes != self.scope.lanes:
             spread = self.scope.find(_spread_key(key))
             if spread is None:
@@ -179,6 +176,34 @@ class Point:
                 self.scope.known[_spread_key(key)] = spread
             return spread
         return var
+
+    def operands(self, key: Key) -> tuple[Key, ...]:
+        """Return what `compute` takes the values of."""
+        if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator):
+            return ()
+        return self.region.reads[key]
+
+    def compute_first(self, key: Key) -> Var:
+        """Compute a value at this very point, after all that it depends on. A region may be deeper than Python's stack.
+
+        The statements are in the order of a recursion through `value`.
+        """
+        stack = [(self, key, iter(self.operands(key)))]
+        while True:
+            point, one, operands = stack[-1]
+            operand = next(operands, None)
+            if operand is not None:
+                home = point.home(operand)
+                if home.scope.find(operand) is None:
+                    stack.append((home, operand, iter(home.operands(operand))))
+                else:
+                    point.value(operand)
+                continue
+            var = point.scope.known[one] = point.compute(one)
+            stack.pop()
+            if not stack:
+                return var
+            stack[-1][0].value(one)
 
     def compute(self, key: Key) -> Var:
         """Emit the computation of a value at this very point."""

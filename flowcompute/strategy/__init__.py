@@ -1,7 +1,8 @@
 """Strategy (the tunable knobs) and Config (the user's settings)."""
 
-from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.memory_limits import default_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
 from flowcompute.strategy.paired_trials import (
     PairedTrials,
@@ -10,14 +11,16 @@ from flowcompute.strategy.paired_trials import (
     differing,
     trials_of,
 )
-from flowcompute.strategy.roofline import Limits, Roofline, Unit, load_limits, save_limits, scaled
+from flowcompute.strategy.roofline import LIMITS_SHAPE, Limits, Roofline, Unit, load_limits, save_limits, scaled
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
-from flowcompute.strategy.trial import Trial, Tuning
+from flowcompute.strategy.trial import TUNING_SHAPE, Trial, Tuning
 
 __all__ = [
     "KERNEL_KNOBS",
+    "LIMITS_SHAPE",
+    "TUNING_SHAPE",
     "Candidate",
     "Climb",
     "Config",

@@ -23,11 +23,13 @@ class ErrorPolicy:
             also writes it down.
         path: absolute path of the dead-letter file; None without one.
         files: the file layer that it is written with.
+        allow: where a checkpoint named the file, folders whose files may be replaced; None where the user named it.
     """
 
     on_error: OnError = "raise"
     path: str | None = None
     files: Files = FILES
+    allow: tuple[str, ...] | None = None
 
     @property
     def drops(self) -> bool:
