@@ -1,5 +1,7 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
+import difflib
+
 from flowcompute.elements import (
     Compute,
     Constant,
@@ -36,7 +38,7 @@ from flowcompute.elements.axes import (
     window,
 )
 from flowcompute.elements.functions import kernel, opencl
-from flowcompute.elements.generated import range
+from flowcompute.elements.generated import arange, range
 from flowcompute.elements.math import (
     abs,
     acos,
@@ -133,6 +135,14 @@ from flowcompute.elements.streams import (
     histogram,
     last,
     linear_recurrence,
+    median,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanstd,
+    nansum,
+    nanvar,
+    percentile,
     quantile,
     scan,
     segment_max,
@@ -168,6 +178,29 @@ from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
+
+_INSTEAD = {
+    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
+    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
+    "cumsum": "fc.cumulative_sum",
+    "dot": "fc.matmul or fc.vecdot",
+    "from_array": "fc.source(array)",
+    "from_numpy": "fc.source(array)",
+    "load": "fc.open(path)",
+    "map": "fc.host(function, x)",
+    "map_batches": "fc.host(function, x)",
+    "read": "fc.open(path)",
+    "tensor": "fc.constant(array)",
+    "transpose": "fc.permute_dims(x, axes) or x.T",
+}
+"""What stands for names of other libraries."""
+
+
+def __getattr__(name: str) -> object:
+    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
+    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
+    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+
 
 __all__ = [
     "CheckpointError",
@@ -206,6 +239,7 @@ __all__ = [
     "add",
     "all",
     "any",
+    "arange",
     "aresolve",
     "argmax",
     "argmin",
@@ -283,10 +317,17 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "min",
     "minimum",
     "moveaxis",
     "multiply",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "negative",
     "nextafter",
     "nn",
@@ -295,6 +336,7 @@ __all__ = [
     "open_flow",
     "opencl",
     "pad",
+    "percentile",
     "permute_dims",
     "pinned",
     "plan",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from flowcompute.elements.arguments import INSTEAD, meant
 from flowcompute.elements.site import user_site
 from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
@@ -40,7 +42,9 @@ class Element(ABC):
     verbs: VerbSlot
     """Filled once by the top level."""
     apply: Callable[..., Element]
-    """Filled once by `elements.compute`."""
+    """Filled once by `elements.operators`."""
+    call_numpy: Callable[..., Any]
+    """Filled once by `elements.operators`."""
 
     spec: Spec
     inputs: tuple[Element, ...]
@@ -94,6 +98,16 @@ class Element(ABC):
         return self.spec.ndim
 
     @property
+    def size(self) -> int | None:
+        """Numbers in the value; None while the length is unknown."""
+        return None if None in self.shape else math.prod(size for size in self.shape if size is not None)
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of the value; None while the length is unknown."""
+        return None if self.size is None else self.size * self.dtype.itemsize
+
+    @property
     def hash(self) -> str:
         """Structural hash of the graph up to here: equal for equal graphs, whatever they read."""
         return Element.verbs.hash(self)
@@ -134,18 +148,24 @@ class Element(ABC):
         """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
+    def explain(self, **options: Any) -> str:
+        """Say how the value would be computed, and why."""
+        plan = Element.verbs.plan(self, **options)
+        return f"{plan}\n{plan.explain()}"
+
+    def to_numpy(self, **options: Any) -> np.ndarray:
+        """Run and give the value as an array; options as of `resolve`."""
+        return np.asarray(Element.verbs.resolve(self, **options))
+
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(self, *args, **kwargs)`, to chain functions from left to right."""
         return function(self, *args, **kwargs)
 
     def on(self, device: str) -> Self:
-        """Pin the value to a device of its own; only what is computed can be pinned to one.
-
-        Args:
-            device: its name, as `device=` takes it.
+        """Refuse to pin the value to a device: the elements that are computed have an `on` of their own.
 
         Raises:
-            SpecError: always; the elements that are computed have their own `on`.
+            SpecError: always.
         """
         raise SpecError(
             f"cannot be pinned to {device!r}",
@@ -182,7 +202,18 @@ class Element(ABC):
         raise self._refuse("integer value")
 
     def __len__(self) -> int:
-        raise TypeError(f"{self.name or self.label} has no len(): use .shape[0], or .resolve() it first")
+        if not self.ndim or self.shape[0] is None:
+            raise self._refuse("len()")
+        return self.shape[0]
+
+    def __round__(self, decimals: int = 0) -> Element:
+        return Element.apply("round", self, decimals=decimals)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f"; use {INSTEAD[name]}" if name in INSTEAD else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __iter__(self) -> Any:
         raise self._refuse("items to iterate over")
@@ -202,6 +233,9 @@ class Element(ABC):
             options = method if method != "__call__" else ", ".join(f"{key}=" for key in kwargs)
             raise TypeError(f"numpy.{ufunc.__name__} on a lazy element takes no {options}; use the fc function instead")
         return Element.apply(ufunc.__name__, *operands)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return Element.call_numpy(function, args, kwargs)
 
     # -- operators ------------------------------------------------------------------------
 
@@ -346,10 +380,12 @@ class Element(ABC):
         """Return the mean over `axis`; see `fc.mean`."""
         return Element.apply("mean", self, axis=axis, keepdims=keepdims)
 
+    @meant(ddof="correction")
     def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Return the variance over `axis`; see `fc.var`."""
         return Element.apply("var", self, axis=axis, correction=correction, keepdims=keepdims)
 
+    @meant(ddof="correction")
     def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Return the standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
@@ -377,6 +413,22 @@ class Element(ABC):
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Test whether all numbers over `axis` are non-zero; see `fc.all`."""
         return Element.apply("all", self, axis=axis, keepdims=keepdims)
+
+    def head(self, n: int = 5) -> Any:
+        """Return the first `n` records of a stream, or the first of a resident value along axis 0, as an element."""
+        return Element.apply("index", self, slice(n))
+
+    def reshape(self, *shape: Any) -> Any:
+        """Reshape the value, given one shape or its sizes; see `fc.reshape`."""
+        return Element.apply("reshape", self, shape[0] if len(shape) == 1 else shape)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Element:
+        """Return running sums along `axis`; see `fc.cumulative_sum`."""
+        return Element.apply("cumulative_sum", self, axis=axis, dtype=dtype)
+
+    def round(self, decimals: int = 0) -> Element:
+        """Round to `decimals`; see `fc.round`."""
+        return Element.apply("round", self, decimals=decimals)
 
     def clip(self, min: Any = None, max: Any = None) -> Element:
         """Limit the value to [min, max]; see `fc.clip`."""

@@ -70,6 +70,8 @@ def _normal(key: Any) -> Any:
         return slice(start, stop, step)
     if isinstance(key, list):
         key = as_element(key if key else np.empty(0, np.int64), "index")
+    if isinstance(key, Constant) and key.ndim == 0:
+        key = key.value[()]
     if isinstance(key, Element) or (isinstance(key, np.ndarray) and key.ndim):
         return as_element(key, "index")
     return _whole(key)

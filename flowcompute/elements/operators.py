@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,11 +38,12 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.numpy_calls import call_numpy
 from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.elements.streams import count_nonzero, first, last
-from flowcompute.errors import SpecError
+from flowcompute.elements.streams import count_nonzero, cumulative_sum, first, last
+from flowcompute.errors import SpecError, SpecTypeError, short_repr
 
 
 def compose_or_shift(left: Any, right: Any) -> Any:
@@ -55,8 +57,17 @@ def compose_or_shift(left: Any, right: Any) -> Any:
                 expected="a destination without input",
             )
         return right.bind(left)
+    if isinstance(right, str | os.PathLike) and isinstance(left, Element):
+        raise SpecTypeError(
+            "cannot compose with a path: `>>` takes a destination",
+            element="compose",
+            site=user_site(),
+            expected="a destination",
+            got=short_repr(right),
+            hint=f'x >> fc.save("{os.fspath(right)}")',
+        )
     if callable(right) and not isinstance(right, Element):
-        raise SpecError(
+        raise SpecTypeError(
             "cannot compose with this",
             element="compose",
             site=user_site(),
@@ -97,6 +108,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "transpose": transposed,
     "matrix_transpose": matrix_transposed,
     "count_nonzero": count_nonzero,
+    "cumulative_sum": cumulative_sum,
     "bitwise_right_shift": compose_or_shift,
 }
 """Every function by its Array API name."""
@@ -150,6 +162,7 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
 
 
 Element.apply = _apply
+Element.call_numpy = call_numpy
 
 __all__ = [
     "FUNCTIONS",

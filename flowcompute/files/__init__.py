@@ -4,13 +4,11 @@ from flowcompute.files.draft_names import is_draft_of, lies_in
 from flowcompute.files.explained import explain, shown
 from flowcompute.files.file_layer import (
     FILES,
-    FORMATS,
     Draft,
     Files,
     Fingerprint,
     Sealed,
     Unfinished,
-    format_of,
     in_the_way,
     is_pattern,
     path_text,
@@ -18,12 +16,14 @@ from flowcompute.files.file_layer import (
     temporary_path,
 )
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
+from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
 __all__ = [
     "FILES",
+    "FOREIGN_FORMATS",
     "FORMATS",
     "TEMPORARY",
     "Draft",

@@ -19,9 +19,6 @@ from typing import NamedTuple
 
 from flowcompute.files.folders import Folders
 
-FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-"""The format that an extension stands for, for reading and writing alike."""
-
 
 class Fingerprint(NamedTuple):
     """Properties of a file that change when its content changes."""
@@ -420,11 +417,6 @@ def path_text(path: str | os.PathLike[str]) -> str:
     if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
         raise ValueError(f"cannot use {text!r} as a path")
     return text
-
-
-def format_of(path: str) -> str | None:
-    """Return the format that the extension of a path stands for: "npy" or "raw", or None."""
-    return FORMATS.get(os.path.splitext(path)[1].lower())
 
 
 def temporary_path(target: str, token: str) -> str:

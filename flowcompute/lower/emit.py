@@ -253,9 +253,16 @@ class Point:
 
     def _as_in_memory(self, key: Key) -> Var:
         """Return a value here, whose NaNs have the bits that they would have if each operation stored its result."""
-        var = self.value(key)
-        node = None if isinstance(key, Access) else self.graph.nodes[key]
-        if node is None or node.op is None or not is_float(node.spec.dtype):
+        if isinstance(key, Access):
+            return self.value(key)
+        known = self.scope.find(_memory_key(key))
+        if known is None or known.lanes != self.scope.lanes:
+            known = self.scope.known[_memory_key(key)] = self._compute_as_in_memory(self.graph.nodes[key])
+        return known
+
+    def _compute_as_in_memory(self, node: Node) -> Var:
+        var = self.value(node.id)
+        if node.op is None or not is_float(node.spec.dtype):
             return var
         if _makes_nan(node):
             return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
@@ -345,6 +352,11 @@ def _makes_nan(node: Node) -> bool:
 def _results_key(value: int) -> Access:
     """Return the key under which a result of a function with several is kept until it is used."""
     return Access(value, (-4,))
+
+
+def _memory_key(value: int) -> Access:
+    """Return the key under which a value is kept with the NaNs that it has in memory."""
+    return Access(value, (-5,))
 
 
 def _spread_key(key: Key) -> Access:

@@ -59,12 +59,18 @@ class NumpyRunner(RegionRunner):
         """Evaluate each node over the records."""
         region, items, nodes = step.region, batch_slice.items, self.state.nodes
         known: dict[int, np.ndarray] = {}
+        in_memory: dict[int, np.ndarray] = {}
 
         def value(i: int) -> np.ndarray:
             return known[i] if i in known else batch_slice.array(i)
 
         def value_in_memory(i: int) -> np.ndarray:
             """Return a value, whose NaNs have the bits that they would have if each operation stored its result."""
+            if i not in in_memory:
+                in_memory[i] = computed_in_memory(i)
+            return in_memory[i]
+
+        def computed_in_memory(i: int) -> np.ndarray:
             node = nodes[i]
             if i not in known or not is_float(node.spec.dtype):
                 return value(i)

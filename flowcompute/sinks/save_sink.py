@@ -8,7 +8,7 @@ from typing import Literal
 from flowcompute.elements import user_site
 from flowcompute.elements.arguments import one_of
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.files import FILES, FORMATS, Files, format_of, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, shown
 from flowcompute.sinks.file_sink import StoredSink, file_path
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.raw_sink import RawSink
@@ -45,11 +45,21 @@ def save(
         return NpySink(path, name=name, files=files, durable=durable)
     if chosen == "raw":
         return RawSink(path, name=name, files=files, durable=durable)
+    extension = os.path.splitext(text)[1]
+    if extension.lower() in FOREIGN_FORMATS:
+        raise SpecError(
+            f"cannot save to {shown(text)}: {extension} files are not written",
+            element=name,
+            site=user_site(),
+            expected=", ".join(FORMATS),
+            got=extension,
+            hint="save as .npy, or resolve the result and write its array by what writes such files",
+        )
     raise SpecError(
         f"cannot tell the format of {shown(text)}",
         element=name,
         site=user_site(),
         expected=", ".join(FORMATS),
-        got=short_repr(os.path.splitext(text)[1]),
+        got=short_repr(extension),
         hint='say which: format="npy" or format="raw"',
     )

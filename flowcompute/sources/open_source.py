@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flowcompute.elements import ItemShape, user_site
 from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import FILES, FORMATS, Files, format_of, is_pattern, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, shown
 from flowcompute.sources.file_source import StoredSource, absolute, source_errors
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
@@ -105,12 +105,22 @@ def _open_one(
         return RawSource(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )
+    extension = os.path.splitext(where)[1]
+    if extension.lower() in FOREIGN_FORMATS:
+        raise SpecError(
+            f"cannot open {shown(where)}: {extension} files are not read",
+            element=name,
+            site=user_site(),
+            expected=", ".join(FORMATS),
+            got=extension,
+            hint="save each array of it as .npy, by np.save(path, array)",
+        )
     raise SpecError(
         f"cannot tell the format of {shown(where)}",
         element=name,
         site=user_site(),
         expected=", ".join(FORMATS),
-        got=short_repr(os.path.splitext(where)[1]),
+        got=short_repr(extension),
         hint='say which: format="npy" or format="raw"',
     )
 

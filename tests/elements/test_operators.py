@@ -197,7 +197,6 @@ IMPLICIT: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "complex": complex,
     "index": operator.index,
-    "len": len,
     "iter": iter,
     "list": list,
     "contains": lambda x: 1 in x,

@@ -89,3 +89,14 @@ def test_the_sign_of_a_nan_does_not_depend_on_the_backend(dtype: Any) -> None:
         nans = np.isnan(one)
         np.testing.assert_array_equal(nans, np.isnan(other))
         assert one[nans].tobytes() == other[nans].tobytes()
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_what_moves_through_many_choices_is_computed_once(device: str) -> None:
+    """Each choice has the one before it twice, so that to follow all ways would take for ever."""
+    x = fc.source(SIGNED)
+    moved = fc.sqrt(x)
+    for limit in range(40):
+        moved = fc.where(x < limit, moved, fc.positive(moved))
+    found = fc.signbit(moved).resolve(device=device, progress=False)
+    np.testing.assert_array_equal(found, fc.signbit(fc.sqrt(x)).resolve(device=device, progress=False))

@@ -156,5 +156,5 @@ def test_folds_of_numbers_have_the_reference_s_bits(dtype: str, lanes: int, vect
     roots = (x.var(axis=0), x.sum(axis=0), x.mean(axis=0), x.max(axis=0), x.argmin(axis=0), (x * 2).var(axis=0))
     with mock.patch.object(OpenCLBackend, "select", return_value=narrow("cpu", lanes, vector_bytes)):
         found = fc.resolve(*roots, progress=False)
-    for made, wanted in zip(found, fc.resolve(*roots, device="numpy", progress=False), strict=True):
-        assert np.asarray(made).tobytes() == np.asarray(wanted).tobytes()
+    for result, wanted in zip(found, fc.resolve(*roots, device="numpy", progress=False), strict=True):
+        assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()

@@ -160,6 +160,12 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
     "where": {"condition": ROWS > 1, "x1": ROWS, "x2": 0},
     "window": {"x": NUMBERS, "size": 3, "step": 1, "pad": 0},
+    "arange": {"start": 0, "stop": 5, "step": 1, "dtype": "i4"},
+    "median": {"x": ROWS},
+    "percentile": {"x": NUMBERS, "q": [5, 50]},
+    "round": {0: ROWS, 1: 2},
+    **{name: {"x": ROWS, "axis": 0, "keepdims": False} for name in ("nanmax", "nanmean", "nanmin", "nansum")},
+    **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
     "nn.attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "causal": True, "window": 2, "mask": None, "scale": 1.0,
     },
@@ -239,10 +245,18 @@ BINARY: dict[str, tuple[Any, Any]] = {
 
 
 def operators() -> list[Call]:
-    """Return a sound call of each operator and of each function behind a method."""
+    """Return a sound call of operators, of methods, and of NumPy's functions."""
     return [
         *(Call(f"x {name} y", partial(getattr(operator, name), x), {0: y}) for name, (x, y) in BINARY.items()),
         Call("y matmul x", KNOWN.__rmatmul__, {0: np.ones(3)}),
+        Call("np.sum", partial(np.sum, ROWS), {"axis": 0, "dtype": "f8", "keepdims": True}),
+        Call("np.std", partial(np.std, ROWS), {"axis": 0, "ddof": 1, "keepdims": True}),
+        Call("np.round", partial(np.round, ROWS), {0: 2}),
+        Call("np.clip", partial(np.clip, ROWS), {0: 0, 1: 1}),
+        Call("head", ROWS.head, {0: 2}),
+        Call("reshape", ROWS.reshape, {0: -1, 1: 2, 2: 2}),
+        Call("cumsum", ROWS.cumsum, {"axis": 0, "dtype": "f8"}),
+        Call("round(x)", ROWS.round, {0: 2}),
         Call("pin", lambda device: (ROWS * 2).on(device), {0: "cpu"}),
         Call("name", lambda name: fc.source(np.ones(3), name=name), {0: "given"}),
     ]

@@ -292,7 +292,7 @@ def test_the_extension_chooses_the_format(name: str, kind: type) -> None:
     assert type(save("y", format="npy", name="n")) is NpySink
 
 
-@pytest.mark.parametrize("path", ["y", "y.csv", "folder.npy/"])
+@pytest.mark.parametrize("path", ["y", "y.table", "folder.npy/"])
 def test_unknown_formats_are_refused(path: str) -> None:
     with pytest.raises(SpecError) as caught:
         save(path)

@@ -106,7 +106,7 @@ def test_one_bad_file_of_several_is_named(folder: Path) -> None:
         fc_open(folder / "x*.npy")
 
 
-@pytest.mark.parametrize("path", ["x.csv", "x", "x.npy.gz"])
+@pytest.mark.parametrize("path", ["x.table", "x", "x.npy.gz"])
 def test_unknown_formats_are_refused(folder: Path, path: str) -> None:
     (folder / path).touch()
     with pytest.raises(SpecError, match="format=") as caught:

@@ -1,10 +1,12 @@
 """Arguments of functions: each is read by type and range, or refused by name."""
 
+from flowcompute.elements.arguments.familiar import INSTEAD
 from flowcompute.elements.arguments.readers import (
     array_of,
     dtype_of,
     flag,
     is_whole,
+    meant,
     one_of,
     real,
     several,
@@ -12,4 +14,16 @@ from flowcompute.elements.arguments.readers import (
     wholes,
 )
 
-__all__ = ["array_of", "dtype_of", "flag", "is_whole", "one_of", "real", "several", "whole", "wholes"]
+__all__ = [
+    "INSTEAD",
+    "array_of",
+    "dtype_of",
+    "flag",
+    "is_whole",
+    "meant",
+    "one_of",
+    "real",
+    "several",
+    "whole",
+    "wholes",
+]

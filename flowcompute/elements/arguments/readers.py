@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,36 @@ from flowcompute.spec import parse_dtype
 
 MOST_VALUES = 1 << 16
 """Values that one argument may list. What lists more, or never ends, is refused before memory fills."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def meant(**others: str) -> Callable[[F], F]:
+    """Return a decorator that answers arguments of other libraries' names with the name that is meant.
+
+    Args:
+        others: for each such name the one that the function has.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for other, own in others.items():
+                if other in kwargs:
+                    raise SpecTypeError(
+                        f"cannot take {other}=",
+                        element=function.__name__,
+                        site=user_site(),
+                        expected=f"{own}=",
+                        got=f"{other}={short_repr(kwargs[other])}",
+                        hint=f"is {own}= meant?",
+                    )
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 def _refused(op: str | None, what: str, expected: str, value: object, *, typed: bool = False) -> SpecError:

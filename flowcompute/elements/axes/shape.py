@@ -166,6 +166,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
             site=user_site(),
             expected=f"{element.spec.item_numbers} numbers as in {format_shape(element.spec.shape)}",
             got=format_shape(tuple(wanted)),
+            hint="fc.flatten(x) makes a stream of all numbers" if element.spec.is_stream and not wanted else None,
         ) from None
     if made == element.spec.shape:
         return element

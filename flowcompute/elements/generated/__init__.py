@@ -1,7 +1,7 @@
 """Streams that are made where they are needed: ranges and random numbers."""
 
 from flowcompute.elements.generated.drawing import KEPT_BITS, NORMAL, SCALED, SCALED_WIDE, UNIFORM
-from flowcompute.elements.generated.generator import INDEX, Generator, generated_spec, index, range
+from flowcompute.elements.generated.generator import INDEX, Generator, arange, generated_spec, index, range
 from flowcompute.elements.generated.philox import BOX_MULLER, KEY_STEPS, MULTIPLIERS, ROUNDS
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "SCALED_WIDE",
     "UNIFORM",
     "Generator",
+    "arange",
     "generated_spec",
     "index",
     "range",

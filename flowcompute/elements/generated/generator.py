@@ -176,6 +176,10 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
     return _integers(given, wanted)
 
 
+arange = range
+"""NumPy's name of `range`."""
+
+
 def _parse_number(what: str, number: Any) -> Any:
     """Return a Python int or float.
 

@@ -20,7 +20,6 @@ from flowcompute.elements.math.arithmetic import (
     pow,
     reciprocal,
     remainder,
-    round,
     sign,
     sqrt,
     square,
@@ -100,6 +99,7 @@ from flowcompute.elements.math.reductions import (
     sum,
     var,
 )
+from flowcompute.elements.math.rounding import round
 from flowcompute.elements.math.tables import ELEMENTWISE
 from flowcompute.elements.math.transcendental import (
     acos,

@@ -36,10 +36,6 @@ def _rounding(name: str) -> dict[str, str]:
     return {"float": f"{name}({{a}})", "int": "{a}", "uint": "{a}", "bool": "{a}"}
 
 
-def _round_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (dtype, dtype) if dtype.kind in "iub" else by_ufunc(np.rint)(dtype)
-
-
 def _whole_half(ufunc: np.ufunc) -> object:
     """Return the dtype rule of a function whose meaning hangs on the storage format: not for half formats."""
 
@@ -225,10 +221,6 @@ ceil = Function(
 trunc = Function(
     Op("trunc", 1, Kind.ELEMENTWISE, np.trunc, by_ufunc(np.trunc), text=_rounding("trunc"),
        doc="The integer towards zero.")
-)  # fmt: skip
-round = Function(
-    Op("round", 1, Kind.ELEMENTWISE, np.round, _round_dtypes, text=_rounding("rint"),
-       doc="The nearest integer, halves to even.")
 )  # fmt: skip
 copysign = Function(
     Op("copysign", 2, Kind.ELEMENTWISE, np.copysign, by_ufunc(np.copysign), text={"float": "copysign({a}, {b})"},

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.arguments import dtype_of, flag, real, wholes
+from flowcompute.elements.arguments import dtype_of, flag, meant, real, wholes
 from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
 from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
@@ -302,6 +302,7 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return cast(wide, result)  # type: ignore[return-value]
 
 
+@meant(ddof="correction")
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
 
@@ -320,6 +321,7 @@ def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
     return _variance(as_element(x, "var"), axis, correction, keepdims)
 
 
+@meant(ddof="correction")
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the square root of `var`.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from flowcompute.elements.compute import Function
-from flowcompute.elements.math import arithmetic, logic, transcendental
+from flowcompute.elements.math import arithmetic, logic, rounding, transcendental
 
 ELEMENTWISE: dict[str, Function] = {
     value.op.name: value
-    for module in (arithmetic, transcendental, logic)
+    for module in (arithmetic, rounding, transcendental, logic)
     for value in vars(module).values()
     if isinstance(value, Function)
 }

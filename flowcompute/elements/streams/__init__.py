@@ -14,6 +14,16 @@ from flowcompute.elements.streams.cumulative import (
     ema,
     linear_recurrence,
 )
+from flowcompute.elements.streams.nan_folds import (
+    median,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanstd,
+    nansum,
+    nanvar,
+    percentile,
+)
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
 from flowcompute.elements.streams.segment_folds import (
     BINCOUNT,
@@ -83,6 +93,14 @@ __all__ = [
     "kernel_scan",
     "last",
     "linear_recurrence",
+    "median",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "percentile",
     "quantile",
     "scan",
     "segment_max",

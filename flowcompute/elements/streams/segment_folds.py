@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.arguments import whole
+from flowcompute.elements.arguments import meant, whole
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
 from flowcompute.elements.math import cut_along
 from flowcompute.elements.op import KeptOp, Op
@@ -47,6 +47,7 @@ def _keys(op: str, keys: Any) -> Any:
     return keys
 
 
+@meant(minlength="length")
 def bincount(x: Operand, length: int) -> Compute:
     """Count how often each integer from 0 to `length - 1` comes, as int64 `(length,)`.
 

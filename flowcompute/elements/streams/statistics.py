@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.arguments import array_of, real, whole
+from flowcompute.elements.arguments import array_of, meant, real, whole
 from flowcompute.elements.axes import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again, is_weak, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
@@ -158,6 +158,7 @@ def _end(op: Op, x: Operand) -> Compute:
     return make_fold(op, (element,), element.spec.shape, element.dtype)
 
 
+@meant(ddof="correction")
 def cov(x: Operand, *, correction: float = 1) -> Compute:
     """Return the covariance of the columns of a stream of rows `(N, d)`, float64 `(d, d)`; of numbers their variance.
 

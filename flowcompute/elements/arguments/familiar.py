@@ -1,0 +1,25 @@
+"""Names of other libraries, and what stands for them here."""
+
+INSTEAD = {
+    "apply": "fc.host(function, x)",
+    "collect": "x.resolve()",
+    "compute": "x.resolve()",
+    "describe": "fc.resolve(x.mean(), x.std(), x.min(), x.max()), one reading for all",
+    "flatten": "fc.flatten(x)",
+    "iloc": "x[start:stop]",
+    "item": "x.resolve()",
+    "map": "fc.host(function, x)",
+    "map_batches": "fc.host(function, x)",
+    "median": "fc.median(x)",
+    "numpy": "x.to_numpy()",
+    "rolling": "fc.window(x, size)",
+    "save": "x >> fc.save(path)",
+    "sort": "x.to_numpy() and numpy.sort; fc.top_k gives the largest",
+    "squeeze": "fc.squeeze(x)",
+    "tail": "x[-n:]",
+    "take": "fc.take(x, indices, axis)",
+    "tolist": "x.to_numpy().tolist()",
+    "transpose": "fc.permute_dims(x, axes) or x.T",
+    "values": "x.to_numpy()",
+}
+"""What stands for attributes that arrays and tables of other libraries have."""

@@ -1,0 +1,200 @@
+"""The table behind `__array_function__` (NEP 18): what NumPy's functions mean for elements, with NumPy's arguments.
+
+Each entry has the arguments of NumPy's function that make sense without an array, in NumPy's order. Calls with others
+are refused by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import axes, math, streams
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecTypeError
+
+
+def _summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Any:
+        return function(a, axis, dtype=dtype, keepdims=keepdims)
+
+    return call
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: Any = False, correction: Any = None) -> Any:
+        return function(a, axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    return call
+
+
+def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+        return function(a, axis, keepdims=keepdims)
+
+    return call
+
+
+def _cumulative(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+        return function(a, axis, dtype=dtype)
+
+    return call
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return math.where(condition, x, y)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    return math.clip(a, a_min if min is None else min, a_max if max is None else max)
+
+
+def _round(a: Any, decimals: Any = 0) -> Any:
+    return math.round(a, decimals=decimals)
+
+
+def _astype(x: Any, dtype: Any, /) -> Any:
+    return math.astype(x, dtype)
+
+
+def _concatenate(arrays: Any, /, axis: Any = 0) -> Any:
+    return axes.concat(arrays, axis)
+
+
+def _stack(arrays: Any, axis: Any = 0) -> Any:
+    return axes.stack(arrays, axis)
+
+
+def _reshape(a: Any, /, shape: Any) -> Any:
+    return axes.reshape(a, shape)
+
+
+def _transpose(a: Any, axes_: Any = None) -> Any:
+    return math.transposed(a) if axes_ is None else axes.permute_dims(a, axes_)
+
+
+def _take(a: Any, indices: Any, axis: Any = None) -> Any:
+    return axes.take(a, indices, axis)
+
+
+def _diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
+    return axes.diff(a, n, axis, prepend=prepend, append=append)
+
+
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
+    return axes.pad(array, pad_width, mode, constant_values)
+
+
+_CALLS: dict[Any, Callable[..., Any]] = {
+    np.sum: _summing(math.sum),
+    np.prod: _summing(math.prod),
+    np.mean: _reducing(math.mean),
+    np.var: _spread(math.var),
+    np.std: _spread(math.std),
+    np.min: _reducing(math.min),
+    np.max: _reducing(math.max),
+    np.amin: _reducing(math.min),
+    np.amax: _reducing(math.max),
+    np.any: _reducing(math.any),
+    np.all: _reducing(math.all),
+    np.argmin: _reducing(math.argmin),
+    np.argmax: _reducing(math.argmax),
+    np.cumsum: _cumulative(streams.cumulative_sum),
+    np.cumprod: _cumulative(streams.cumulative_prod),
+    np.count_nonzero: _reducing(streams.count_nonzero),
+    np.where: _where,
+    np.clip: _clip,
+    np.round: _round,
+    np.around: _round,
+    np.astype: _astype,
+    np.concatenate: _concatenate,
+    np.stack: _stack,
+    np.reshape: _reshape,
+    np.transpose: _transpose,
+    np.moveaxis: axes.moveaxis,
+    np.flip: axes.flip,
+    np.expand_dims: axes.expand_dims,
+    np.squeeze: axes.squeeze,
+    np.broadcast_to: axes.broadcast_to,
+    np.take: _take,
+    np.repeat: axes.repeat,
+    np.diff: _diff,
+    np.pad: _pad,
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+}
+"""The functions of NumPy that build the graph, or only ask for what is known."""
+
+_INSTEAD = {
+    "append": "fc.concat",
+    "average": "fc.mean",
+    "bincount": "fc.bincount(x, length)",
+    "convolve": "fc.convolve",
+    "corrcoef": "fc.corrcoef, whose records are observations",
+    "cov": "fc.cov, whose records are observations",
+    "dot": "fc.matmul, or x @ y",
+    "hstack": "fc.concat(..., axis=1)",
+    "vstack": "fc.concat",
+    "histogram": "fc.histogram(x, bins, range)",
+    "inner": "fc.vecdot",
+    "median": "fc.quantile(x, 0.5)",
+    "percentile": "fc.quantile(x, q / 100)",
+    "quantile": "fc.quantile",
+    "swapaxes": "fc.permute_dims or fc.moveaxis",
+    "linalg.norm": "fc.sqrt(fc.sum(x * x))",
+    "save": "x >> fc.save(path)",
+}
+"""What stands for others, by NumPy's name."""
+
+_ELSE = "x.resolve() gives an array; fc.host runs NumPy on batches"
+
+
+def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Build what a function of NumPy means for elements.
+
+    Args:
+        function: NumPy's own.
+        args, kwargs: as it was called.
+
+    Raises:
+        SpecTypeError: if it has no meaning here, or not with these arguments.
+        SpecError: as the function of `fc` behind it.
+    """
+    name = f"{function.__module__}.{function.__name__}"
+    meant = _CALLS.get(function)
+    if meant is None:
+        own = name.removeprefix("numpy.")
+        raise SpecTypeError(
+            f"cannot build {name} of a lazy element",
+            element=function.__name__,
+            site=user_site(),
+            expected="a function that fc has, too",
+            hint=f"use {_INSTEAD[own]}" if own in _INSTEAD else _ELSE,
+        )
+    given = dict(kwargs)
+    if given.pop("out", None) is not None:
+        raise SpecTypeError(
+            f"cannot give {name} an out= for a lazy element",
+            element=function.__name__,
+            site=user_site(),
+            hint="x >> fc.to_array(out=array) fills an array when it runs",
+        )
+    try:
+        bound = inspect.signature(meant).bind(*args, **given)
+    except TypeError as error:
+        raise SpecTypeError(
+            f"cannot build {name} with these arguments",
+            element=function.__name__,
+            site=user_site(),
+            expected=_words(meant),
+            got=str(error),
+        ) from error
+    return meant(*bound.args, **bound.kwargs)
+
+
+def _words(function: Callable[..., Any]) -> str:
+    return f"arguments among {', '.join(name.rstrip('_') for name in inspect.signature(function).parameters)}"
