@@ -163,8 +163,7 @@ class Run(Watched):
         self._check_usable("wait for a run")
         refuse_in_trio_task("wait for a run")
         self._refuse_own_thread()
-        if not self._settled.is_set():
-            check_blocking(self.plan, self._loop)
+        check_blocking(self.plan, None if self._settled.is_set() else self._loop)
         interrupts = Interrupts(self.stop) if self._interrupts is None else None
         try:
             with interrupts or contextlib.nullcontext():
