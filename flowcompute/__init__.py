@@ -156,6 +156,8 @@ from flowcompute.errors import (
     RunError,
     SourceError,
     SpecError,
+    SpecIndexError,
+    SpecTypeError,
 )
 from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
@@ -191,6 +193,8 @@ __all__ = [
     "Source",
     "SourceError",
     "SpecError",
+    "SpecIndexError",
+    "SpecTypeError",
     "Strategy",
     "Vector",
     "__version__",

@@ -27,6 +27,13 @@ def add_resume(commands: Any) -> None:
     """Add `resume` to a parser's sub-parsers."""
     parser = commands.add_parser("resume", help="go on with a frozen job and print its values")
     parser.add_argument("checkpoint", metavar="PATH", help="the folder that keeps the job")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder whose files the job may replace; see `flowcompute checkpoint show`",
+    )
     add_run_options(parser)
     add_knobs(parser)
     add_pace(parser)
@@ -61,7 +68,7 @@ def say_finished(path: str) -> None:
 
 def _resume(options: argparse.Namespace) -> None:
     asked = options_of(options, StartOptions)
-    frozen = thaw(asked.pop("checkpoint"))
+    frozen = thaw(asked.pop("checkpoint"), allow=options.allow)
     run = frozen.run(**asked)
     if frozen.done:
         say_finished(options.checkpoint)

@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
-from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources
+from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources, find_writes
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
@@ -50,7 +50,12 @@ def _verify(options: argparse.Namespace) -> int:
             newest = folder.look()
             job = KeptJob.read(folder.job())
             problems += check_sources(job.graph)
-            problems += check_drafts(newest.body, job.token, JobWords.read(job.graph).targets())
+            words = JobWords.read(job.graph)
+            problems += check_drafts(newest.body, job.token, words.targets())
+            for path in words.files():
+                print(f"reads {shown(path)}")
+            for write in find_writes(words.targets(), job.token, newest.body):
+                print(f"writes {write}")
     for problem in problems:
         print(problem)
     if problems:
@@ -71,7 +76,7 @@ def describe_checkpoint(path: str) -> str:
     """
     frozen = thaw(path)
     with CheckpointFolder.peek(path) as folder:
-        job = KeptJob.read(folder.job())
+        job, body = KeptJob.read(folder.job()), folder.look().body
     words = JobWords.read(job.graph)
     done = frozen.progress
     share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
@@ -90,6 +95,7 @@ def describe_checkpoint(path: str) -> str:
             *_part("reads", words.sources()),
             *_part("computes", words.graph().splitlines()),
             *_part("writes", words.destinations()),
+            *_part("files that it makes", map(str, find_writes(words.targets(), job.token, body))),
             *_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items())),
             f"goes on with {goes_on}",
         ]

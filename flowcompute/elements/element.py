@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from flowcompute.elements.site import user_site
-from flowcompute.errors import Site, SpecError
+from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
 
 
@@ -49,7 +49,7 @@ class Element(ABC):
 
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
         if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))
+            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=short_repr(name))
         self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
 
     # -- frozen ---------------------------------------------------------------------------
@@ -158,9 +158,12 @@ class Element(ABC):
 
     # -- never an implicit run ------------------------------------------------------------
 
-    def _refuse(self, what: str) -> TypeError:
-        return TypeError(
-            f"{self.name or self.label} is lazy and has no {what} yet; call .resolve() to compute its value first"
+    def _refuse(self, what: str) -> SpecTypeError:
+        return SpecTypeError(
+            f"is lazy and has no {what} yet",
+            element=self.name or self.label,
+            site=user_site(),
+            hint="call .resolve() to compute its value first",
         )
 
     def __bool__(self) -> bool:

@@ -1,6 +1,6 @@
 """The graph of a computation: built from its roots, merged, hashed and drawn."""
 
-from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree
+from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 
@@ -12,6 +12,7 @@ __all__ = [
     "draw_lines",
     "draw_svg",
     "draw_tree",
+    "elided",
     "is_literal",
     "structural_hash",
 ]

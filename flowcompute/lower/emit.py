@@ -10,27 +10,38 @@ import numpy as np
 from flowcompute.elements import CAST, Constant, Kind
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import QUIET_NAN
 from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, is_literal
 from flowcompute.ir import (
+    CHUNK,
+    GID,
+    GSIZE,
     Apply,
     Argument,
     ArgumentKind,
     CallFunction,
+    ConditionLike,
     ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
+    IndexLike,
+    IsSet,
     Let,
     Load,
+    N,
+    Name,
     ScalarArgument,
     SetInteger,
     Splat,
     Stmt,
     Store,
     Var,
+    choose,
+    index_min,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -49,6 +60,11 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "integer": "at",
 }
 """Names of parameters, in their order in the kernel: pointers first, then scalars."""
+
+START, STOP = Name("start"), Name("stop")
+"""The range of a CPU's work-item."""
+CHUNK_RANGE: tuple[Stmt, ...] = (SetInteger(START, GID * CHUNK), SetInteger(STOP, index_min(N, START + CHUNK)))
+"""Declarations of `START` and `STOP`: each work-item takes `chunk` of `n` rows or numbers."""
 
 
 @dataclass
@@ -113,20 +129,31 @@ class Scope:
         self.statements.append(Let(var, expr))
         return var
 
-    def integer(self, text: str) -> str:
-        """Declare an integer, unless the text is already one name or number."""
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text))
-        return name
+    def name(self, prefix: str) -> Name:
+        """Return a new name of an integer, which a loop or `SetInteger` declares."""
+        return Name(f"{prefix}{next(self.names)}")
 
-    def narrow(self, text: str) -> str:
+    def integer(self, value: IndexLike) -> IndexLike:
+        """Declare an integer, unless it is already one name or number."""
+        return self._declared(value, narrow=False)
+
+    def narrow(self, value: IndexLike) -> IndexLike:
         """Declare an integer of 32 bits, which takes half of the registers."""
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text, narrow=True))
+        return self._declared(value, narrow=True)
+
+    def flag(self, condition: ConditionLike, *, narrow: bool = False) -> ConditionLike:
+        """Declare a condition, so that it is computed once; as an integer of 32 bits if `narrow`."""
+        if isinstance(condition, bool | IsSet):
+            return condition
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, condition))
+        return IsSet(name)
+
+    def _declared(self, value: IndexLike, *, narrow: bool) -> IndexLike:
+        if isinstance(value, int | Name):
+            return value
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, value))
         return name
 
     def add(self, *statements: Stmt) -> None:
@@ -141,7 +168,7 @@ class Point:
     Everything else is common.
     """
 
-    count: str | None = None
+    count: IndexLike | None = None
     """Number of valid lanes, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
@@ -155,7 +182,7 @@ class Point:
         """Emit the load of a value that the region reads."""
         raise NotImplementedError
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of a generated stream's numbers: the first, the step between lanes, and of each lane."""
         raise NotImplementedError
 
@@ -167,10 +194,7 @@ class Point:
     def value(self, key: Key) -> Var:
         """Return the value of a node or access here, with the lanes of this point."""
         home = self.home(key)
-        var = home.scope.find(key)
-        if var is None:
-            var = home.compute(key)
-            home.scope.known[key] = var
+        var = home.scope.find(key) or home.compute_first(key)
         if var.lanes != self.scope.lanes:
             spread = self.scope.find(_spread_key(key))
             if spread is None:
@@ -178,6 +202,34 @@ class Point:
                 self.scope.known[_spread_key(key)] = spread
             return spread
         return var
+
+    def operands(self, key: Key) -> tuple[Key, ...]:
+        """Return what `compute` takes the values of."""
+        if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator):
+            return ()
+        return self.region.reads[key]
+
+    def compute_first(self, key: Key) -> Var:
+        """Compute a value at this very point, after all that it depends on. A region may be deeper than Python's stack.
+
+        The statements are in the order of a recursion through `value`.
+        """
+        stack = [(self, key, iter(self.operands(key)))]
+        while True:
+            point, one, operands = stack[-1]
+            operand = next(operands, None)
+            if operand is not None:
+                home = point.home(operand)
+                if home.scope.find(operand) is None:
+                    stack.append((home, operand, iter(home.operands(operand))))
+                else:
+                    point.value(operand)
+                continue
+            var = point.scope.known[one] = point.compute(one)
+            stack.pop()
+            if not stack:
+                return var
+            stack[-1][0].value(one)
 
     def compute(self, key: Key) -> Var:
         """Emit the computation of a value at this very point."""
@@ -190,12 +242,29 @@ class Point:
         assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
-        operands = tuple(self.value(operand) for operand in self.region.reads[key])
+        assert node.op is not None
+        at = self._as_in_memory if node.op.reads_sign else self.value
+        operands = tuple(at(operand) for operand in self.region.reads[key])
         if isinstance(node.op, UserOp):
             return self._user_result(node, node.op, operands)
         if isinstance(node.op, SourceOp):
             return self._hand_written(node, node.op, operands)
         return self._apply(node, operands)
+
+    def _as_in_memory(self, key: Key) -> Var:
+        """Return a value here, whose NaNs have the bits that they would have if each operation stored its result."""
+        var = self.value(key)
+        node = None if isinstance(key, Access) else self.graph.nodes[key]
+        if node is None or node.op is None or not is_float(node.spec.dtype):
+            return var
+        if _makes_nan(node):
+            return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
+        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
+            return var
+        # What only moves numbers is computed of such operands.
+        plain = tuple(self.value(operand) for operand in self.region.reads[node.id])
+        operands = tuple(self._as_in_memory(operand) for operand in self.region.reads[node.id])
+        return var if operands == plain else self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
@@ -252,10 +321,10 @@ class Point:
     def store(
         self,
         value: int,
-        index: str,
+        index: IndexLike,
         stride: int = 1,
-        count: str | None = None,
-        each: str | None = None,
+        count: IndexLike | None = None,
+        each: IndexLike | None = None,
         *,
         aligned: bool = False,
     ) -> None:
@@ -263,10 +332,14 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-        made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
-        canonical = is_float(node.spec.dtype) and made_here
+        canonical = is_float(node.spec.dtype) and _makes_nan(node)
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
+
+
+def _makes_nan(node: Node) -> bool:
+    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
+    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
+    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _results_key(value: int) -> Access:
@@ -284,9 +357,9 @@ def loaded(scope: Scope, load: Load) -> Var:
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
 
 
-def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+def units_loop(index: Name, count: IndexLike, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
-        return [For(index, "gid", count, "gsize", body)]
-    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
-    return [limit, For(index, "gid * chunk", "limit", "1", body)]
+        return [For(index, GID, count, GSIZE, body)]
+    limit, stop = Name("limit"), (GID + 1) * CHUNK
+    return [SetInteger(limit, choose(stop < count, stop, count)), For(index, GID * CHUNK, limit, 1, body)]

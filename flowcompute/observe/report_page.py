@@ -10,10 +10,10 @@ from html import escape
 from typing import Any
 
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import FILES, explain
+from flowcompute.files import FILES, Each, ForeignJsonError, Maybe, expect, explain, read_json_file
 from flowcompute.observe._plotly import plotly_script
 from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
-from flowcompute.strategy import Roofline, scaled
+from flowcompute.strategy import LIMITS_SHAPE, TUNING_SHAPE, Roofline, scaled
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fafaf8; margin: 0 auto; max-width: 1180px;
@@ -61,6 +61,28 @@ _COLUMNS = (
 )
 
 
+_LIMIT_BYTES = 256 << 20
+"""The largest trace that is read. Those of ours have some 20 MB; see `SPANS`."""
+
+_SHAPE: dict[str, Any] = {
+    "traceEvents": [{"name": str, "ph": str}],
+    "otherData": {
+        **dict.fromkeys(("flowcompute", "svg", "device", "strategy"), str),
+        "run": {
+            **dict.fromkeys(("items", "seconds", "bytes_per_s", "launches", "peak_bytes"), float),
+            "bottleneck": Maybe(str),
+            "stages": Each({field: float for _, field, *_ in _COLUMNS}),
+        },
+        "lost_spans": Each(int),
+        "tuning": TUNING_SHAPE,
+        "limits": Maybe(LIMITS_SHAPE),
+    },
+}
+
+_EVENTS: dict[str, Any] = {"M": {"args": Each(object)}, "X": {"tid": int, "ts": float, "dur": float}}
+"""The shapes of events, by their phase."""
+
+
 def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Write a page about a run.
 
@@ -73,27 +95,29 @@ def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) 
         DestinationError: if the page cannot be written.
         RunError: without plotly.
     """
-    page = page_of(_read(os.fspath(trace)), os.path.basename(trace), plotly_script())
+    page = _read(os.fspath(trace), plotly_script())
     try:
-        FILES.atomic_write_bytes(os.path.abspath(target), page.encode())
+        FILES.atomic_write_bytes(os.path.abspath(target), page.encode(errors="replace"))
     except OSError as error:
         said, hint = explain(error)
         raise DestinationError(f"{target} cannot be written: {said}", element="report", hint=hint) from error
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str, script: str) -> str:
+    """Return the page of a trace in a file."""
     try:
-        trace = json.loads(FILES.read_bytes(path))
-        if "svg" not in trace["otherData"] or "stages" not in trace["otherData"]["run"]:
-            raise KeyError("svg")
+        name = os.path.basename(path)
+        return read_json_file(path, lambda trace: page_of(trace, name, script), limit_bytes=_LIMIT_BYTES)
     except OSError as error:
         said, hint = explain(error)
         raise SourceError(f"{path} cannot be read: {said}", element="report", hint=hint) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except ForeignJsonError as error:
         raise SourceError(
-            f"{path} is no trace of flowcompute", element="report", hint="run the job with trace=PATH, or --trace PATH"
+            f"{path} is no trace of flowcompute",
+            element="report",
+            got=str(error),
+            hint="run the job with trace=PATH, or --trace PATH",
         ) from error
-    return dict(trace)
 
 
 def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
@@ -103,7 +127,13 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
         trace: its content.
         name: what to call it.
         script: plotly.js.
+
+    Raises:
+        ForeignJsonError: if it is not what a run has written.
     """
+    expect(trace, _SHAPE, "the trace")
+    for event in trace["traceEvents"]:
+        expect(event, _EVENTS.get(event["ph"], {}), "an event")
     about = trace["otherData"]
     run, rows = about["run"], about["run"]["stages"]
     figures: dict[str, Figure] = {"timeline": timeline(trace["traceEvents"]), "stages": stages(rows)}

@@ -8,14 +8,17 @@ outputs. Costly values of an earlier sweep are kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import FoldSpec, Storage, c_strides, storage
-from flowcompute.lower.emit import Key
+from flowcompute.ir import FoldSpec, IndexLike, Storage, c_strides, register_dtype, storage
+from flowcompute.lower.emit import Key, Point, Scope
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, written_turns
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.spec import INT64
 
 KEPT_COST = 8
 KEPT_NUMBERS = 16384
@@ -114,6 +117,10 @@ class RowShape:
         """Return the strides of a C-contiguous value of this item shape."""
         return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
 
+    def stored(self, node: int) -> RowStrides:
+        """Return the strides of a node's value, as an output or a generated stream."""
+        return self.place(self.region.layouts[node], self.graph.nodes[node].spec.shape, True)
+
     def place_of(self, access: Access) -> tuple[Storage, RowStrides]:
         """Return the storage and the strides of a value that the region reads."""
         lies = storage(self.graph, access.value, self.region.entered)
@@ -130,6 +137,21 @@ class RowShape:
             tuple(strides[axis] for axis in self.row_axes),
             tuple(strides[axis] for axis in self.column_axes),
         )
+
+    # -- reductions ---------------------------------------------------------------------------
+
+    def reduction(self, node: int, point: Callable[[Scope, IndexLike, IndexLike | None], Point]) -> Reduction:
+        """Return the reduction of a node, whose operands are values at `point(scope, column, count)`."""
+        reduced = self.graph.nodes[node]
+        assert reduced.op is not None
+        op, reads = reduced.op.name, self.region.reads[node]
+        source = register_dtype(self.graph.nodes[reduced.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
+            at = point(scope, column, count)
+            return tuple(at.value(key) for key in reads)
+
+        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
 
     # -- phases -------------------------------------------------------------------------------
 
@@ -169,27 +191,31 @@ class RowShape:
     def worth_keeping(self) -> dict[int, int]:
         """Return costly nodes that a later sweep needs again, with the sweep that computes them."""
         needs = [self._needs(phase) for phase in range(self.depth + 1)]
+        computed = [needed.union(self.targets(phase)) for phase, needed in enumerate(needs)]
+        users: dict[Key, list[int]] = {}
+        for user in self.region.nodes:
+            for operand in self.region.reads[user]:
+                users.setdefault(operand, []).append(user)
         kept: dict[int, int] = {}
         for node in reversed(self.region.nodes):
             phases = [phase for phase, needed in enumerate(needs) if node in needed]
-            if len(phases) < 2 or self._subtree_cost(node) < KEPT_COST:
+            if len(phases) < 2 or not self._is_costly(node):
                 continue
-            users = [u for u in self.region.nodes if node in self.region.reads[u]]
-            later = [u for u in users if any(u in needs[phase] or u in self.targets(phase) for phase in phases[1:])]
+            later = [u for u in users.get(node, ()) if any(u in computed[phase] for phase in phases[1:])]
             stored = node in self.region.outputs and self.depth in phases[1:]
             if stored or any(kept.get(user) != phases[0] for user in later):
                 kept[node] = phases[0]
         return kept
 
-    def _subtree_cost(self, node: int) -> int:
-        """Return the cost of computing a node from loads and row values."""
+    def _is_costly(self, node: int) -> bool:
+        """Check whether computing a node from loads and row values costs more than keeping it."""
         seen: set[int] = set()
         todo, cost = [node], 0
-        while todo:
+        while todo and cost < KEPT_COST:
             i = todo.pop()
             if i in seen or self.kind(i) is not Kind.ELEMENTWISE or not self.full_key(i):
                 continue
             seen.add(i)
             cost += self._cost(i)
             todo.extend(o for o in self.region.reads[i] if isinstance(o, int))
-        return cost
+        return cost >= KEPT_COST

@@ -17,6 +17,7 @@ from flowcompute.engine import PlannedJob
 from flowcompute.errors import EventLoopWarning, PlanError, RunError
 from flowcompute.event_loops import Changes, blocks_asyncio, in_thread, make_lock, to_the_end
 from flowcompute.observe import Observe
+from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
 from flowcompute.runtime.flows.flow_core import FlowCore, Result
 from flowcompute.runtime.flows.watched_flow import WatchedFlow
@@ -104,6 +105,7 @@ class FlowOpener:
 
 
 def _open(core: FlowCore, coordinator: FlowCheckpoints) -> None:
+    refuse_foreign_writes(core.plan)
     core.open()
     try:
         coordinator.open()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
-from flowcompute.graph import draw_dot, draw_svg, draw_tree
+from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage
 
 
+_MOST_LINES, _MOST_NAMES = 100, 40
+"""Lines of one kind in the text of a plan, and names of the operations of one kernel."""
+
+
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
     """Group the nodes of a plan by the kernel that computes them."""
     steps = [step for step in plan.steps if isinstance(step, RegionStep)]
@@ -24,27 +28,27 @@ def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
 
 
 def describe_plan(plan: ExecutionPlan) -> str:
-    """Describe a plan in a page of text."""
+    """Describe a plan in a page of text. Of many lines of one kind those in the middle are left out."""
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
         lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
-        lines += [f"  before {_step(plan, step)}" for step in one.before]
+        lines += elided([f"  before {_step(plan, step)}" for step in one.before], _MOST_LINES)
         for clock in one.clocks:
-            lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
-            lines += [f"  batch  {_step(plan, step)}" for step in clock.steps]
-        lines += [f"  after  {_step(plan, step)}" for step in one.after]
+            lines += elided([f"  enter  {_entry(plan, entry)}" for entry in clock.entries], _MOST_LINES)
+            lines += elided([f"  batch  {_step(plan, step)}" for step in clock.steps], _MOST_LINES)
+        lines += elided([f"  after  {_step(plan, step)}" for step in one.after], _MOST_LINES)
         lines += [f"  write  {sink.name}: {sink.spec}{_promise(plan, sink)}" for sink in one.sinks]
     batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
     lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
-    lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
+    lines += elided([f"  {_bytes(size):>10}  {what}" for what, size in memory.items], _MOST_LINES)
     if memory.device_bytes:
         lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
-        lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items]
-    lines += [f"{reason}" for reason in plan.reasons]
+        lines += elided([f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items], _MOST_LINES)
+    lines += elided([f"{reason}" for reason in plan.reasons], _MOST_LINES)
     return "\n".join(lines)
 
 
@@ -67,7 +71,7 @@ def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
-    names = " ".join(nodes[i].name for i in step.region.nodes)
+    names = " ".join(elided([nodes[i].name for i in step.region.nodes], _MOST_NAMES))
     weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
     placements = plan.backend.placements
