@@ -11,16 +11,13 @@ import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-HOME: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("flowcompute_loop", default=None)
-"""The asyncio loop that awaits the run a thread works for: where its asynchronous iterables are read."""
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:

@@ -19,6 +19,7 @@ from mkdocs.structure.pages import Page
 
 import flowcompute as fc
 from flowcompute.elements import Function
+from scripts.option_pages import commands_page, verbs_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,6 +49,9 @@ MODULES = {
     "Contract suites": "testing.contracts",
 }
 """Pages of the reference for whole modules."""
+
+OPTIONS = {"Options of the verbs": verbs_page, "Command line": commands_page}
+"""Pages of the reference that list options."""
 
 
 def copied() -> dict[str, str]:
@@ -99,6 +103,8 @@ def references() -> Iterator[tuple[str, str]]:
         yield title, text + "".join(f"::: flowcompute.{name}\n\n" for name in names if name not in element_wise)
     for title, module in MODULES.items():
         yield title, f"# {title}\n\n{_module(module)}"
+    for title, page in OPTIONS.items():
+        yield title, page()
 
 
 def _module(module: str) -> str:
@@ -132,7 +138,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     nav = {next(iter(part)): next(iter(part.values())) for part in config.nav or ()}
     made = copied()
     nav["Lessons"] += [made[path] for path in made if path.startswith("examples/")]
-    nav["Reference"] += [slug(title) for title in (*REFERENCE, *MODULES)]
+    nav["Reference"] += [slug(title) for title in (*REFERENCE, *MODULES, *OPTIONS)]
     nav["Benchmarks"] += [page for page in made.values() if page.startswith("benchmarks/results/")]
     nav["Decisions"] += [f"decisions/{path.name}" for path in sorted(ROOT.glob("docs/decisions/0*.md"))]
     config.nav = [{title: pages} for title, pages in nav.items()]

@@ -19,6 +19,7 @@ def test_there_are_programs() -> None:
     assert {path.name[:2] for path in PROGRAMS} >= {"01", "05", "07"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(

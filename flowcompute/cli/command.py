@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _act(arguments: Sequence[str] | None, entry: Site | None) -> int:
     """Parse and run the command; `entry` is the line that called it."""
-    options = _parser().parse_args(arguments)
+    options = command_parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_warn, warnings.showwarning, set())
@@ -132,7 +132,8 @@ def _warn(
         print(f"flowcompute: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = CommandParser(
         prog="flowcompute",
         description="Stream data larger than memory through fused OpenCL kernels.",
@@ -158,18 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     devices.set_defaults(act=_devices)
 
-    inspect = commands.add_parser("inspect", help="what a file or a checkpoint holds, or what a job is made of")
-    inspect.add_argument(
-        "what", metavar="FILE|PATH|MODULE:JOB", help=f"a file, a pattern, a checkpoint's folder, or {JOB_HELP}"
-    )
-    inspect.add_argument("--format", choices=("npy", "raw"), help="where the file's extension does not say it")
-    inspect.add_argument("--dtype", help='of a raw file: "float32", ">f4"; "bfloat16" also of an .npy file')
-    inspect.add_argument("--shape", type=_item_shape, metavar="N,N", help="item shape of a raw file")
-    inspect.add_argument("--offset", type=int, default=0, metavar="BYTES", help="before the first item of a raw file")
-    inspect.add_argument(
-        "--head", nargs="?", type=int, const=5, metavar="N", help="also print the first records of a file (5)"
-    )
-    inspect.set_defaults(act=_inspect)
+    _add_inspect(commands)
 
     plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
     _add_job(plan)
@@ -207,6 +197,21 @@ def _parser() -> argparse.ArgumentParser:
         add(commands)
     add_completion(commands, parser)
     return parser
+
+
+def _add_inspect(commands: Any) -> None:
+    inspect = commands.add_parser("inspect", help="what a file or a checkpoint holds, or what a job is made of")
+    inspect.add_argument(
+        "what", metavar="FILE|PATH|MODULE:JOB", help=f"a file, a pattern, a checkpoint's folder, or {JOB_HELP}"
+    )
+    inspect.add_argument("--format", choices=("npy", "raw"), help="where the file's extension does not say it")
+    inspect.add_argument("--dtype", help='of a raw file: "float32", ">f4"; "bfloat16" also of an .npy file')
+    inspect.add_argument("--shape", type=_item_shape, metavar="N,N", help="item shape of a raw file")
+    inspect.add_argument("--offset", type=int, default=0, metavar="BYTES", help="before the first item of a raw file")
+    inspect.add_argument(
+        "--head", nargs="?", type=int, const=5, metavar="N", help="also print the first records of a file (5)"
+    )
+    inspect.set_defaults(act=_inspect)
 
 
 def _add_job(parser: argparse.ArgumentParser) -> None:

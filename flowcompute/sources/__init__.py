@@ -3,7 +3,7 @@
 from flowcompute.sources.array_source import MemorySource, source
 from flowcompute.sources.feed_source import FeedSource, feed
 from flowcompute.sources.file_source import StoredSource
-from flowcompute.sources.iterate_source import IterateSource, iterate
+from flowcompute.sources.iterate_source import AWAIT_IN_LOOP, IterateSource, iterate
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.open_source import open
 from flowcompute.sources.raw_source import RawSource
@@ -12,6 +12,7 @@ from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
 
 __all__ = [
+    "AWAIT_IN_LOOP",
     "FeedSource",
     "IterateSource",
     "MemorySource",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,15 @@ from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dt
 from flowcompute.elements.arguments import flag
 from flowcompute.elements.policies import ErrorPolicy, OnError, SkipCounter, parse_policy
 from flowcompute.errors import DestinationError, SourceError, SpecError
-from flowcompute.event_loops import HOME, in_loop
 from flowcompute.sources.record_packer import RecordPacker, SkippingPacker
 from flowcompute.spec import Spec, Stream, parse_dtype
 
 _SKIP_BYTES = 1 << 20
+
+AwaitInLoop = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+
+AWAIT_IN_LOOP: ContextVar[AwaitInLoop | None] = ContextVar("flowcompute_await_in_loop", default=None)
+"""Awaits a coroutine in the asyncio loop that awaits the run a thread works for; None where none does."""
 
 
 def iterate(
@@ -140,9 +144,9 @@ class IterateSource(Source):
             )
         asynchronous = self.is_asynchronous
         iterator = self._begin(asynchronous)
-        loop = HOME.get()
-        if asynchronous and loop is not None:
-            return LoopIterateReader(self, iterator, position, loop)
+        in_loop = AWAIT_IN_LOOP.get()
+        if asynchronous and in_loop is not None:
+            return LoopIterateReader(self, iterator, position, in_loop)
         reader = AsyncIterateReader if asynchronous else IterateReader
         return reader(self, iterator, position)
 
@@ -274,15 +278,15 @@ class LoopIterateReader(AsyncIterateReader):
     """Reader of an asynchronous iterator in the asyncio loop that awaits the run: each read is a task there."""
 
     def __init__(
-        self, source: IterateSource, iterator: AsyncIterator[Any], position: int, loop: asyncio.AbstractEventLoop
+        self, source: IterateSource, iterator: AsyncIterator[Any], position: int, in_loop: AwaitInLoop
     ) -> None:
         super().__init__(source, iterator, position)
-        self._loop = loop
+        self._in_loop = in_loop
 
     async def read_async(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
         try:
-            return await in_loop(self._loop, super().read_async(out))
+            return int(await self._in_loop(super().read_async(out)))
         except RuntimeError as error:
             raise iterable_error(self._source, error, self.position) from error
 
@@ -292,7 +296,7 @@ class LoopIterateReader(AsyncIterateReader):
         aclose = getattr(iterator, "aclose", None)
         if aclose is not None:
             try:
-                await in_loop(self._loop, aclose())
+                await self._in_loop(aclose())
             except Exception as error:
                 raise iterable_error(self._source, error, self.position) from error
 

@@ -339,6 +339,7 @@ print(os.environ["PYOPENCL_NO_CACHE"])
 """
 
 
+@pytest.mark.slow
 def test_settings_of_the_user_stay(tmp_path: object) -> None:
     own = {"PYOPENCL_NO_CACHE": "0", "POCL_CACHE_DIR": str(tmp_path)}
     assert python(LISTED, **own).stdout == "0\n"

@@ -126,6 +126,7 @@ def run_two_kernels(path: Path) -> fc.Run:
     return start(job_on_gpu(plan), progress=False).wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "stride"), [(FULL, 1), (RESOURCES, 9)])
 def test_every_call_may_find_no_room_once(tmp_path: Path, code: int, stride: int) -> None:
     path = tmp_path / "y.npy"
@@ -146,6 +147,7 @@ def test_every_call_may_find_no_room_once(tmp_path: Path, code: int, stride: int
     assert len(failing) > notes > 0
 
 
+@pytest.mark.slow
 def test_every_call_may_lose_the_device(tmp_path: Path) -> None:
     path = tmp_path / "y.npy"
     # What the first run pins is there for all others.

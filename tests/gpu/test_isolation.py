@@ -31,7 +31,10 @@ from tests.gpu.shapes import job_on_gpu, plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 from tests.support.starting import start
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name"),
+]
 
 CRASH = "float crash(float v) { if (v == 300.0f) *(volatile int *)0 = 1; return v + 1; }"
 HANG = "float hang(float v) { volatile float w = v; while (w >= 0.0f) w = v; return w; }"

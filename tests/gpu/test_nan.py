@@ -29,6 +29,7 @@ def made(x: Element) -> list[Element]:
 
 
 # bfloat16 goes the way of float16, whose kernels take the compiler longest.
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pytest.param("f2", marks=pytest.mark.compiles), ml_dtypes.bfloat16, "f4", "f8"])
 def test_every_backend_stores_the_same_bits(dtype: Any) -> None:
     array = np.full((37, 5), np.inf, dtype)

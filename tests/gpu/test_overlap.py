@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -158,11 +159,22 @@ def test_a_callback_sees_each_batch() -> None:
 
 def test_what_comes_little_by_little_is_joined_where_it_is_there() -> None:
     data = np.arange(60_000, dtype=np.float32).reshape(-1, 2)
-    x = fc.iterate((one for one in data.reshape(-1, 100, 2)), shape=(2,), dtype="float32", name="x")
+    given, changed = [0], threading.Condition()
+
+    def little_by_little() -> Iterator[np.ndarray]:
+        for one in data.reshape(-1, 100, 2):
+            yield one
+            with changed:
+                given[0] += len(one)
+                changed.notify()
+
+    x = fc.iterate(little_by_little(), shape=(2,), dtype="float32", name="x")
     real = PassExecutor.process
 
     def wait(self: PassExecutor, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
-        time.sleep(0.02)
+        # Until two batches more are there: what waits for this one is joined.
+        with changed:
+            assert changed.wait_for(lambda: given[0] >= min(batch.stop + 256, len(data)), timeout=30)
         return real(self, batch, outputs)
 
     with mock.patch.object(PassExecutor, "process", wait):

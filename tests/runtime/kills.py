@@ -82,11 +82,11 @@ def digest(values: list[Any]) -> str:
     return found.hexdigest()
 
 
-def child(name: str, folder: str, kept: bool, device: str) -> None:
+def child(name: str, folder: str, kept: bool, device: str, throttle: float = 0.004) -> None:
     """One attempt, in a process of its own."""
     options: dict[str, Any] = {"device": device, "progress": False, "strategy": fc.Strategy(batch_bytes=1 << 14)}
     if kept:
-        options |= {"checkpoint": Path(folder, "ckpt"), "checkpoint_every": 0.01, "throttle": 0.004}
+        options |= {"checkpoint": Path(folder, "ckpt"), "checkpoint_every": 0.01, "throttle": throttle}
     Path(folder, "result").write_text(digest(PIPELINES[name](Path(folder), **options)))
 
 
@@ -124,9 +124,10 @@ def trial(name: str, kills: int, seed: int, device: str = "numpy") -> Trial:
         assert whole.exitcode == 0
         done = 0
         while True:
-            process = context.Process(target=child, args=(name, second, True, device))
+            # The first has pauses so long that it cannot end before it is killed, however busy the machine is; later
+            # ones mostly live long enough to get on.
+            process = context.Process(target=child, args=(name, second, True, device, 0.004 if done else 10.0))
             process.start()
-            # The first is killed before its throttled batches can end; later ones mostly live long enough to get on.
             longest = draw.choice((0.05, 0.2, 0.5)) if done else 0.05
             process.join(None if done == kills else longest * draw.random() + 0.02)
             if process.exitcode is not None:

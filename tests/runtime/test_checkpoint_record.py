@@ -41,7 +41,7 @@ def test_a_run_says_what_its_checkpoints_cost(tmp_path: Path, options: dict[str,
 
 
 def test_without_a_checkpoint_nothing_is_said(tmp_path: Path, options: dict[str, Any]) -> None:
-    del options["checkpoint"]
+    del options["checkpoint"], options["checkpoint_every"]
     run = fc.open(tmp_path / "x.npy").sum().run(**options)
     assert (run.checkpoints.count, run.checkpoints.number, run.checkpoints.age_s) == (0, None, None)
     assert "checkpoint" not in str(run)

@@ -9,6 +9,7 @@ import pytest
 from tests.runtime.kills import PIPELINES, trial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_job_that_is_killed_again_and_again_gives_the_same_bytes(name: str) -> None:
     seed = int.from_bytes(os.urandom(3), "little")

@@ -4,15 +4,16 @@ import errno
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SourceError
+from flowcompute.sources import file_source
 from flowcompute.sources.file_source import StoredSource
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.open_source import open as fc_open
@@ -122,9 +123,11 @@ def test_files_that_others_may_write_are_not_mapped(file: Path, mode: int) -> No
     reader.close()
 
 
-def test_files_changed_a_moment_ago_are_not_mapped(file: Path) -> None:
-    for age, young in ((-3600, True), (0, True), (3600, False)):
-        os.utime(file, (time.time() - age,) * 2)
+def test_files_changed_a_moment_ago_are_not_mapped(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_700_000_000.0
+    monkeypatch.setattr(file_source, "time", SimpleNamespace(time=lambda: now))
+    for age, young in ((-3600, True), (0, True), (1.9, True), (2.1, False), (3600, False)):
+        os.utime(file, (now - age,) * 2)
         source = NpySource(file)
         assert (source.must_read() is not None) == young
         reader = source.open(mapped=True)

@@ -27,7 +27,7 @@ def check_blocking(plan: Plan, loop: asyncio.AbstractEventLoop | None) -> None:
 
     Args:
         plan: of the run that is waited for.
-        loop: where its asynchronous iterables are read; None for trio.
+        loop: where its asynchronous iterables are read; None for trio, and where they were read.
 
     Raises:
         RunError: where the wait would never end, as an iterable is read in the loop that it blocks.

@@ -21,7 +21,7 @@ import trio
 
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
-from flowcompute.event_loops import HOME, completed
+from flowcompute.event_loops import completed, in_loop
 from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
@@ -34,6 +34,7 @@ from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
 from flowcompute.runtime.run.running_pass import PassSettings
 from flowcompute.runtime.run.watched import Watched
 from flowcompute.schedule.explain import Plan
+from flowcompute.sources import AWAIT_IN_LOOP
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
 _LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
@@ -162,8 +163,7 @@ class Run(Watched):
         self._check_usable("wait for a run")
         refuse_in_trio_task("wait for a run")
         self._refuse_own_thread()
-        if not self._settled.is_set():
-            check_blocking(self.plan, self._loop)
+        check_blocking(self.plan, None if self._settled.is_set() else self._loop)
         interrupts = Interrupts(self.stop) if self._interrupts is None else None
         try:
             with interrupts or contextlib.nullcontext():
@@ -348,7 +348,7 @@ class Run(Watched):
         )
         driver = Driver(self._chosen.job, self._record, settings, self._request)
         _working_for.set(weakref.ref(self))
-        HOME.set(self._loop)
+        AWAIT_IN_LOOP.set(None if self._loop is None else partial(in_loop, self._loop))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None
         try:
