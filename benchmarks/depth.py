@@ -143,7 +143,7 @@ def main() -> None:
         for n in options.sizes:
             seconds = [*(kept if options.kept else measured)(graph, n, options.device)]
             cells = " | ".join(f"{value:.2f}" for value in (*seconds, sum(seconds)))
-            print(f"| {graph.__doc__} | {n:,} | {cells} |", flush=True)
+            print(f"| {graph.__name__.replace('_', ' ')} | {n:,} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
