@@ -43,6 +43,7 @@ class _ObserveOptions(TypedDict, total=False):
 class StartOptions(PlanOptions, _ObserveOptions, total=False):
     """Options of `start`, `run` and `resolve`."""
 
+    name: str | None
     progress: bool | None
     throttle: float
     on_batch: Callable[[Any], object] | None
