@@ -31,6 +31,9 @@ SUPPORTED_DTYPES: tuple[np.dtype, ...] = (
 """Every dtype an element may have, in native byte order."""
 
 
+_SUPPORTED = frozenset(SUPPORTED_DTYPES)
+
+
 def is_float(dtype: np.dtype) -> bool:
     """Check whether `dtype` is a floating-point dtype, bfloat16 included."""
     return dtype.kind == "f" or dtype == BFLOAT16
@@ -42,6 +45,8 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
     Raises:
         TypeError: if flowcompute does not support it.
     """
+    if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _SUPPORTED:
+        return dtype
     try:
         parsed = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
         parsed = parsed.newbyteorder("=") if parsed != BFLOAT16 else BFLOAT16

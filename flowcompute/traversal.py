@@ -18,12 +18,15 @@ def postorder(roots: Iterable[K], operands: Callable[[K], Iterable[K]], known: C
     """
     begun: set[K] = set()
     for root in roots:
-        stack = [(root, False)]
-        while stack:
-            one, expanded = stack.pop()
-            if expanded:
-                yield one
+        todo: list[K | None] = [root]
+        open_: list[K] = []
+        while todo:
+            one = todo.pop()
+            if one is None:
+                # All operands of the one that was opened last are done.
+                yield open_.pop()
             elif one not in begun and one not in known:
                 begun.add(one)
-                stack.append((one, True))
-                stack.extend([(operand, False) for operand in operands(one)][::-1])
+                open_.append(one)
+                todo.append(None)
+                todo.extend(reversed(tuple(operands(one))))

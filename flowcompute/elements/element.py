@@ -75,6 +75,10 @@ class Element(ABC):
         twin.freeze_fields(site=user_site())
         return twin
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the element itself, since nothing of it changes."""
+        return self
+
     # -- what it is -----------------------------------------------------------------------
 
     @property

@@ -94,7 +94,9 @@ def _holder(known: weakref.WeakValueDictionary[int, np.ndarray], first: int, las
 
 def stays_pinned(array: np.ndarray) -> bool:
     """Check whether a C-contiguous array lies in one that was asked to be pinned."""
-    return array.nbytes > 0 and _holder(_ASKED, _start(array), _start(array) + array.nbytes) is not None
+    return (
+        bool(_ASKED) and array.nbytes > 0 and _holder(_ASKED, _start(array), _start(array) + array.nbytes) is not None
+    )
 
 
 def _start(array: np.ndarray) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import warnings
@@ -23,10 +24,15 @@ def user_site() -> Site | None:
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_USERS):
+        if not _is_ours(file):
             return Site(file, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+@functools.lru_cache(4096)
+def _is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE) and not file.startswith(_USERS)
 
 
 def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:

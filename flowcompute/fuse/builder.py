@@ -21,7 +21,7 @@ from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import CANONICAL_FOLDS
+from flowcompute.ir import CANONICAL_FOLDS, below_views
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
@@ -78,9 +78,19 @@ class _Builder(Groups):
             else:
                 break
         else:
+            self._record_views(node)
             self._start(node, stream)
         if node.kind is Kind.SCAN:
             self._add_scans_of_carry(node)
+
+    def _record_views(self, node: Node) -> None:
+        """Record the operands that start a region because they are views of what a region of its clock computes."""
+        for i in dict.fromkeys(node.inputs):
+            base = below_views(self.graph, i)
+            owner = self.groups.get(self.group_of.get(base, -1))
+            if base != i and owner is not None and (owner.stream, owner.level) == (True, self.levels[node.id]):
+                name = self.graph.nodes[base].name
+                self.reasons.append(Reason("cut", node.name, f"{name} is stored: it is read in another shape or order"))
 
     def _add_scans_of_carry(self, node: Node) -> None:
         """Make a scan the anchor of its region, and add the other components of its carry."""

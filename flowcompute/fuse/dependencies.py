@@ -71,7 +71,15 @@ class Dependencies:
 
     def _steps(self, values: Iterable[int]) -> set[int]:
         """Return the steps that compute these values. Nodes that no region computes become steps here."""
-        nodes, values = self.graph.nodes, list(values)
+        values = list(values)
+        if not self._known.issuperset(values):
+            self._add_single(values)
+        return {self._find(i) for i in values if i in self._holder}
+
+    def _add_single(self, values: list[int]) -> None:
+        """Make a step of each node that these values depend on, that no region computes and that depends on one."""
+        nodes = self.graph.nodes
+        # Results of folds come from an earlier pass, which computed their operands.
         for i in postorder(values, lambda i: nodes[i].inputs if nodes[i].kind is not Kind.FOLD else (), self._known):
             steps = {self._find(o) for o in nodes[i].inputs if o in self._holder}
             self._known.add(i)
@@ -79,7 +87,6 @@ class Dependencies:
                 self.add(i)
                 for step in steps:
                     self._link(step, i)
-        return {self._find(i) for i in values if i in self._holder}
 
     def _find(self, node: int) -> int:
         holder = self._holder

@@ -322,3 +322,13 @@ def test_what_stands_beside_a_scan_or_product_is_read_again_and_the_plan_says_so
         # What needs the other's result is no matter of reading twice.
         after = fc.plan(made, x - made.max(axis=1, keepdims=True))
         assert not [reason for reason in after.reasons if "once more" in reason.text]
+
+
+def test_a_view_of_a_computed_value_is_named_where_it_cuts() -> None:
+    x = fc.source(np.ones((8, 8, 16, 16), np.float32))
+    for made in (fc.nn.relu(fc.nn.group_norm(x, groups=4)), fc.nn.max_pool2d(fc.nn.relu(x), 2)):
+        plan = plan_of(made)
+        assert len(plan.kernels) == 2
+        stored, read = (kernel.ir.region for kernel in plan.kernels)
+        cuts = [str(reason) for reason in plan.reasons if reason.kind == "cut"]
+        assert cuts == [f"cut at {read}: {stored} is stored: it is read in another shape or order"]
