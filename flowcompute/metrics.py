@@ -66,6 +66,7 @@ class NodeMetrics:
         queued: batches that wait before it now.
         credits: buffers of its output that are in use now.
         peak_bytes: the most bytes that the buffers of its output took.
+        place: the user's lines of what it computes: "script.py:7, 9".
         recent: its last batches, oldest first; 128 at most.
     """
 
@@ -84,6 +85,7 @@ class NodeMetrics:
     queued: int = 0
     credits: int = 0
     peak_bytes: int = 0
+    place: str = ""
     recent: tuple[BatchMetrics, ...] = field(default=(), repr=False)
 
 

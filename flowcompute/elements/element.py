@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import Call, current_call, user_site
 from flowcompute.errors import Site, SpecError
 from flowcompute.spec import Spec
 
@@ -44,11 +44,21 @@ class Element(ABC):
     inputs: tuple[Element, ...]
     name: str | None
     site: Site | None
+    call: Call | None
+    """The call of a public function that made it; None where none did."""
+    is_step: bool
+    """Whether it was made on the way to what that call returned."""
+    twin_of: Element | None
+    """The element that this is, with another name."""
 
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
-        if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))
-        self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
+        if name is not None:
+            _check_name(name)
+        call = current_call()
+        fields = self.__dict__
+        fields["spec"], fields["inputs"], fields["name"] = spec, inputs, name
+        fields["site"] = user_site() if call is None else call.site
+        fields["call"], fields["is_step"], fields["twin_of"] = call, call is not None, None
 
     # -- frozen ---------------------------------------------------------------------------
 
@@ -66,7 +76,7 @@ class Element(ABC):
     def _copy(self) -> Self:
         """Copy the element, as made at the user's present line."""
         twin = copy.copy(self)
-        twin.freeze_fields(site=user_site())
+        twin.freeze_fields(site=user_site(), twin_of=None)
         return twin
 
     # -- what it is -----------------------------------------------------------------------
@@ -75,6 +85,35 @@ class Element(ABC):
     def label(self) -> str:
         """The name that drawings and plans give an element without one."""
         return type(self).__name__.lower()
+
+    @property
+    def base_name(self) -> str:
+        """The name that it has unless its user gave one, or another element has it, too."""
+        return self.label
+
+    @property
+    def origin(self) -> str:
+        """The file that it reads or writes; empty where there is none."""
+        return ""
+
+    def named(self, name: str) -> Self:
+        """Give the element a name, under which plans, drawings, metrics and errors show it.
+
+        The value and what is computed for it stay the same: no answer, checkpoint or kept strategy depends on names.
+
+        Args:
+            name: printable text, which no other element of a job may have.
+
+        Returns:
+            A new element; this one stays as it is.
+
+        Raises:
+            SpecError: if it is no such text.
+        """
+        _check_name(name)
+        twin = copy.copy(self)
+        twin.freeze_fields(name=name, twin_of=self if self.twin_of is None else self.twin_of)
+        return twin
 
     @property
     def dtype(self) -> np.dtype:
@@ -100,7 +139,7 @@ class Element(ABC):
         return Element.verbs.draw(self)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name or self.label}: {self.spec}>"
+        return f"<{type(self).__name__} {self.name or self.base_name}: {self.spec}>"
 
     # -- verbs ----------------------------------------------------------------------------
 
@@ -139,7 +178,7 @@ class Element(ABC):
         """
         raise SpecError(
             f"cannot be pinned to {device!r}",
-            element=self.name or self.label,
+            element=self.name or self.base_name,
             site=user_site(),
             expected="an operation on elements",
             got=type(self).__name__,
@@ -150,7 +189,7 @@ class Element(ABC):
 
     def _refuse(self, what: str) -> TypeError:
         return TypeError(
-            f"{self.name or self.label} is lazy and has no {what} yet; call .resolve() to compute its value first"
+            f"{self.name or self.base_name} is lazy and has no {what} yet; call .resolve() to compute its value first"
         )
 
     def __bool__(self) -> bool:
@@ -169,7 +208,7 @@ class Element(ABC):
         raise self._refuse("integer value")
 
     def __len__(self) -> int:
-        raise TypeError(f"{self.name or self.label} has no len(): use .shape[0], or .resolve() it first")
+        raise TypeError(f"{self.name or self.base_name} has no len(): use .shape[0], or .resolve() it first")
 
     def __iter__(self) -> Any:
         raise self._refuse("items to iterate over")
@@ -368,3 +407,8 @@ class Element(ABC):
     def clip(self, min: Any = None, max: Any = None) -> Element:
         """Limit the value to [min, max]; see `fc.clip`."""
         return Element.apply("clip", self, min, max)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))

@@ -1,6 +1,6 @@
 """The graph of a computation: built from its roots, merged, hashed and drawn."""
 
-from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree
+from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, names_of
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 
@@ -13,5 +13,6 @@ __all__ = [
     "draw_svg",
     "draw_tree",
     "is_literal",
+    "names_of",
     "structural_hash",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from flowcompute.elements import Destination, Source
+from flowcompute.elements import Destination, Source, places_of
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
@@ -213,6 +213,19 @@ class ExecutionPlan:
         mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
         step = next(mine, None)
         return (self.backend if step is None else self.backend.placements[step.placement]).capabilities.name
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The user's lines, by stage: "script.py:7", or "script.py:7, 9" of a region."""
+        nodes = self.graph.nodes
+        places: dict[str, str] = {}
+        for one in self.passes:
+            places.update((source.name, places_of((source.element,))) for source in one.sources)
+            places.update((sink.name, places_of((sink.element,))) for sink in one.sinks)
+        for step in self.steps:
+            inside = [nodes[i] for i in step.region.nodes] if isinstance(step, RegionStep) else [step.node]
+            places[step.name] = places_of([node.element for node in inside])
+        return places
 
     @property
     def aliases(self) -> dict[str, str]:

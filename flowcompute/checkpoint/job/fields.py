@@ -120,6 +120,13 @@ class Fields:
             self.wrong(key, f"text of at most {LONGEST_TEXT} characters")
         return value
 
+    def printable(self, key: str) -> str:
+        """Return text that is shown as it is."""
+        value = self.text(key)
+        if not value.isprintable():
+            self.wrong(key, "printable text")
+        return value
+
     def choice(self, key: str, options: Sequence[str]) -> str:
         """Return one of these words."""
         value = self.text(key)

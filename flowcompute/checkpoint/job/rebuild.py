@@ -14,7 +14,7 @@ from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, refus
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import MOST, Destination, Element
+from flowcompute.elements import MOST, Call, Destination, Element
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION
@@ -66,7 +66,9 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
             hint="go on with the version of flowcompute that began it",
         )
     fields.text("python")
-    drafts = [_Draft.read(one) for one in fields.items("nodes", MOST_NODES)]
+    # Jobs that were kept before calls were have none.
+    calls = [_read_call(one) for one in fields.items("calls", MOST_NODES)] if "calls" in fields else []
+    drafts = [_Draft.read(one, calls) for one in fields.items("nodes", MOST_NODES)]
     kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
     fields.close()
@@ -78,6 +80,13 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     for draft in drafts:
         elements.append(draft.element(elements, rebuilding))
     return _checked_roots(drafts, elements, roots)
+
+
+def _read_call(data: object) -> Call:
+    fields = Fields(data, "a call")
+    call = Call(fields.printable("name"), fields.site("site"), fields.maybe("arguments", fields.printable))
+    fields.close()
+    return call
 
 
 @dataclass(frozen=True)
@@ -92,9 +101,11 @@ class _Draft:
     inputs: tuple[int, ...]
     spec: Spec
     bind: str | None
+    call: Call | None
+    is_step: bool
 
     @classmethod
-    def read(cls, data: object) -> _Draft:
+    def read(cls, data: object, calls: list[Call]) -> _Draft:
         fields = Fields(data, "a node")
         part = TAGS[fields.choice("tag", tuple(TAGS))]
         bind = fields.text("bind") if "bind" in fields else None
@@ -109,12 +120,14 @@ class _Draft:
         return cls(
             part,
             fields,
-            fields.text("name"),
+            fields.printable("name"),
             fields.flag("given"),
             fields.site("site"),
             fields.wholes("inputs", length=MOST_NODES),
             Spec(fields.dtype("dtype"), fields.wholes("shape", most=MOST - 1), axis),
             bind,
+            calls[fields.whole("call", most=len(calls) - 1)] if "call" in fields else None,
+            fields.flag("step") if "call" in fields else False,
         )
 
     def element(self, earlier: list[Element], rebuilding: Rebuilding) -> Element:
@@ -140,10 +153,10 @@ class _Draft:
             raise CheckpointError(
                 error.message, element=self.name, site=self.site, expected=error.expected, got=error.got, hint=hint
             ) from error
-        if self.bind and not re.fullmatch(re.escape(made.label) + r"(_\d+)?", self.name):
-            # A function of another name was bound: the element keeps its own.
+        made.freeze_fields(site=self.site, call=self.call, is_step=self.is_step)
+        if self.given or (self.bind and not re.fullmatch(re.escape(made.base_name) + r"(_\d+)?", self.name)):
+            # Its user's name, or its own where a function of another name was bound.
             made.freeze_fields(name=self.name)
-        made.freeze_fields(site=self.site)
         return made
 
 

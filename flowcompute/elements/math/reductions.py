@@ -40,7 +40,7 @@ from flowcompute.elements.math.primitives import (
     reduce_items,
 )
 from flowcompute.elements.op import Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, parse_dtype
 
@@ -160,6 +160,7 @@ def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeL
     return cast(total, result)  # type: ignore[return-value]
 
 
+@public
 def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
     """Sum over `axis` (all axes by default; axis 0 of a stream is the stream).
 
@@ -178,6 +179,7 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
     return _summing(SUM, SUM_FOLD, x, axis, dtype, keepdims)
 
 
+@public
 def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
     """Multiply over `axis`; dtypes as for `sum`.
 
@@ -192,6 +194,7 @@ def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -
     return _both(item_op, fold_op, element, axis, element.dtype, keepdims)
 
 
+@public
 def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error.
 
@@ -203,6 +206,7 @@ def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
 
 
+@public
 def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the largest number over `axis`; NaN if there is one. An empty axis is an error.
 
@@ -214,6 +218,7 @@ def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
 
 
+@public
 def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Test whether any number over `axis` is non-zero.
 
@@ -222,6 +227,7 @@ def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
 
 
+@public
 def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Test whether all numbers over `axis` are non-zero.
 
@@ -266,6 +272,7 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
     return fold_stream(fold_op, (best, where), best.spec.shape, INT64, keepdims, inner=inner)
 
 
+@public
 def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
     """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins.
 
@@ -283,6 +290,7 @@ def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Co
     return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
 
 
+@public
 def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
     """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins.
 
@@ -297,6 +305,7 @@ def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
     return divide(total, float(count))
 
 
+@public
 def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty.
 
@@ -315,6 +324,7 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return cast(wide, result)  # type: ignore[return-value]
 
 
+@public
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
 
@@ -333,6 +343,7 @@ def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
     return _variance(as_element(x, "var"), axis, correction, keepdims)
 
 
+@public
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the square root of `var`.
 

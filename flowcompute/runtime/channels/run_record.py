@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import trio
@@ -40,13 +41,22 @@ class RunRecord:
         total_items: records of all passes, None while unknown.
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
+        places: the user's lines of each stage, by its name.
 
     Attributes:
         stream: the events of the run.
     """
 
-    def __init__(self, total_items: int | None, room_bytes: int, *, metrics: bool = False) -> None:
+    def __init__(
+        self,
+        total_items: int | None,
+        room_bytes: int,
+        *,
+        metrics: bool = False,
+        places: Mapping[str, str] | None = None,
+    ) -> None:
         self._metrics = metrics
+        self._places = places or {}
         self.stream = EventStream()
         self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
@@ -178,7 +188,8 @@ class RunRecord:
         for each in tuple(self.passes):
             for row in each.rows():
                 earlier = rows.get(row.name)
-                rows[row.name] = row if earlier is None else _sum(earlier, row)
+                named = replace(row, place=self._places.get(row.name, ""))
+                rows[row.name] = named if earlier is None else _sum(earlier, named)
         edges = tuple(edge for each in tuple(self.passes) for edge in each.edge_rows())
         return Metrics(rows, aliases, edges)
 
@@ -221,5 +232,6 @@ def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
         queued=a.queued + b.queued,
         credits=a.credits + b.credits,
         peak_bytes=max(a.peak_bytes, b.peak_bytes),
+        place=a.place,
         recent=(*a.recent, *b.recent)[-BATCHES:],
     )

@@ -95,7 +95,7 @@ class Run(Watched):
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
-        self._record = record = RunRecord(total, room_bytes, metrics=options.metrics)
+        self._record = record = RunRecord(total, room_bytes, metrics=options.metrics, places=plan.places)
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
             seconds=lambda: record.seconds,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
-from flowcompute.graph import draw_dot, draw_svg, draw_tree
+from flowcompute.graph import draw_dot, draw_svg, draw_tree, names_of
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
     from flowcompute.rewrite import Entry
-    from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage
+    from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage, SourceStage
 
 
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
@@ -26,16 +26,19 @@ def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
 def describe_plan(plan: ExecutionPlan) -> str:
     """Describe a plan in a page of text."""
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
+    places = plan.places
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
-        lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
-        lines += [f"  before {_step(plan, step)}" for step in one.before]
+        lines += [f"  read   {_titled(source)}: {source.spec}{_at(places, source.name)}" for source in one.sources]
+        lines += [f"  before {_step(plan, step, places)}" for step in one.before]
         for clock in one.clocks:
             lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
-            lines += [f"  batch  {_step(plan, step)}" for step in clock.steps]
-        lines += [f"  after  {_step(plan, step)}" for step in one.after]
-        lines += [f"  write  {sink.name}: {sink.spec}{_promise(plan, sink)}" for sink in one.sinks]
+            lines += [f"  batch  {_step(plan, step, places)}" for step in clock.steps]
+        lines += [f"  after  {_step(plan, step, places)}" for step in one.after]
+        lines += [
+            f"  write  {_titled(sink)}: {sink.spec}{_promise(plan, sink)}{_at(places, sink.name)}" for sink in one.sinks
+        ]
     batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
@@ -46,6 +49,12 @@ def describe_plan(plan: ExecutionPlan) -> str:
         lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items]
     lines += [f"{reason}" for reason in plan.reasons]
     return "\n".join(lines)
+
+
+def _titled(stage: SourceStage | SinkStage) -> str:
+    """Return the name of a stage with its file."""
+    origin = stage.element.origin
+    return f"{stage.name} {origin}" if origin else stage.name
 
 
 def _promise(plan: ExecutionPlan, sink: SinkStage) -> str:
@@ -63,16 +72,22 @@ def _entry(plan: ExecutionPlan, entry: Entry) -> str:
     return f"{names} as it is" if entry.node is None else f"{entry.node.name} of {names}"
 
 
-def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
+def _step(plan: ExecutionPlan, step: RegionStep | NodeStep, places: Mapping[str, str]) -> str:
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
-        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
-    names = " ".join(nodes[i].name for i in step.region.nodes)
+        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}{_at(places, step.name)}"
+    names = " ".join(names_of([nodes[i] for i in step.region.nodes]))
     weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
     placements = plan.backend.placements
     where = f" on {placements[step.placement].capabilities.name}" if len(placements) > 1 else ""
-    return f"{kind}{where}: {names}"
+    return f"{kind}{where}: {names}{_at(places, step.name)}"
+
+
+def _at(places: Mapping[str, str], stage: str) -> str:
+    """Return the user's lines of a stage, as the end of a line."""
+    place = places.get(stage, "")
+    return f"  {place}" if place else ""
 
 
 def _bytes(size: int) -> str:
@@ -90,15 +105,15 @@ def describe_run(
     """Describe a run during or after it: its graph, with the progress of each element."""
     ended = "resolved" if progress.items == progress.total_items else "stopped"
     state = ended if progress.done else "running"
-    notes: dict[int, str] = {}
+    notes: dict[str, str] = {}
     for node in plan.graph.nodes:
         if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
             continue
         row = metrics.get(node.name)
         if row is None or not node.spec.is_stream:
-            notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
+            notes[node.name] = state if isinstance(node.element, Compute | Destination) else ""
         else:
-            notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
+            notes[node.name] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
     total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
     saved = f"\n{kept}" if kept.count else ""
