@@ -14,7 +14,7 @@ from flowcompute.strategy.roofline import Limits, Roofline, Unit, load_limits, s
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
-from flowcompute.strategy.trial import Trial, Tuning
+from flowcompute.strategy.trial import Trial, Tuning, compared
 
 __all__ = [
     "KERNEL_KNOBS",
@@ -40,6 +40,7 @@ __all__ = [
     "Trial",
     "Tuning",
     "Unit",
+    "compared",
     "count_measured",
     "default_memory_bytes",
     "describe_candidate",
