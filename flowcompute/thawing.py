@@ -125,8 +125,7 @@ class Frozen:
     @property
     def state(self) -> str:
         """The progress, in words."""
-        total = self.progress.total_items
-        return "done" if self.done else f"{self.progress.items:,} of {'?' if total is None else f'{total:,}'} items"
+        return "done" if self.done else self.progress.records
 
     def __str__(self) -> str:
         taken = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.created))

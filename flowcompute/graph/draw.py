@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from flowcompute.elements import Compute, Constant, Destination, Kind
-from flowcompute.graph.folding import fold_calls
+from flowcompute.graph.folding import fold_calls, fold_groups
 from flowcompute.graph.graph import Graph, Node
 
 _UNTOLD = ("correction", "inner")
@@ -106,9 +106,10 @@ def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Call
 
 def draw_dot(graph: Graph, groups: Mapping[str, tuple[int, ...]] | None = None) -> str:
     """Draw the graph in Graphviz's language, with a frame around each of `groups` (kernel name -> nodes)."""
+    graph, groups = fold_groups(graph, groups or {})
     lines = ["digraph flowcompute {", "  rankdir=TB;", '  node [shape=box, fontname="sans-serif"];']
     grouped: set[int] = set()
-    for number, (name, nodes) in enumerate((groups or {}).items()):
+    for number, (name, nodes) in enumerate(groups.items()):
         lines.append(f"  subgraph cluster_{number} {{")
         lines.append(f"    label={_quoted(name)}; style=rounded;")
         lines += [f"    n{i} [label={_quoted(_label(graph.nodes[i]))}];" for i in nodes]

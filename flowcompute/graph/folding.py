@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from flowcompute.elements import Compute, Constant
@@ -16,27 +16,44 @@ def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tup
 
     Args:
         graph: the graph.
-        holders: by id, what holds a node: nodes of different holders are not folded into one.
+        holders: by id, what holds a node: nodes of different holders are not folded into one. Numbers have none.
 
     Returns:
         The smaller graph, with the names, elements and order of the nodes that are left; and by old id the node that
         an old one became.
     """
-    users, roots, into = graph.users(), set(graph.roots), list(range(len(graph.nodes)))
-    held = holders or {}
-    for node in reversed(graph.nodes):
-        shown = {into[user] for user in users[node.id]}
-        if len(shown) != 1 or node.id in roots or not _is_step(node):
-            continue
-        (user,) = shown
-        mine = node.id if isinstance(node.element, Compute) else user
-        if graph.nodes[user].element.call is node.element.call and held.get(mine) == held.get(user):
-            into[node.id] = user
-    kept = [i for i, one in enumerate(into) if i == one]
-    number = {i: position for position, i in enumerate(kept)}
-    inputs = _operands(graph, into)
-    nodes = tuple(replace(graph.nodes[i], id=number[i], inputs=tuple(number[o] for o in inputs[i])) for i in kept)
-    return Graph(nodes, tuple(number[root] for root in graph.roots)), [number[i] for i in into]
+    nodes, held = graph.nodes, holders or {}
+
+    def joins(step: int, user: int) -> bool:
+        one, other = nodes[step].element, nodes[user].element
+        if not _is_step(nodes[step]) or one.call is not other.call:
+            return False
+        return isinstance(one, Constant) or held.get(step) == held.get(user)
+
+    into, inputs = fold_steps([node.inputs for node in nodes], graph.roots, joins)
+    number = {i: position for position, i in enumerate(inputs)}
+    kept = (replace(nodes[i], id=number[i], inputs=tuple(number[o] for o in inputs[i])) for i in inputs)
+    return Graph(tuple(kept), tuple(number[root] for root in graph.roots)), [number[i] for i in into]
+
+
+def fold_groups(
+    graph: Graph, groups: Mapping[str, Sequence[int]]
+) -> tuple[Graph, dict[str, tuple[int, ...]]]:
+    """Fold the steps of each call that the same groups hold.
+
+    Args:
+        graph: the graph.
+        groups: nodes that are drawn together, by name; a node may be in several.
+
+    Returns:
+        The smaller graph, and the groups in it.
+    """
+    holders: dict[int, tuple[str, ...]] = {}
+    for name, nodes in groups.items():
+        for i in nodes:
+            holders[i] = (*holders.get(i, ()), name)
+    folded, into = fold_calls(graph, holders)
+    return folded, {name: tuple(dict.fromkeys(into[i] for i in nodes)) for name, nodes in groups.items()}
 
 
 def _is_step(node: Node) -> bool:
@@ -50,26 +67,43 @@ def _is_step(node: Node) -> bool:
     return isinstance(element, Compute) and element.is_step
 
 
-def _operands(graph: Graph, into: list[int]) -> list[list[int]]:
-    """Return, by id, the nodes that a node and the steps folded into it take from others, nearest first."""
-    steps = [0] * len(into)
-    for one in into:
-        steps[one] += 1
-    operands: list[list[int]] = [[] for _ in into]
-    for node in graph.nodes:
-        if into[node.id] != node.id:
+def fold_steps(
+    inputs: Sequence[Sequence[int]], roots: Sequence[int], joins: Callable[[int, int], bool]
+) -> tuple[list[int], dict[int, list[int]]]:
+    """Fold each node that has one user into it, if the two may be one.
+
+    Args:
+        inputs: positions of the operands of each node, all smaller than its own.
+        roots: positions of the roots, which stay.
+        joins: whether a node may be folded into another one, its only user.
+
+    Returns:
+        By old position what a node became; and the operands, nearest first, of the nodes that are left.
+    """
+    users: list[set[int]] = [set() for _ in inputs]
+    into, stays, steps = list(range(len(inputs))), set(roots), [1] * len(inputs)
+    for i in range(len(inputs) - 1, -1, -1):
+        if len(users[i]) == 1 and i not in stays:
+            (user,) = users[i]
+            if joins(i, user):
+                into[i] = user
+                steps[user] += 1
+        for operand in inputs[i]:
+            users[operand].add(into[i])
+    return into, {i: _operands(i, inputs, into, alone=steps[i] == 1) for i, one in enumerate(into) if one == i}
+
+
+def _operands(node: int, inputs: Sequence[Sequence[int]], into: Sequence[int], *, alone: bool) -> list[int]:
+    """Return what a node and the steps folded into it take from others, each once; of a node alone its operands."""
+    if alone:
+        return [into[i] for i in inputs[node]]
+    found: dict[int, None] = {}
+    seen, stack = set(inputs[node]), list(reversed(inputs[node]))
+    while stack:
+        i = stack.pop()
+        if into[i] != node:
+            found[into[i]] = None
             continue
-        if steps[node.id] == 1:
-            operands[node.id] = [into[i] for i in node.inputs]
-            continue
-        found: dict[int, None] = {}
-        seen, stack = set(node.inputs), list(reversed(node.inputs))
-        while stack:
-            i = stack.pop()
-            if into[i] != node.id:
-                found[into[i]] = None
-                continue
-            stack.extend(operand for operand in reversed(graph.nodes[i].inputs) if operand not in seen)
-            seen.update(graph.nodes[i].inputs)
-        operands[node.id] = list(found)
-    return operands
+        stack.extend(operand for operand in reversed(inputs[i]) if operand not in seen)
+        seen.update(inputs[i])
+    return list(found)

@@ -14,6 +14,7 @@ from html import escape
 from flowcompute.elements import Compute, Constant
 from flowcompute.graph.draw import details, title
 from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, place
+from flowcompute.graph.folding import fold_groups
 from flowcompute.graph.graph import Graph, Node
 
 CHAR, LINE = 7, 16
@@ -279,4 +280,5 @@ def draw_svg(
         notes: kernel name -> further lines in its frame.
         shares: kernel or node name -> its share of the whole, 0 to 1, which then determines its colour.
     """
-    return _Picture(graph, groups or {}, notes or {}, shares).svg()
+    folded, held = fold_groups(graph, groups or {})
+    return _Picture(folded, held, notes or {}, shares).svg()

@@ -13,7 +13,7 @@ from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.shaping import Shaping
-from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy, Tuning
 
@@ -223,8 +223,10 @@ class ExecutionPlan:
             places.update((source.name, places_of((source.element,))) for source in one.sources)
             places.update((sink.name, places_of((sink.element,))) for sink in one.sinks)
         for step in self.steps:
-            inside = [nodes[i] for i in step.region.nodes] if isinstance(step, RegionStep) else [step.node]
-            places[step.name] = places_of([node.element for node in inside])
+            if isinstance(step, RegionStep):
+                places[step.name] = places_of([nodes[i].element for i in step.region.nodes])
+            elif isinstance(step, NodeStep):
+                places[step.name] = places_of([step.node.element])
         return places
 
     @property

@@ -11,6 +11,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.difference import differences
 from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.checkpoint.job.words import JobWords
 from flowcompute.graph import build_graph, draw_tree
 from tests.checkpoint.kept import Store, described, graph_of
 
@@ -85,3 +86,12 @@ def test_a_job_goes_on_under_other_names(tmp_path: Path) -> None:
     run = fc.run(job("loss"), **options)
     np.testing.assert_array_equal(run.value, job().resolve(device="numpy", progress=False))
     assert run.metrics["loss"].items > 0
+
+
+def test_the_words_of_a_checkpoint_are_the_tree_of_the_job() -> None:
+    made = job("loss")
+    words = JobWords.read(described(made)).graph().splitlines()
+    tree = draw_tree(graph_of(made)).splitlines()
+    # Of an array that is kept the description says so.
+    assert [line.partition(":")[0].replace(" (memory)", "") for line in words] == [line.partition(":")[0] for line in tree]
+    assert any("softmax axis=1: float32(60, 4) stream  test_job_names.py:" in line for line in words)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.checkpoint.job.describe import FORMAT
-from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, read_calls, refuse
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
@@ -66,8 +66,7 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
             hint="go on with the version of flowcompute that began it",
         )
     fields.text("python")
-    # Jobs that were kept before calls were have none.
-    calls = [_read_call(one) for one in fields.items("calls", MOST_NODES)] if "calls" in fields else []
+    calls = read_calls(fields)
     drafts = [_Draft.read(one, calls) for one in fields.items("nodes", MOST_NODES)]
     kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
@@ -80,13 +79,6 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     for draft in drafts:
         elements.append(draft.element(elements, rebuilding))
     return _checked_roots(drafts, elements, roots)
-
-
-def _read_call(data: object) -> Call:
-    fields = Fields(data, "a call")
-    call = Call(fields.printable("name"), fields.site("site"), fields.maybe("arguments", fields.printable))
-    fields.close()
-    return call
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class _Draft:
     is_step: bool
 
     @classmethod
-    def read(cls, data: object, calls: list[Call]) -> _Draft:
+    def read(cls, data: object, calls: Sequence[Call]) -> _Draft:
         fields = Fields(data, "a node")
         part = TAGS[fields.choice("tag", tuple(TAGS))]
         bind = fields.text("bind") if "bind" in fields else None

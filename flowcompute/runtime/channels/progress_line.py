@@ -107,8 +107,11 @@ def _now(record: RunRecord) -> str:
 def describe(
     progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
 ) -> str:
-    """Return one line: items, share, pace, time left, bottleneck, age of the checkpoint, what was not planned."""
-    parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
+    """Return one line: records, share, pace, time left, bottleneck, age of the checkpoint, what was not planned.
+
+    The share is that of the whole job, the records are those of the pass that it is in.
+    """
+    parts = [progress.records]
     if progress.fraction is not None:
         parts[0] += f" ({progress.fraction:.0%})"
     parts.append(f"{decimal(int(progress.throughput))}/s")

@@ -15,6 +15,7 @@ from flowcompute.metrics import (
     Checkpoints,
     Metrics,
     NodeMetrics,
+    PassProgress,
     Progress,
     Skipped,
     Snapshot,
@@ -39,6 +40,7 @@ class RunRecord:
 
     Args:
         total_items: records of all passes, None while unknown.
+        lengths: records of each pass, None of one while unknown.
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
         places: the user's lines of each stage, by its name.
@@ -54,9 +56,12 @@ class RunRecord:
         *,
         metrics: bool = False,
         places: Mapping[str, str] | None = None,
+        lengths: Sequence[int | None] = (),
     ) -> None:
         self._metrics = metrics
         self._places = places or {}
+        self._lengths = tuple(lengths) or (total_items,)
+        self._pass = 0
         self.stream = EventStream()
         self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
@@ -66,6 +71,7 @@ class RunRecord:
         self._steps: dict[Stage, ComputeTotals] = {}
         self._earlier_items = 0
         self._earlier_bytes = 0
+        self._earlier_written = 0
         self._earlier_s = 0.0
         self.total_items = total_items
         self._began_s = time.perf_counter()
@@ -85,10 +91,12 @@ class RunRecord:
         label: str,
         sinks: Sequence[str],
         executor: Executor,
+        index: int = 0,
     ) -> PassRecord:
         """Begin a pass, and return its stages; called in the trio thread.
 
         Args:
+            index: of the pass, from 0.
             sources, sinks: names of stages.
             label: what errors call the compute stage.
             executor: what computes.
@@ -104,6 +112,7 @@ class RunRecord:
         self._totals.update(one.totals.items())
         self._steps[one.compute] = one.steps
         self.passes.append(one)
+        self._pass = index
         self.stream.emit(PassBegun(tuple(one.stages)))
         if self._metrics:
             traced = self.stream.takers(LaunchTimed)
@@ -119,6 +128,7 @@ class RunRecord:
     def resume(self, before: Progress) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
         self._earlier_items, self._earlier_bytes, self._earlier_s = before.items, before.bytes_read, before.seconds
+        self._earlier_written, self._pass = before.bytes_written, before.current.number - 1 if before.current else 0
 
     def end(self, *, complete: bool) -> None:
         """Stop the clock; a complete run knows how many items there were."""
@@ -176,7 +186,29 @@ class RunRecord:
     def progress(self) -> Progress:
         """The progress."""
         dropped = sum(one.count for one in self.skipped().values())
-        return Progress(self.items, self.total_items, self.bytes_read, self.job_s, self._ended_s is not None, dropped)
+        return Progress(
+            self.items,
+            self.total_items,
+            self.bytes_read,
+            self.job_s,
+            self._ended_s is not None,
+            dropped,
+            self._earlier_written + self.bytes_written,
+            self._current,
+        )
+
+    @property
+    def _current(self) -> PassProgress:
+        """The progress of the pass that it is in."""
+        index = min(self._pass, len(self._lengths) - 1)
+        before, total = self._lengths[:index], self._lengths[index]
+        if None not in before:
+            items = self.items - sum(length for length in before if length is not None)
+        else:
+            items = self.passes[-1].steps.items if self.passes else 0
+        if len(self._lengths) == 1:
+            total = self.total_items
+        return PassProgress(index + 1, len(self._lengths), max(items, 0), total)
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """Return what each element has dropped that has begun."""
@@ -232,6 +264,7 @@ def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
         queued=a.queued + b.queued,
         credits=a.credits + b.credits,
         peak_bytes=max(a.peak_bytes, b.peak_bytes),
+        passes=a.passes + b.passes,
         place=a.place,
         recent=(*a.recent, *b.recent)[-BATCHES:],
     )

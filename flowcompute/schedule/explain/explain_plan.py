@@ -113,9 +113,9 @@ def describe_run(
         if row is None or not node.spec.is_stream:
             notes[node.name] = state if isinstance(node.element, Compute | Destination) else ""
         else:
-            notes[node.name] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
+            notes[node.name] = f"{state}, {row.records}, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
-    total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
+    total = f"{progress.records} in {progress.seconds:.3f} s{dropped}"
     saved = f"\n{kept}" if kept.count else ""
     unplanned = "".join(f"\n{line}" for line in said)
     return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
