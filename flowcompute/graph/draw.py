@@ -49,10 +49,18 @@ def place(node: Node) -> str:
 def names_of(nodes: Sequence[Node]) -> list[str]:
     """Return the names of nodes that are computed together: of a call of several primitives what it returned.
 
-    Steps whose call returns something elsewhere bear their own names: "softmax.exp".
+    Where a call returns something elsewhere its last step here stands for it: "softmax.exp".
     """
+    last = {id(node.element.call): node.id for node in nodes if node.element.is_step}
     whole = {id(node.element.call) for node in nodes if node.returned}
-    return [node.name for node in nodes if node.returned or id(node.element.call) not in whole]
+
+    def told(node: Node) -> bool:
+        if not node.element.is_step:
+            return True
+        call = id(node.element.call)
+        return call not in whole and last[call] == node.id
+
+    return [node.name for node in nodes if told(node)]
 
 
 def draw_tree(graph: Graph, note: str = "", notes: Mapping[str, str] | None = None) -> str:

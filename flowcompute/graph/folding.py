@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from flowcompute.elements import Compute, Constant
-from flowcompute.graph.graph import Graph, Node
+from flowcompute.elements import Constant
+from flowcompute.graph.graph import Graph
 
 
 def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tuple[Graph, list[int]]:
@@ -16,7 +16,7 @@ def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tup
 
     Args:
         graph: the graph.
-        holders: by id, what holds a node: nodes of different holders are not folded into one. Numbers have none.
+        holders: by id, what holds a node: nodes of different holders are not folded into one.
 
     Returns:
         The smaller graph, with the names, elements and order of the nodes that are left; and by old id the node that
@@ -26,19 +26,22 @@ def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tup
 
     def joins(step: int, user: int) -> bool:
         one, other = nodes[step].element, nodes[user].element
-        if not _is_step(nodes[step]) or one.call is not other.call:
-            return False
-        return isinstance(one, Constant) or held.get(step) == held.get(user)
+        mine = one.is_step and not isinstance(one, Constant) and one.call is other.call
+        return mine and held.get(step) == held.get(user)
 
-    into, inputs = fold_steps([node.inputs for node in nodes], graph.roots, joins)
+    def hides(operand: int, user: int) -> bool:
+        """Check whether a number is a function's own, or among the arguments that it shows."""
+        call, made_by = nodes[user].element.call, nodes[operand].element.call
+        number = isinstance(nodes[operand].element, Constant) and not nodes[operand].spec.shape
+        return number and made_by is not None and call is not None and not call.of_operands
+
+    into, inputs = fold_steps([node.inputs for node in nodes], graph.roots, joins, hides)
     number = {i: position for position, i in enumerate(inputs)}
     kept = (replace(nodes[i], id=number[i], inputs=tuple(number[o] for o in inputs[i])) for i in inputs)
     return Graph(tuple(kept), tuple(number[root] for root in graph.roots)), [number[i] for i in into]
 
 
-def fold_groups(
-    graph: Graph, groups: Mapping[str, Sequence[int]]
-) -> tuple[Graph, dict[str, tuple[int, ...]]]:
+def fold_groups(graph: Graph, groups: Mapping[str, Sequence[int]]) -> tuple[Graph, dict[str, tuple[int, ...]]]:
     """Fold the steps of each call that the same groups hold.
 
     Args:
@@ -56,19 +59,11 @@ def fold_groups(
     return folded, {name: tuple(dict.fromkeys(into[i] for i in nodes)) for name, nodes in groups.items()}
 
 
-def _is_step(node: Node) -> bool:
-    """Check whether a node is a step on the way to what a call returned.
-
-    The numbers in an element-wise function are its operands, and so are arrays in any.
-    """
-    element = node.element
-    if isinstance(element, Constant):
-        return element.is_step and not node.spec.shape and element.call is not None and not element.call.of_operands
-    return isinstance(element, Compute) and element.is_step
-
-
 def fold_steps(
-    inputs: Sequence[Sequence[int]], roots: Sequence[int], joins: Callable[[int, int], bool]
+    inputs: Sequence[Sequence[int]],
+    roots: Sequence[int],
+    joins: Callable[[int, int], bool],
+    hides: Callable[[int, int], bool],
 ) -> tuple[list[int], dict[int, list[int]]]:
     """Fold each node that has one user into it, if the two may be one.
 
@@ -76,21 +71,27 @@ def fold_steps(
         inputs: positions of the operands of each node, all smaller than its own.
         roots: positions of the roots, which stay.
         joins: whether a node may be folded into another one, its only user.
+        hides: whether an operand is left out at a user. One that is left out at all of them is folded into the first.
 
     Returns:
         By old position what a node became; and the operands, nearest first, of the nodes that are left.
     """
-    users: list[set[int]] = [set() for _ in inputs]
+    seen = [[operand for operand in own if not hides(operand, user)] for user, own in enumerate(inputs)]
+    users: list[dict[int, None]] = [{} for _ in inputs]
+    hidden: dict[int, int] = {}
     into, stays, steps = list(range(len(inputs))), set(roots), [1] * len(inputs)
     for i in range(len(inputs) - 1, -1, -1):
-        if len(users[i]) == 1 and i not in stays:
+        if not users[i] and i in hidden and i not in stays:
+            into[i] = hidden[i]
+        elif len(users[i]) == 1 and i not in stays:
             (user,) = users[i]
             if joins(i, user):
                 into[i] = user
                 steps[user] += 1
-        for operand in inputs[i]:
-            users[operand].add(into[i])
-    return into, {i: _operands(i, inputs, into, alone=steps[i] == 1) for i, one in enumerate(into) if one == i}
+        hidden.update((operand, into[i]) for operand in inputs[i])
+        for operand in seen[i]:
+            users[operand][into[i]] = None
+    return into, {i: _operands(i, seen, into, alone=steps[i] == 1) for i, one in enumerate(into) if one == i}
 
 
 def _operands(node: int, inputs: Sequence[Sequence[int]], into: Sequence[int], *, alone: bool) -> list[int]:

@@ -93,5 +93,7 @@ def test_the_words_of_a_checkpoint_are_the_tree_of_the_job() -> None:
     words = JobWords.read(described(made)).graph().splitlines()
     tree = draw_tree(graph_of(made)).splitlines()
     # Of an array that is kept the description says so.
-    assert [line.partition(":")[0].replace(" (memory)", "") for line in words] == [line.partition(":")[0] for line in tree]
+    assert [line.partition(":")[0].replace(" (memory)", "") for line in words] == [
+        line.partition(":")[0] for line in tree
+    ]
     assert any("softmax axis=1: float32(60, 4) stream  test_job_names.py:" in line for line in words)

@@ -97,7 +97,7 @@ class JobWords:
         """Draw the graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
         if len(self.nodes) > _MOST_DRAWN:
             return f"{len(self.nodes):,} elements, too many to draw"
-        _, inputs = fold_steps([node.inputs for node in self.nodes], self.roots, self._joins)
+        _, inputs = fold_steps([node.inputs for node in self.nodes], self.roots, self._joins, self._hides)
         number = {i: position for position, i in enumerate(inputs)}
         kept = [self.nodes[i] for i in inputs]
         operands = [[number[operand] for operand in inputs[i]] for i in inputs]
@@ -106,9 +106,13 @@ class JobWords:
     def _joins(self, step: int, user: int) -> bool:
         """Check whether a step of a call is drawn as one with its user; see `graph/folding.py`."""
         one, other = self.nodes[step], self.nodes[user]
-        if not one.step or one.call is None or one.call is not other.call:
-            return False
-        return one.tag != "constant" or not (one.spec.shape or one.call.of_operands)
+        return one.step and one.tag != "constant" and one.call is not None and one.call is other.call
+
+    def _hides(self, operand: int, user: int) -> bool:
+        """Check whether a number is a function's own, or among the arguments that it shows."""
+        one, call = self.nodes[operand], self.nodes[user].call
+        number = one.tag == "constant" and not one.spec.shape
+        return number and one.call is not None and call is not None and not call.of_operands
 
     def sources(self, files: Files = FILES) -> Iterator[str]:
         """Yield a line for each source, and one for each of its files: its kept state, and whether it still holds."""

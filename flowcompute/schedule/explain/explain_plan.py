@@ -17,10 +17,21 @@ if TYPE_CHECKING:
     from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage, SourceStage
 
 
+_MOST_NAMES = 8
+"""Names in the title of a kernel."""
+
+
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
-    """Group the nodes of a plan by the kernel that computes them."""
-    steps = [step for step in plan.steps if isinstance(step, RegionStep)]
-    return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
+    """Group the nodes of a plan by the kernel that computes them, which is named with what it computes."""
+    groups: dict[str, tuple[int, ...]] = {}
+    for step in (step for step in plan.steps if isinstance(step, RegionStep)):
+        names = names_of([plan.graph.nodes[i] for i in step.region.nodes])
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        name = base = f"{step.kernel.name if step.kernel else 'numpy'}: {' '.join(names[:_MOST_NAMES])}{more}"
+        while name in groups:
+            name = f"{base} again" if name == base else f"{name} again"
+        groups[name] = step.region.nodes
+    return groups
 
 
 def describe_plan(plan: ExecutionPlan) -> str:
@@ -138,11 +149,11 @@ def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> 
         if reason.kind == "cut":
             said.setdefault(reason.element, []).append(str(reason))
     runs = [run for number, one in enumerate(plan.passes, 1) for run in _runs(one, f"pass {number}")]
-    coloured = dict(shares or {})
+    coloured, places = dict(shares or {}), plan.places
     notes: dict[str, list[str]] = {}
     for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
         boundaries = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
-        notes[name] = [f"{when}: {_domain(region)}", *boundaries]
+        notes[name] = [f"{when}: {_domain(region)}", *filter(None, [places.get(region.name)]), *boundaries]
         if shares is not None and region.name in shares:
             notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
             coloured[name] = shares[region.name]
