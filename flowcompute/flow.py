@@ -24,14 +24,7 @@ from flowcompute.runtime.checkpoints import (
     stored_shaping,
 )
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.options import (
-    FlowOptions,
-    PlanOptions,
-    RunOptions,
-    StartOptions,
-    TuneOptions,
-    shows_options,
-)
+from flowcompute.runtime.options import RunOptions, shows_options
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
@@ -40,7 +33,7 @@ from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.strategy import Config, Strategy, Tuning
+from flowcompute.strategy import Config, FlowOptions, PlanOptions, StartOptions, Strategy, TuneOptions, Tuning
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
@@ -303,3 +296,11 @@ def _refuse_feeds(made: Plan) -> None:
 Element.verbs = VerbSlot(
     resolve=resolve, run=run, plan=plan, start=start, flow=open_flow, draw=draw, hash=structural_hash_of
 )
+for _verb, _known in (
+    (Element.resolve, StartOptions),
+    (Element.run, StartOptions),
+    (Element.start, StartOptions),
+    (Element.plan, PlanOptions),
+    (Element.flow, FlowOptions),
+):
+    shows_options(_known, method=True)(_verb)

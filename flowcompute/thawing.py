@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
@@ -13,8 +13,9 @@ from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.flow import open_flow, start
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.options import FlowOptions, StartOptions, check_names
+from flowcompute.runtime.options import check_names, shows_options
 from flowcompute.runtime.run import Run
+from flowcompute.strategy import FlowOptions, StartOptions, ThawFlowOptions, ThawOptions
 
 
 def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = None) -> Frozen:
@@ -68,7 +69,8 @@ class Frozen:
         with CheckpointFolder.peek(self.path) as folder:
             return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done)
 
-    def start(self, **options: Any) -> Run:
+    @shows_options(ThawOptions, method=True)
+    def start(self, **options: Unpack[ThawOptions]) -> Run:
         """Go on in the background, and return the running `Run`. A job that is done has its values, whatever is bound.
 
         Args:
@@ -89,11 +91,13 @@ class Frozen:
         check_names(verb, options, StartOptions)
         return start(*self._rebuilt(done=self.done), checkpoint=self.path, precision=self._job.precision, **options)
 
-    def run(self, **options: Any) -> Run:
+    @shows_options(ThawOptions, method=True)
+    def run(self, **options: Unpack[ThawOptions]) -> Run:
         """Go on to the end, and return the finished `Run`. Options and errors as for `start`."""
         return self._start("run", options).wait()
 
-    def resolve(self, **options: Any) -> Any:
+    @shows_options(ThawOptions, method=True)
+    def resolve(self, **options: Unpack[ThawOptions]) -> Any:
         """Go on to the end, and return the values as `fc.resolve` of the job would: one value, or a tuple.
 
         Options and errors as for `start`.
@@ -101,7 +105,8 @@ class Frozen:
         values = self._start("resolve", options).wait().values
         return values[0] if len(values) == 1 else values
 
-    def flow(self, **options: Any) -> FlowOpener:
+    @shows_options(ThawFlowOptions, method=True)
+    def flow(self, **options: Unpack[ThawFlowOptions]) -> FlowOpener:
         """Open the frozen flow again, by `with` or `async with`.
 
         Args:

@@ -37,7 +37,7 @@ from flowcompute.elements import Source
 from flowcompute.errors import CheckpointWarning, FlowError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
-from flowcompute.runtime.options import PlanOptions, StartOptions
+from flowcompute.strategy import PlanOptions, StartOptions
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 

@@ -12,7 +12,7 @@ from flowcompute.backends import job_of
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.running import add_progress, add_run_options, measured, options_of
 from flowcompute.observe import write_report
-from flowcompute.runtime.options import PlanOptions
+from flowcompute.strategy import PlanOptions
 
 
 def add_report(commands: Any) -> None:

@@ -16,7 +16,7 @@ from flowcompute.cli.running import (
     print_results,
 )
 from flowcompute.files import shown
-from flowcompute.runtime.options import StartOptions
+from flowcompute.strategy import ThawOptions
 from flowcompute.thawing import thaw
 
 
@@ -41,6 +41,6 @@ def left_at(options: argparse.Namespace) -> str:
 
 
 def _resume(options: argparse.Namespace) -> None:
-    asked = options_of(options, StartOptions)
+    asked = options_of(options, ThawOptions)
     run = thaw(asked.pop("checkpoint")).run(**asked)
     print_results(run)

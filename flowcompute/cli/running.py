@@ -7,10 +7,9 @@ import sys
 from typing import Any, get_type_hints
 
 from flowcompute.engine import Backend
-from flowcompute.runtime.checkpoints import Every
 from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
-from flowcompute.strategy import Limits, default_memory_bytes, load_limits, save_limits
+from flowcompute.strategy import Every, Limits, default_memory_bytes, load_limits, save_limits
 
 
 class CommandParser(argparse.ArgumentParser):

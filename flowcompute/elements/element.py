@@ -6,13 +6,14 @@ import copy
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from flowcompute.elements.site import Call, current_call, user_site
 from flowcompute.errors import Site, SpecError
 from flowcompute.spec import Spec
+from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
 
 @dataclass(frozen=True)
@@ -143,23 +144,23 @@ class Element(ABC):
 
     # -- verbs ----------------------------------------------------------------------------
 
-    def resolve(self, **options: Any) -> Any:
+    def resolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run and give the value: a NumPy scalar or array, or the path of a saved result."""
         return Element.verbs.resolve(self, **options)
 
-    def run(self, **options: Any) -> Any:
+    def run(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end and give the finished `Run` (value, metrics, plan)."""
         return Element.verbs.run(self, **options)
 
-    def plan(self, **options: Any) -> Any:
+    def plan(self, **options: Unpack[PlanOptions]) -> Any:
         """Plan the run and say why; reads headers only and touches no data."""
         return Element.verbs.plan(self, **options)
 
-    def start(self, **options: Any) -> Any:
+    def start(self, **options: Unpack[StartOptions]) -> Any:
         """Start running in the background and give the running `Run`."""
         return Element.verbs.start(self, **options)
 
-    def flow(self, **options: Any) -> Any:
+    def flow(self, **options: Unpack[FlowOptions]) -> Any:
         """Open a flow over `fc.feed` sources by `with` or, in trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 

@@ -1,7 +1,7 @@
 """When checkpoints are taken, and what they say of the job."""
 
 from flowcompute.runtime.checkpoints.checkpoint_coordinator import CheckpointCoordinator, FrozenError, Request, Resume
-from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy, Every
+from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
 from flowcompute.runtime.checkpoints.stored_job import (
     check_alike,
     check_job,
@@ -17,7 +17,6 @@ from flowcompute.runtime.checkpoints.stored_job import (
 __all__ = [
     "CheckpointCoordinator",
     "CheckpointPolicy",
-    "Every",
     "FrozenError",
     "Request",
     "Resume",
