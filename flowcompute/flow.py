@@ -15,6 +15,8 @@ from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
+from flowcompute.html import heading, lines_folded
+from flowcompute.metrics import counted
 from flowcompute.rewrite import fold_selected, move_parts_to_sources, move_views, split_items
 from flowcompute.runtime.checkpoints import (
     CheckpointPolicy,
@@ -34,6 +36,9 @@ from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import Config, FlowOptions, PlanOptions, StartOptions, Strategy, TuneOptions, Tuning
+
+_MOST_DRAWN = 300
+"""Nodes of a graph that a notebook shows as a tree."""
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
@@ -118,7 +123,7 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
     Args:
         elements: the roots, in one reading.
         progress: True shows a bar (plain lines without a terminal), False nothing; by default
-            a bar on a terminal.
+            a bar on a terminal, and a line in a notebook.
         throttle: seconds to pause after each batch, to be polite to a shared disk.
         on_batch: called with the run, in a worker thread, after each batch.
         stall_timeout_s: seconds without any movement after which the run fails.
@@ -259,6 +264,15 @@ def draw(*elements: Element) -> str:
     return draw_tree(build_graph(elements), note="unresolved")
 
 
+def html_of(element: Element) -> str:
+    """Return the lazy graph of an element as a notebook shows it; of a large one only how large it is."""
+    graph = build_graph([element])
+    told = f"{element.spec}, {counted(len(graph.nodes), 'operation')}, unresolved"
+    if len(graph.nodes) > _MOST_DRAWN:
+        return heading(element.name or element.base_name, f"{told}; too many to draw: see .plan().svg()")
+    return heading(element.name or element.base_name, told) + lines_folded("graph", draw_tree(graph))
+
+
 def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
     """Refuse what is no element.
 
@@ -294,7 +308,7 @@ def _refuse_feeds(made: Plan) -> None:
 
 
 Element.verbs = VerbSlot(
-    resolve=resolve, run=run, plan=plan, start=start, flow=open_flow, draw=draw, hash=structural_hash_of
+    resolve=resolve, run=run, plan=plan, start=start, flow=open_flow, draw=draw, html=html_of, hash=structural_hash_of
 )
 for _verb, _known in (
     (Element.resolve, StartOptions),

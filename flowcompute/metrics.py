@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from flowcompute.html import table
+
 NodeKind = Literal["source", "region", "transfer", "destination"]
 
 
@@ -146,8 +148,8 @@ class PassProgress(NamedTuple):
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things in words: "1 record", "4,000 records", "2 batches"."""
-    several = "es" if what.endswith("ch") else "s"
+    """Return a number of things in words: "1 record", "4,000 records", "2 batches", "2 passes"."""
+    several = "es" if what.endswith(("ch", "ss")) else "s"
     return f"{number:,} {what}{'' if number == 1 else several}"
 
 
@@ -301,7 +303,26 @@ class Metrics(Mapping[str, NodeMetrics]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"Metrics({list(self._rows.values())})"
+        return f"<Metrics of {counted(len(self), 'stage')}: {', '.join(self._rows)}>"
+
+    def __str__(self) -> str:
+        cells = [_HEAD, *map(_cells, self._rows.values())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [[text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in cells]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return table(_HEAD, map(_cells, self._rows.values()))
+
+
+_HEAD = ("stage", "where", "records", "busy s", "wait in s", "wait out s", "on device s", "MB in", "MB out")
+
+
+def _cells(row: NodeMetrics) -> tuple[str, ...]:
+    """Return a row as texts, under `_HEAD`."""
+    seconds = (row.busy_s, row.wait_in_s, row.wait_out_s, row.device_s)
+    sizes = (row.bytes_in / 1e6, row.bytes_out / 1e6)
+    return (row.name, row.place, row.records, *(f"{one:.3f}" for one in seconds), *(f"{one:,.1f}" for one in sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class VerbSlot:
     start: Callable[..., Any]
     flow: Callable[..., Any]
     draw: Callable[..., str]
+    html: Callable[..., str]
     hash: Callable[..., str]
 
 
@@ -138,6 +139,9 @@ class Element(ABC):
 
     def __str__(self) -> str:
         return Element.verbs.draw(self)
+
+    def _repr_html_(self) -> str:
+        return Element.verbs.html(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or self.base_name}: {self.spec}>"

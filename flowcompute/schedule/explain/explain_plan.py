@@ -53,11 +53,11 @@ def describe_plan(plan: ExecutionPlan) -> str:
     batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
-    lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
-    lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
+    lines.append(f"memory {format_bytes(memory.host_bytes)} of {format_bytes(memory.budget_bytes)} on the host")
+    lines += [f"  {format_bytes(size):>10}  {what}" for what, size in memory.items]
     if memory.device_bytes:
-        lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
-        lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items]
+        lines.append(f"       and {format_bytes(memory.device_bytes)} on the device")
+        lines += [f"  {format_bytes(size):>10}  {what}" for what, size in memory.device_items]
     lines += [f"{reason}" for reason in plan.reasons]
     return "\n".join(lines)
 
@@ -101,7 +101,8 @@ def _at(places: Mapping[str, str], stage: str) -> str:
     return f"  {place}" if place else ""
 
 
-def _bytes(size: int) -> str:
+def format_bytes(size: int) -> str:
+    """Return a size in the unit that suits it: "1.5 MiB"."""
     value = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024 or unit == "GiB":
