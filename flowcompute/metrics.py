@@ -95,11 +95,19 @@ class NodeMetrics:
     @property
     def records(self) -> str:
         """The records and batches in words, those of one pass where each had as many."""
+        return self.told("record")
+
+    def told(self, what: str) -> str:
+        """Return its records and batches in words.
+
+        Args:
+            what: the word for a record; texts of runs have always said "item".
+        """
         each = self.items // self.passes
         if self.passes > 1 and each * self.passes == self.items:
-            records = f"{counted(each, 'record')} in each of {self.passes} passes"
+            records = f"{counted(each, what)} in each of {self.passes} passes"
         else:
-            records = counted(self.items, "record") + (f" in {self.passes} passes" if self.passes > 1 else "")
+            records = counted(self.items, what) + (f" in {self.passes} passes" if self.passes > 1 else "")
         return f"{records}, {counted(self.batches, 'batch')}"
 
 

@@ -359,8 +359,8 @@ def common_length(op: str, streams: list[Element]) -> int | None:
                 "cannot align streams of different length",
                 element=op,
                 site=user_site(),
-                expected=f"{known[0].spec.length:,} records as in {_giver(known[0])}",
-                got=f"{other.spec.length:,} records in {_giver(other)}",
+                expected=f"{known[0].spec.length} records as in {_giver(known[0])}",
+                got=f"{other.spec.length} records in {_giver(other)}",
             )
     return known[0].spec.length if known else None
 

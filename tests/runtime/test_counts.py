@@ -29,7 +29,7 @@ def test_records_of_two_passes_are_not_added_up() -> None:
     assert run.progress.records == "pass 2 of 2, 4,000 records"
     assert repr(run) == "<Run complete: pass 2 of 2, 4,000 records>"
     assert str(run).startswith("pass 2 of 2, 4,000 records in ")
-    assert "4,000 records in each of 2 passes" in str(run)
+    assert "4,000 items in each of 2 passes" in str(run)
     assert "8,000" not in str(run)
     first = [one.current.items for one in seen if one.current.number == 1]
     second = [one.current.items for one in seen if one.current.number == 2]

@@ -125,7 +125,7 @@ def describe_run(
         if row is None or not node.spec.is_stream:
             notes[node.name] = state if isinstance(node.element, Compute | Destination) else ""
         else:
-            notes[node.name] = f"{state}, {row.records}, busy {row.busy_s:.3f} s"
+            notes[node.name] = f"{state}, {row.told('item')}, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
     total = f"{progress.records} in {progress.seconds:.3f} s{dropped}"
     saved = f"\n{kept}" if kept.count else ""
