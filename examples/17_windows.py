@@ -18,7 +18,7 @@ assert windows.shape == (20_000, 101, 2)
 assert len(smooth.plan().kernels) == 1
 
 taps = np.repeat([-0.02, 0.02], 25).astype(np.float32)
-quick = fc.diff(smooth)  # differences of neighbours, one record fewer
+quick = fc.diff(smooth, axis=0)  # differences of neighbours, one record fewer
 edges = fc.convolve(x[:, 1], taps, mode="valid")
 hops = fc.window(x[:, 0], size=250, step=250).mean(axis=1)  # windows that do not overlap: 80 of them
 calm, spreads, slope, edge, coarse = fc.resolve(smooth, spread, quick, edges, hops)

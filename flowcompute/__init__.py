@@ -155,6 +155,8 @@ from flowcompute.errors import (
     RunError,
     SourceError,
     SpecError,
+    SpecIndexError,
+    SpecTypeError,
 )
 from flowcompute.flow import open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
@@ -189,6 +191,8 @@ __all__ = [
     "Source",
     "SourceError",
     "SpecError",
+    "SpecIndexError",
+    "SpecTypeError",
     "Strategy",
     "Vector",
     "__version__",

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from flowcompute.elements import Pin, plain_name
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.engine import Backend, PlacedBackend, PlannedJob, SplitBackend
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import select_device, select_devices, shown_names
 from flowcompute.graph import Graph
@@ -93,7 +93,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
             "cannot choose a device",
             element="device",
             expected="text, or a list of devices' names",
-            got=repr(device),
+            got=short_repr(device),
             hint=f'name one, device="cpu", or several, device=["gpu", "cpu"]{several}; without device= it is "auto"',
         )
     names = tuple(map(plain_name, given))

@@ -3,7 +3,9 @@
 A message reads "cannot X". `str` adds the element, the user's line, the records, and both sides of a mismatch.
 
 FlowError
-├── SpecError         a mistake in composing: shapes, dtypes, arguments
+├── SpecError         a mistake in composing: shapes, dtypes, arguments; also a ValueError
+│   ├── SpecIndexError    an index or an axis that is not there; also an IndexError
+│   └── SpecTypeError     an argument of a type that cannot be used; also a TypeError
 ├── SourceError       data that cannot be read, or is not what its header says
 ├── DestinationError  a result that cannot be written
 ├── PlanError         a job that cannot be run as asked (budget, device, passes)
@@ -40,6 +42,18 @@ class Site(NamedTuple):
         if cell is not None:
             return f"cell{' ' + cell[1] if cell[1] else ''}:{self.line}"
         return f"{os.path.basename(self.file)}:{self.line}"
+
+
+_LONGEST_REPR = 200
+
+
+def short_repr(value: object) -> str:
+    """Return the repr of a value as messages show it: at most a few lines, whatever the value is."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a message must not fail for what it tells of: repr is the user's code
+        text = f"an unprintable {type(value).__name__}"
+    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
 
 
 class FlowError(Exception):
@@ -86,8 +100,16 @@ class FlowError(Exception):
         return "\n".join(lines)
 
 
-class SpecError(FlowError):
+class SpecError(FlowError, ValueError):
     """A mistake in composing elements: shapes, dtypes or arguments that do not fit."""
+
+
+class SpecIndexError(SpecError, IndexError):
+    """An index, a position or an axis that the value does not have."""
+
+
+class SpecTypeError(SpecError, TypeError):
+    """An argument of a type that cannot be used for it."""
 
 
 class SourceError(FlowError):

@@ -42,8 +42,12 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
     Raises:
         TypeError: if flowcompute does not support it.
     """
-    parsed = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
-    parsed = parsed.newbyteorder("=") if parsed != BFLOAT16 else BFLOAT16
+    try:
+        parsed = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
+        parsed = parsed.newbyteorder("=") if parsed != BFLOAT16 else BFLOAT16
+    except (AttributeError, KeyError, OverflowError, SyntaxError, ValueError) as error:
+        # NumPy's parser of dtypes raises these, too, for what is none.
+        raise TypeError(f"cannot use this dtype: {error}") from error
     if parsed not in SUPPORTED_DTYPES:
         names = ", ".join(supported.name for supported in SUPPORTED_DTYPES)
         raise TypeError(f"cannot use this dtype: {parsed} is not supported; supported are {names}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
+from flowcompute.files import path_text
 from flowcompute.flow import open_flow, start
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import check_names, shows_options
@@ -18,13 +19,20 @@ from flowcompute.runtime.run import Run
 from flowcompute.strategy import FlowOptions, StartOptions, ThawFlowOptions, ThawOptions
 
 
-def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = None) -> Frozen:
+def thaw(
+    path: str | os.PathLike[str],
+    *,
+    bind: Mapping[str, object] | None = None,
+    allow: Sequence[str | os.PathLike[str]] = (),
+) -> Frozen:
     """Return the job in a checkpoint, to go on with it in any process, without the program that made it.
 
     Args:
         path: the checkpoint.
         bind: what is never written into a checkpoint, by the name of its element: functions of
             `fc.host`, `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
+        allow: folders whose files the job may replace. Without it, it writes only new files, none of which is
+            hidden, and goes on with those that it has begun here: who made the checkpoint has named them.
 
     Raises:
         CheckpointError: if there is no checkpoint that can be used.
@@ -33,7 +41,19 @@ def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = No
         raise CheckpointError(
             "bind= is given by the names of elements", got=type(bind).__name__, hint='as bind={"name": function}'
         )
-    return Frozen(absolute_path(path), dict(bind or {}))
+    return Frozen(absolute_path(path), dict(bind or {}), _folders(allow))
+
+
+def _folders(allow: object) -> tuple[str, ...]:
+    """Return the absolute paths of the folders in `allow=`."""
+    try:
+        if isinstance(allow, str | bytes) or not isinstance(allow, Iterable):
+            raise ValueError
+        return tuple(os.path.abspath(path_text(one)) for one in allow)
+    except ValueError:
+        raise CheckpointError(
+            "cannot use this value of allow=", expected="a list of folders", got=repr(allow), hint="as allow=[folder]"
+        ) from None
 
 
 class Frozen:
@@ -47,9 +67,10 @@ class Frozen:
         created: when it was taken, in seconds since 1970 by the clock of that machine.
     """
 
-    def __init__(self, path: str, bind: dict[str, object]) -> None:
+    def __init__(self, path: str, bind: dict[str, object], allow: tuple[str, ...] = ()) -> None:
         self.path = path
         self._bind = bind
+        self._allow = allow
         with CheckpointFolder.peek(path) as folder:
             generation = folder.look()
             self._job = KeptJob.read(folder.job())
@@ -67,7 +88,7 @@ class Frozen:
 
     def _rebuilt(self, *, done: bool) -> list[Element]:
         with CheckpointFolder.peek(self.path) as folder:
-            return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done)
+            return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done, allow=self._allow)
 
     @shows_options(ThawOptions, method=True)
     def start(self, **options: Unpack[ThawOptions]) -> Run:

@@ -78,7 +78,7 @@ def test_a_frozen_job_refuses_unknown_options(verb: str, meant: str, tmp_path: P
         ("precision", "exakt", "one of 'exact', 'fast', 'tf32x3'"),
         ("strategy", {"depth": 2}, "an fc.Strategy"),
         ("tune", "fully", 'False, True, "quick" or "full"'),
-        ("throttle", -1, "seconds to pause after each batch, 0 or more"),
+        ("throttle", -1, "seconds to pause after each batch, from 0 to a day"),
         ("metrics", 1, "True or False"),
     ],
 )

@@ -24,6 +24,13 @@ def add_resume(commands: Any) -> None:
     """Add `resume` to a parser's sub-parsers."""
     parser = commands.add_parser("resume", help="go on with a frozen job and print its values")
     parser.add_argument("checkpoint", metavar="PATH", help="the folder that keeps the job")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder whose files the job may replace; see `flowcompute checkpoint show`",
+    )
     add_run_options(parser)
     add_progress(parser)
     add_every(parser)
@@ -42,5 +49,5 @@ def left_at(options: argparse.Namespace) -> str:
 
 def _resume(options: argparse.Namespace) -> None:
     asked = options_of(options, ThawOptions)
-    run = thaw(asked.pop("checkpoint")).run(**asked)
+    run = thaw(options.checkpoint, allow=options.allow).run(**asked)
     print_results(run)

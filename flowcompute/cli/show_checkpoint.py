@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
-from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources
+from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources, find_writes
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
@@ -50,7 +50,12 @@ def _verify(options: argparse.Namespace) -> int:
             newest = folder.look()
             job = KeptJob.read(folder.job())
             problems += check_sources(job.graph)
-            problems += check_drafts(newest.body, job.token, JobWords.read(job.graph).targets())
+            words = JobWords.read(job.graph)
+            problems += check_drafts(newest.body, job.token, words.targets())
+            for path in words.files():
+                print(f"reads {shown(path)}")
+            for write in find_writes(words.targets(), job.token, newest.body):
+                print(f"writes {write}")
     for problem in problems:
         print(problem)
     if problems:
@@ -62,7 +67,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> None:
     frozen = thaw(options.path)
     with CheckpointFolder.peek(options.path) as folder:
-        job = KeptJob.read(folder.job())
+        job, body = KeptJob.read(folder.job()), folder.look().body
     words = JobWords.read(job.graph)
     done = frozen.progress
     share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
@@ -72,6 +77,7 @@ def _show(options: argparse.Namespace) -> None:
     _print_part("reads", words.sources())
     _print_part("computes", words.graph().splitlines())
     _print_part("writes", words.destinations())
+    _print_part("files that it makes", map(str, find_writes(words.targets(), job.token, body)))
     bound = {name: what for name, what in words.bound().items() if not (frozen.done and what in NEVER_CALLED)}
     _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
     given = ", ".join(f"{name!r}: ..." for name in bound)

@@ -87,16 +87,10 @@ def _export(options: argparse.Namespace) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     try:
-        given = read_exported(FILES.read_bytes(options.file).decode())
+        given = read_exported(FILES.read_bytes(options.file))
     except OSError as error:
         said, hint = explain(error)
         raise PlanError(f"cannot read {options.file}: {said}", element="strategies", hint=hint) from error
-    except UnicodeDecodeError as error:
-        raise PlanError(
-            f"cannot import {options.file}: it holds no exported strategies: {error}",
-            element="strategies",
-            hint="flowcompute strategies export FILE writes them",
-        ) from error
     store = _store()
     taken = 0
     for one in given:

@@ -15,7 +15,7 @@ from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
 from flowcompute.elements.site import of_operands, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 
 Operand = Element | npt.ArrayLike
@@ -35,13 +35,25 @@ class Constant(Element):
     value: np.ndarray
 
     def __init__(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str | None = None) -> None:
+        called = name if isinstance(name, str) else "constant"
         try:
+            if isinstance(value, range):
+                value = np.arange(value.start, value.stop, value.step)
             array = _kept_in_place(value, dtype)
             if array is None:
                 array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
                 array = array.astype(parse_dtype(array.dtype), copy=False)
+        except SpecError:
+            raise
+        except MemoryError as error:
+            raise SpecError(
+                "cannot make a constant: there is no memory for it",
+                element=called,
+                site=user_site(),
+                hint="fc.source(array) refers to an array without a copy",
+            ) from error
         except (TypeError, ValueError, OverflowError) as error:
-            raise SpecError(f"cannot make a constant: {error}", element=name or "constant", site=user_site()) from error
+            raise SpecTypeError(f"cannot make a constant: {error}", element=called, site=user_site()) from error
         array.setflags(write=False)
         super().__init__(Spec(array.dtype, array.shape), name=name)
         self.freeze_fields(value=array)
@@ -104,7 +116,7 @@ class Compute(Element):
                 element=self.name or self.label,
                 site=user_site(),
                 expected='"cpu", "gpu:1", part of a name, or "numpy"',
-                got=repr(device),
+                got=short_repr(device),
                 hint="several devices are named by device= of the verbs; an operation is pinned to one",
             )
         if self.op.kind not in PLACED:
@@ -183,12 +195,12 @@ def as_element(operand: Operand, op: str) -> Element:
             element=op,
             site=user_site(),
             expected="real numbers",
-            got=repr(operand),
+            got=short_repr(operand),
         )
     try:
         return Constant(operand)
     except SpecError as error:
-        raise SpecError(
+        raise SpecTypeError(
             "cannot make an element of this operand",
             element=op,
             site=user_site(),
@@ -243,7 +255,7 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
         return tuple(parse_dtype(dtype) for dtype in op.dtypes(*keys))
     except TypeError as error:
         names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
-        raise SpecError(
+        raise SpecTypeError(
             "cannot compute with these dtypes",
             element=op.name,
             site=user_site(),
@@ -263,7 +275,7 @@ def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
             element=op.name,
             site=user_site(),
             expected=f"a value that {dtype.name} can hold",
-            got=repr(value),
+            got=short_repr(value),
             hint="cast the other operand with .astype(...)",
         ) from error
 

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from flowcompute.elements.site import Call, current_call, user_site
-from flowcompute.errors import Site, SpecError
+from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
 from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
@@ -192,9 +192,12 @@ class Element(ABC):
 
     # -- never an implicit run ------------------------------------------------------------
 
-    def _refuse(self, what: str) -> TypeError:
-        return TypeError(
-            f"{self.name or self.base_name} is lazy and has no {what} yet; call .resolve() to compute its value first"
+    def _refuse(self, what: str) -> SpecTypeError:
+        return SpecTypeError(
+            f"is lazy and has no {what} yet",
+            element=self.name or self.base_name,
+            site=user_site(),
+            hint="call .resolve() to compute its value first",
         )
 
     def __bool__(self) -> bool:
@@ -416,4 +419,4 @@ class Element(ABC):
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))
+        raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=short_repr(name))

@@ -14,7 +14,7 @@ from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.policies import ErrorPolicy, OnError, parse_policy
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec, Stream, parse_dtype
 
 
@@ -82,8 +82,12 @@ def host(
             but no input is a stream.
     """
     if not callable(function):
-        raise SpecError(
-            "cannot call this", element=name or "host", site=user_site(), expected="a function", got=repr(function)
+        raise SpecTypeError(
+            "cannot call this",
+            element=name or "host",
+            site=user_site(),
+            expected="a function",
+            got=short_repr(function),
         )
     if not inputs:
         raise SpecError(

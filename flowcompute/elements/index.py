@@ -12,7 +12,7 @@ from flowcompute.elements.compute import ALONG, Compute, Constant, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.site import user_site
 from flowcompute.elements.streams import first, last
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, SpecIndexError, SpecTypeError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
 Key = int | slice | Element | None
@@ -69,7 +69,7 @@ def _normal(key: Any) -> Any:
             )
         return slice(start, stop, step)
     if isinstance(key, list):
-        key = np.asarray(key) if key else np.empty(0, np.int64)
+        key = as_element(key if key else np.empty(0, np.int64), "index")
     if isinstance(key, Element) or (isinstance(key, np.ndarray) and key.ndim):
         return as_element(key, "index")
     return _whole(key)
@@ -82,12 +82,12 @@ def _whole(key: Any) -> int:
             return operator.index(key)
     except TypeError:
         pass
-    raise SpecError(
+    raise SpecTypeError(
         "cannot index an axis by this key",
         element="index",
         site=user_site(),
         expected="an integer, a slice, None, or a vector of indices or bools",
-        got=f"{type(key).__name__} {key!r}",
+        got=f"{type(key).__name__} {short_repr(key)}",
     )
 
 
@@ -104,7 +104,7 @@ def _spelled_out(element: Any, keys: list[Any]) -> list[Any]:
         for key in keys
     )
     if named > element.ndim:
-        raise SpecError(
+        raise SpecIndexError(
             "cannot index so many axes",
             element="index",
             site=user_site(),
@@ -149,12 +149,12 @@ def _record(element: Any, position: int) -> Any:
     if position == -1 and length is None:
         return last(element)
     if length is not None and not -length <= position < length:
-        raise SpecError(
+        raise SpecIndexError(
             "cannot find this record",
             element="index",
             site=user_site(),
             expected=f"{-length} to {length - 1}",
-            got=str(position),
+            got=short_repr(position),
         )
     begin = position if position >= 0 or length is None else position + length
     return first(section(element, begin, begin + 1, 1))
@@ -190,12 +190,12 @@ def _index(element: Any, keys: list[Key]) -> Any:
 
 def _position(element: Any, position: int, size: int) -> int:
     if not -size <= position < size:
-        raise SpecError(
+        raise SpecIndexError(
             "cannot index outside the axis",
             element="index",
             site=user_site(),
             expected=f"{-size} to {size - 1} on an axis of {element.spec}",
-            got=str(position),
+            got=short_repr(position),
         )
     return position % size
 

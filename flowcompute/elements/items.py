@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.arguments import whole, wholes
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import parse_dtype
 
 MOST_AXES = 63
@@ -131,19 +130,16 @@ def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
     if isinstance(shape, ItemType):
         return shape.shape
     try:
-        sizes: tuple[Any, ...] = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if any(isinstance(size, bool) for size in sizes):
-            raise TypeError
-        parsed = tuple(operator.index(size) for size in sizes)
-        if any(size < 0 for size in parsed) or len(parsed) > MOST_AXES:
-            raise TypeError
-    except TypeError:
+        parsed = tuple(wholes(name, "shape", shape, 0))
+        if len(parsed) > MOST_AXES:
+            raise ValueError
+    except ValueError:
         raise SpecError(
             "cannot take shape=",
             element=name,
             site=user_site(),
             expected=f"at most {MOST_AXES} whole numbers from 0 on, or fc.Number, fc.Vector(n), fc.Matrix(m, n)",
-            got=repr(shape),
+            got=short_repr(shape),
         ) from None
     return parsed
 
@@ -167,25 +163,13 @@ def item_dtype(shape: object, dtype: npt.DTypeLike | None, name: str | None) -> 
             element=name,
             site=user_site(),
             expected=f"{said.name}, as in {shape!r}, or no dtype=",
-            got=repr(dtype),
+            got=short_repr(dtype),
         )
     return dtype
 
 
 def _parse_size(size: int, name: str) -> int:
-    try:
-        parsed = -1 if isinstance(size, bool) else operator.index(size)
-    except TypeError:
-        parsed = -1
-    if parsed < 0:
-        raise SpecError(
-            "cannot take this size",
-            element=name,
-            site=user_site(),
-            expected="a whole number from 0 on",
-            got=repr(size),
-        )
-    return parsed
+    return whole(name, "size", size, expected="a whole number from 0 on")
 
 
 def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
@@ -201,7 +185,7 @@ def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
             element=name,
             site=user_site(),
             expected="a dtype of native byte order",
-            got=repr(dtype),
+            got=short_repr(dtype),
             hint="give dtype= to fc.open, which reads any byte order",
         )
     return parsed

@@ -67,6 +67,7 @@ class Op:
         ulp: largest error on any device in units in the last place; 0 is exact or correctly rounded.
         cost: rough instructions per number; above 8 a value is worth keeping, not recomputing.
         arithmetic: whether a NaN in the result is made here (and so made canonical when stored).
+        reads_sign: whether the sign of an operand that is NaN shows in the result.
         commutes: whether operands may be swapped without changing a bit.
         doc: one sentence for users.
         rebuild: makes a Compute of this operation again from what a checkpoint keeps of it, by the function that
@@ -84,6 +85,7 @@ class Op:
     ulp: float = 0.0
     cost: int = 1
     arithmetic: bool = True
+    reads_sign: bool = False
     commutes: bool = False
     doc: str = ""
     rebuild: Rebuild | None = field(default=None, hash=False, compare=False)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import whole
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
+from flowcompute.files import path_text
 
 
 def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
@@ -54,19 +55,13 @@ def spool(
             expected="a stream",
             got=str(element.spec),
         )
-    most = None
-    if limit is not None:
-        try:
-            most = operator.index(limit)
-        except TypeError:
-            most = 0
-        if most < 1:
-            raise SpecError(
-                "cannot take limit=",
-                element=name or "spool",
-                site=user_site(),
-                expected="a number of bytes from 1 on",
-                got=repr(limit),
-            )
-    attrs = {"folder": None if folder is None else os.path.abspath(folder), "limit": most}
+    called = name if isinstance(name, str) else "spool"
+    most = None if limit is None else whole(called, "limit", limit, 1, expected="a number of bytes from 1 on")
+    try:
+        place = None if folder is None else os.path.abspath(path_text(folder))
+    except ValueError:
+        raise SpecError(
+            "cannot take folder=", element=called, site=user_site(), expected="a path", got=short_repr(folder)
+        ) from None
+    attrs = {"folder": place, "limit": most}
     return Compute(SPOOL, (element,), element.spec, attrs, name)

@@ -94,6 +94,11 @@ class PassExecutor(Executor):
                 raise RunError(
                     str(error), element=node.name, site=node.element.site, got=f"a stream of {fold.records} records"
                 ) from error
+            made, spec = state.resident[i], state.nodes[i].spec
+            if state.restored and (made.dtype, made.shape) != (spec.dtype, spec.shape):
+                raise ValueError(
+                    f"{state.nodes[i].name}: {made.dtype}{made.shape} in place of {spec.dtype}{spec.shape}"
+                )
         self.launches += self._steps.run_resident(self._pass.after)
         return {sink.value: state.resident[sink.value] for sink in self._pass.sinks if not sink.spec.is_stream}
 

@@ -13,8 +13,9 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
-from flowcompute.schedule import ExecutionPlan, NodeStep, RegionStep
+from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
+from flowcompute.spec import Spec
 
 
 class PassState:
@@ -33,6 +34,7 @@ class PassState:
         starts: by clock the first record that is not computed yet.
         ended: by clock whether no more records come.
         input_buffers: by clock the records that wait for it, by value.
+        restored: whether the streams go on from a state that was kept.
         largest: by clock the most records in a slice, where there was no room for a whole batch.
     """
 
@@ -49,6 +51,7 @@ class PassState:
         self.ended: list[bool] = []
         self.input_buffers: list[dict[int, InputBuffer]] = []
         self.largest: dict[int, int] = {}
+        self.restored = False
         self._begin_streams()
 
     def begin(self, make_carry: Callable[[RegionStep], Carry | None]) -> None:
@@ -120,3 +123,33 @@ class PassState:
                 input_buffer.restore(states[str(i)])
         for i, attempt in self.attempts.items():
             attempt.skip_counter.restore(state["dropped"][str(i)])
+        self._check_streams()
+        self.restored = True
+
+    def _check_streams(self) -> None:
+        """Check that streams can have come to the state that was restored.
+
+        Raises:
+            ValueError: if a clock stands where it never does, or has ended though records wait for it.
+        """
+        clocks = self.one_pass.clocks
+        if len(self.starts) != len(clocks) or len(self.ended) != len(clocks):
+            raise ValueError(f"the state of {len(self.starts)} clocks, where there are {len(clocks)}")
+        for clock, start, ended in zip(clocks, self.starts, self.ended, strict=True):
+            if type(start) is not int or type(ended) is not bool:
+                raise ValueError(f"a clock at {start!r}, ended {ended!r}")
+            if start < 0 or (clock.length is not None and start > clock.length):
+                raise ValueError(f"record {start} of {clock.length}")
+            if ended and clock.length is not None and start != clock.length and not self.plan.config.by_hand:
+                raise ValueError(f"a clock of {clock.length} records that ended at {start}")
+            for value, input_buffer in self.input_buffers[clock.id].items():
+                input_buffer.check(start, self._waiting_spec(clock, value))
+                if ended and (input_buffer.available or not input_buffer.ended):
+                    raise ValueError(f"{input_buffer.name}: records wait for a clock that has ended")
+
+    def _waiting_spec(self, clock: Clock, value: int) -> Spec:
+        """Return the spec of what waits before it is taken: records of the clock that it comes from."""
+        entry = next(entry for entry in clock.entries if entry.value == value)
+        inputs = [origin for _, origin in entry.inputs]
+        name = entry.node.op.name if entry.node is not None and entry.node.op is not None else ""
+        return self.nodes[inputs[0] if name in ("cut", "window") else value].spec

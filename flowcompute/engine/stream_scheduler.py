@@ -132,7 +132,19 @@ class StreamScheduler:
     def drain(self, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute with what waits."""
         made: Made = {}
+        before = list(self._state.starts), list(self._state.ended)
         self._follow(outputs, made)
+        if before == (self._state.starts, self._state.ended):
+            # Asked again it would say the same, for ever.
+            stuck = next(
+                (self._nodes[i] for clock in self._derived if self._ready(clock) for i in sorted(clock.values)), None
+            )
+            raise RunError(
+                "cannot go on: records wait for a stream that does not take them",
+                element=None if stuck is None else stuck.name,
+                site=None if stuck is None else stuck.element.site,
+                hint="please report this",
+            )
         return made
 
     def _advance(self, clock: Clock, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], made: Made) -> None:
@@ -187,6 +199,7 @@ class StreamScheduler:
     # -- errors -----------------------------------------------------------------------------
 
     def _unequal(self, clock: Clock, short: InputBuffer, long: InputBuffer) -> RunError:
+        self._doubt_state(clock, f"{short.name} ends before {long.name}")
         more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
         meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._input_buffers[clock.id]), None)
         return RunError(
@@ -200,6 +213,7 @@ class StreamScheduler:
 
     def _wrong_length(self, clock: Clock, got: str) -> RunError:
         """Make the error of a stream of unknown length that meets one of a known length and is not as long."""
+        self._doubt_state(clock, f"{got} records in place of {clock.length}")
         here = clock.values.union(self._input_buffers[clock.id])
         streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
@@ -220,6 +234,12 @@ class StreamScheduler:
             got=got,
             hint="make the streams equally long before they meet",
         )
+
+    def _doubt_state(self, clock: Clock, what: str) -> None:
+        """Raise ValueError where only a state that was restored can be at fault: all lengths have been compared."""
+        lengths = [self._nodes[i].spec for i in clock.values.union(self._input_buffers[clock.id])]
+        if self._state.restored and all(spec.length is not None for spec in lengths if spec.is_stream):
+            raise ValueError(what)
 
     def _check_held(self) -> None:
         held = [

@@ -12,19 +12,16 @@ from collections.abc import Iterable, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, share_carry
-from flowcompute.fuse.groups import Group, Groups
+from flowcompute.fuse.groups import FOLD_BESIDE_ROWS, MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups
+from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS
-
-MAX_POINTERS = 16
-MAX_NODES = 300
-FOLD_BESIDE_ROWS = 4096
-"""Widest item whose columns are folded in the same kernel that reduces its rows."""
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
@@ -43,8 +40,11 @@ class _Builder(Groups):
     ) -> None:
         super().__init__(graph, levels)
         self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
-        self.fused_producers = fused_producers
+        self.fused_producers: dict[int, list[FusedProducers]] = {}
+        for producers in fused_producers:
+            self.fused_producers.setdefault(producers.anchor, []).append(producers)
         self.numbers_on_host = numbers_on_host
+        self.users = graph.users()
         self.reasons: list[Reason] = []
 
     # -- one node ---------------------------------------------------------------------------
@@ -86,9 +86,9 @@ class _Builder(Groups):
         """Make a scan the anchor of its region, and add the other components of its carry."""
         group = self.groups[self.group_of[node.id]]
         group.anchor = node.id
-        for other in self.graph.nodes[node.id + 1 :]:
-            if share_carry(node, other):
-                self._place(group, other, group.layouts[node.id])
+        for other in sorted(set(self.users[node.inputs[0]])) if isinstance(node.element, KernelScan) else ():
+            if other > node.id and share_carry(node, self.graph.nodes[other]):
+                self._place(group, self.graph.nodes[other], group.layouts[node.id])
 
     def _why_on_host(self, node: Node) -> str | None:
         """Return why a fold reads records on the host; None if a kernel reduces its blocks."""
@@ -116,35 +116,32 @@ class _Builder(Groups):
 
     def _start(self, node: Node, stream: bool) -> None:
         shape = self._operand_shape(node)
-        group = Group(self._new_id(node), stream, self.levels[node.id], shape)
-        self.groups[group.id] = group
-        self._place(group, node, _own_axes(shape))
+        self._place(self.start(node, shape, stream=stream), node, _own_axes(shape))
 
     def _start_anchor(self, node: Node, stream: bool) -> None:
         """Start a region with a product or attention, which subsequent element-wise operations join."""
-        group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
-        self.groups[group.id] = group
-        fused_producers = [producers for producers in self.fused_producers if producers.anchor == node.id]
+        group = self.start(node, node.spec.shape, stream=stream, anchor=node.id)
+        fused_producers = self.fused_producers.get(node.id, ())
         computed = {producers.operand for producers in fused_producers}
         for producers in fused_producers:
             self._place_producers(group, producers)
-        group.reads[node.id] = tuple(i if i in computed else self._whole(i) for i in node.inputs)
+        self.set_reads(group, node.id, tuple(i if i in computed else self._whole(i) for i in node.inputs))
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
-        self.group_of[node.id] = group.id
+        self.put(group, node.id)
 
     def _start_stencil(self, stencil: Stencil) -> None:
         """Start a region with operations that read neighbours, their borders, and all of their results."""
         first = self.graph.nodes[stencil.users[0]]
         if first.id in self.group_of:
             return
-        group = Group(self._new_id(first), True, self.levels[first.id], first.spec.shape, anchor=first.id)
-        self.groups[group.id] = group
+        group = self.start(first, first.spec.shape, stream=True, anchor=first.id)
         for i in stencil.inside:
-            group.reads[i] = tuple(o if o in stencil.inside else self._whole(o) for o in self.graph.nodes[i].inputs)
+            operands = self.graph.nodes[i].inputs
+            self.set_reads(group, i, tuple(o if o in stencil.inside else self._whole(o) for o in operands))
             group.layouts[i] = _own_axes(self.graph.nodes[i].spec.shape)
             group.nodes.append(i)
-            self.group_of[i] = group.id
+            self.put(group, i)
         for i in stencil.users:
             self._place(group, self.graph.nodes[i], _own_axes(group.domain))
 
@@ -153,10 +150,10 @@ class _Builder(Groups):
         rank = len(self.graph.nodes[producers.root].spec.shape)
         for i in producers.nodes:
             node = self.graph.nodes[i]
-            if node.kind is Kind.VIEW:
-                group.reads[i] = node.inputs
-            else:
-                group.reads[i] = tuple(o if o in producers.nodes else self._whole(o, rank) for o in node.inputs)
+            inside = node.kind is Kind.VIEW
+            self.set_reads(
+                group, i, tuple(o if inside or o in producers.nodes else self._whole(o, rank) for o in node.inputs)
+            )
             group.layouts[i] = self._whole(i, rank).layout
         group.nodes = sorted({*group.nodes, *producers.nodes})
 
@@ -168,12 +165,6 @@ class _Builder(Groups):
         if rank is None:
             return Access(value, tuple(axes))
         return Access(value, tuple(axis if size != 1 else None for axis, size in zip(axes, shape, strict=True)))
-
-    def _new_id(self, node: Node) -> int:
-        number = len(self.groups) + node.id
-        while number in self.groups:
-            number += 1
-        return number
 
     def _join(self, node: Node, ids: list[int]) -> None:
         """Add the node to the union of these regions.
@@ -208,8 +199,8 @@ class _Builder(Groups):
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
             raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
         outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
-        values = outside.union(*(self.external(group) for group in groups))
-        if len(self.pointer_arguments(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
+        values = self.pointer_arguments(outside).union(*(group.pointers for group in groups))
+        if len(values) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
             raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
         self.unite(target, groups, domain)
         self._place(target, node, axes)
@@ -248,6 +239,8 @@ class _Builder(Groups):
                     raise _Refusal("it reduces an axis along which its operand is constant here")
             if reduced and set(wanted) != reduced:
                 raise _Refusal("it reduces other axes than the reductions already in the kernel")
+            if any(group.sweeps.get(i, 0) >= MAX_SWEEPS for group in groups for i in node.inputs):
+                raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
         if node.kind is Kind.FOLD:
             if math.prod(shape) != math.prod(domain):
                 raise _Refusal("it folds row results over other columns than the kernel's")
@@ -303,11 +296,11 @@ class _Builder(Groups):
         Raises:
             _Refusal: if one must.
         """
-        ids = {group.id for group in groups}
-        outside = [self.group_of[i] for i in node.inputs if self.group_of.get(i, -1) not in ids and i in self.group_of]
-        stepping = [i for i in node.inputs if i not in self.group_of]
-        inner = [i for group in groups for i in self.external(group)]
-        if self.reaches(outside, stepping + inner, ids):
+        ids = [group.id for group in groups]
+        values = {i for i in node.inputs if self.group_of.get(i) not in ids}
+        # A single region does not depend on itself.
+        values.update(*(self.dependencies.operands(i) for i in (ids if len(ids) > 1 else ())))
+        if self.dependencies.reaches(values, ids):
             raise _Refusal("a value it needs is made from this kernel's results by another step")
 
     def _place(self, group: Group, node: Node, axes: Layout) -> None:
@@ -322,11 +315,14 @@ class _Builder(Groups):
             operands.append(
                 Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True)))
             )
-        group.reads[node.id] = tuple(operands)
-        self.group_of[node.id] = group.id
+        self.put(group, node.id)
+        self.set_reads(group, node.id, tuple(operands))
         if node.kind is Kind.FOLD:
             group.folds.append(node.id)
             return
+        sweeps = max([0, *(group.sweeps.get(i, 0) for i in node.inputs)]) + (node.kind is Kind.REDUCE)
+        if sweeps:
+            group.sweeps[node.id] = sweeps
         if node.kind is Kind.REDUCE:
             reduced = node.attrs["axes"]
             group.reduced |= frozenset(axes[axis] for axis in reduced if axes[axis] is not None)
@@ -334,48 +330,6 @@ class _Builder(Groups):
                 axes = tuple(own for axis, own in enumerate(axes) if axis not in reduced)
         group.layouts[node.id] = axes
         group.nodes.append(node.id)
-
-    # -- horizontal fusion ------------------------------------------------------------------
-
-    def merge_horizontally(self) -> None:
-        """Merge regions of equal domain that read a common value and do not depend on each other."""
-        ids = sorted(self.groups, key=lambda i: min(self.groups[i].nodes + self.groups[i].folds))
-        for position, first in enumerate(ids):
-            for second in ids[position + 1 :]:
-                if first in self.groups and second in self.groups:
-                    self._try_merge(self.groups[first], self.groups[second])
-
-    def _try_merge(self, a: Group, b: Group) -> None:
-        shared = set(self.external(a)) & set(self.external(b))
-        streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
-        if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
-            return
-        names = (self.title(a), self.title(b))
-        if a.anchor is not None or b.anchor is not None:
-            name = anchor_name(self.graph.nodes[(b.anchor if a.anchor is None else a.anchor) or 0])
-            if not self.reaches([], self.external(a) + self.external(b), {a.id, b.id}):
-                text = f"reads the operands of {names[0]} again: {name} reads them in another order"
-                self.reasons.append(Reason("cut", names[1], text))
-            return
-        if a.reduced and b.reduced and a.reduced != b.reduced:
-            self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
-            return
-        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) == 1:
-            self.reasons.append(Reason("cut", names[1], "numbers are folded in blocks of records, not row by row"))
-            return
-        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
-            self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
-            return
-        values = self.pointer_arguments({i for group in (a, b) for i in self.external(group)})
-        if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
-            self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
-            return
-        inner = self.external(a) + self.external(b)
-        if self.reaches([], inner, {a.id, b.id}):
-            self.reasons.append(Reason("cut", names[1], f"needs a result of {names[0]} through another step"))
-            return
-        self.unite(a, [a, b], a.domain)
-        self.relink(a)
 
 
 def _own_axes(shape: tuple[int, ...]) -> Layout:
@@ -421,5 +375,5 @@ def build_regions(
     builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
-    builder.merge_horizontally()
-    return builder.regions(wanted), builder.host_folds, builder.reasons
+    reasons = builder.reasons + merge_horizontally(builder)
+    return builder.regions(wanted), builder.host_folds, reasons

@@ -6,16 +6,28 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from flowcompute.elements import Constant, Kind
+from flowcompute.elements import Constant
+from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.graph import Graph
+from flowcompute.graph import Graph, Node
+
+MAX_POINTERS = 16
+MAX_NODES = 300
+MAX_SWEEPS = 16
+"""Reductions in a row, each of which goes over the items once more and computes again what is before it."""
+FOLD_BESIDE_ROWS = 4096
+"""Widest item whose columns are folded in the same kernel that reduces its rows."""
 
 
 @dataclass
 class Group:
     """A region under construction.
 
-    See `Region` for its attributes.
+    See `Region` for attributes that are not named here.
+
+    Attributes:
+        pointers: the values that it reads through a pointer. Scalar constants are passed by value.
+        sweeps: how many reductions in a row a value depends on, for values that depend on one in this region.
     """
 
     id: int
@@ -28,6 +40,8 @@ class Group:
     reads: dict[int, tuple[int | Access, ...]] = field(default_factory=dict)
     folds: list[int] = field(default_factory=list)
     anchor: int | None = None
+    pointers: set[int] = field(default_factory=set)
+    sweeps: dict[int, int] = field(default_factory=dict)
 
     @property
     def trivial(self) -> bool:
@@ -44,9 +58,29 @@ class Groups:
         self.groups: dict[int, Group] = {}
         self.group_of: dict[int, int] = {}
         self.host_folds: list[int] = []
+        self.dependencies = Dependencies(graph)
+
+    def start(self, node: Node, domain: tuple[int, ...], *, stream: bool, anchor: int | None = None) -> Group:
+        """Start a region, whose id is that of its first node."""
+        group = Group(node.id, stream, self.levels[node.id], domain, anchor=anchor)
+        self.groups[node.id] = group
+        self.dependencies.add(node.id)
+        return group
+
+    def put(self, group: Group, node: int) -> None:
+        """Add a node to a region."""
+        self.group_of[node] = group.id
+        self.dependencies.join(group.id, node)
+
+    def set_reads(self, group: Group, node: int, operands: tuple[int | Access, ...]) -> None:
+        """Record the operands of a node of a region."""
+        group.reads[node] = operands
+        values = [operand.value for operand in operands if isinstance(operand, Access)]
+        group.pointers |= self.pointer_arguments(values)
+        self.dependencies.read(group.id, values)
 
     def pointer_arguments(self, values: Iterable[int]) -> set[int]:
-        """Return the values that a kernel reads through a pointer. Scalar constants are passed by value."""
+        """Return the values that a kernel reads through a pointer."""
         nodes = self.graph.nodes
         return {i for i in values if not (isinstance(nodes[i].element, Constant) and not nodes[i].spec.shape)}
 
@@ -55,35 +89,6 @@ class Groups:
         return [
             operand.value for operands in group.reads.values() for operand in operands if isinstance(operand, Access)
         ]
-
-    def reaches(self, groups: list[int], values: Iterable[int], targets: set[int]) -> bool:
-        """Check whether these values depend on a result of the target regions."""
-        seen_groups: set[int] = set()
-        seen_values: set[int] = set()
-        todo = list(values)
-        pending = list(groups)
-        while todo or pending:
-            if pending:
-                group = pending.pop()
-                if group in seen_groups:
-                    continue
-                seen_groups.add(group)
-                todo.extend(self.external(self.groups[group]))
-                continue
-            value = todo.pop()
-            if value in seen_values:
-                continue
-            seen_values.add(value)
-            owner = self.group_of.get(value)
-            if owner is None:
-                # The result of a fold comes from an earlier pass, which computed its own operands.
-                if self.graph.nodes[value].kind is not Kind.FOLD:
-                    todo.extend(self.graph.nodes[value].inputs)
-            elif owner in targets:
-                return True
-            else:
-                pending.append(owner)
-        return False
 
     def unite(self, target: Group, groups: list[Group], domain: tuple[int, ...]) -> None:
         """Merge all these regions into `target`, on a domain that fits all."""
@@ -103,17 +108,12 @@ class Groups:
             target.anchor = other.anchor if target.anchor is None else target.anchor
             target.layouts |= other.layouts
             target.reads |= other.reads
+            target.pointers |= other.pointers
+            target.sweeps |= other.sweeps
             for i in other.nodes + other.folds:
                 self.group_of[i] = target.id
+            self.dependencies.merge(target.id, other.id)
             del self.groups[other.id]
-
-    def relink(self, group: Group) -> None:
-        """Replace accesses to values that the merged region now computes."""
-        inside = set(group.nodes)
-        group.reads = {
-            i: tuple(o.value if isinstance(o, Access) and o.value in inside else o for o in operands)
-            for i, operands in group.reads.items()
-        }
 
     def title(self, group: Group) -> str:
         """Return the name of the region, which is that of its last node."""

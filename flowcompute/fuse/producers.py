@@ -20,6 +20,7 @@ from flowcompute.elements.axes import TAKE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse.anchors import anchor_name
+from flowcompute.fuse.groups import MAX_NODES
 from flowcompute.fuse.reasons import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import is_copied, register_dtype, seen_as, views_of
@@ -86,21 +87,17 @@ class _ProducerSearch:
         self.gathered = gathered
         self.places = places
         self.users = graph.users()
-        self.reasons: list[Reason] = []
+        self.reasons: dict[Reason, None] = {}
 
     def find(self) -> tuple[list[FusedProducers], list[Reason]]:
         anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.gathered]
         fused_producers = [producers for anchor in anchors for producers in self._producers_of(anchor)]
-        while refused := {
-            producers.root: why
-            for producers in fused_producers
-            if (why := self._why_shared(producers, fused_producers)) is not None
-        }:
+        while refused := self._refused(fused_producers):
             for producers in fused_producers:
                 if producers.root in refused:
                     self._record(self.graph.nodes[producers.anchor], producers.operand, refused[producers.root])
             fused_producers = [producers for producers in fused_producers if producers.root not in refused]
-        return fused_producers, self.reasons
+        return fused_producers, [*self.reasons]
 
     def _producers_of(self, anchor: Node) -> Iterator[FusedProducers]:
         read: set[int] = set()
@@ -125,9 +122,7 @@ class _ProducerSearch:
         """Record why an operand is stored, once for the nodes of this pass."""
         if anchor.id in self.places:
             root, _ = views_of(self.graph, operand)
-            reason = Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")
-            if reason not in self.reasons:
-                self.reasons.append(reason)
+            self.reasons[Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")] = None
 
     # -- one operand ----------------------------------------------------------------------------------
 
@@ -189,6 +184,8 @@ class _ProducerSearch:
             node = todo.pop()
             if isinstance(node.op, Generator):
                 raise _StoredError("it depends on random numbers, which are generated only once")
+            if len(members) > MAX_NODES:
+                raise _StoredError(f"the kernel would hold more than {MAX_NODES} operations")
             for operand in (self.graph.nodes[i] for i in node.inputs):
                 if operand.id in members:
                     continue
@@ -275,16 +272,30 @@ class _ProducerSearch:
 
     # -- shared operands ------------------------------------------------------------------------------
 
-    def _why_shared(self, producers: FusedProducers, fused_producers: list[FusedProducers]) -> str | None:
-        """Return why to store an operand with other readers, each of which would have to compute it."""
+    def _refused(self, fused_producers: list[FusedProducers]) -> dict[int, str]:
+        """Return why to store operands with other readers, by their roots."""
         covered = {(one.operand, one.anchor) for one in fused_producers}
+        sharing: dict[int, list[FusedProducers]] = {}
         for one in fused_producers:
             covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs}
+            sharing.setdefault(one.root, []).append(one)
+        whys = ((one.root, self._why_shared(one, covered, sharing[one.root])) for one in fused_producers)
+        return {root: why for root, why in whys if why is not None}
+
+    def _why_shared(
+        self, producers: FusedProducers, covered: set[tuple[int, int]], sharing: list[FusedProducers]
+    ) -> str | None:
+        """Return why to store an operand with other readers, each of which would have to compute it.
+
+        Args:
+            producers: those of the operand.
+            covered: operands and users where the operand is computed at each load.
+            sharing: all producers with the same root.
+        """
         for i in producers.nodes:
             for user in self.users[i]:
                 if (i, user) not in covered:
                     return f"{self.graph.nodes[user].name} needs it too"
-        sharing = [one for one in fused_producers if one.root == producers.root]
         if len(sharing) > 1 and self.graph.nodes[producers.root].spec.is_stream:
             return self._why_costly(producers, sum(map(self._times, sharing)), "its anchors")
         return None

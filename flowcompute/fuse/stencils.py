@@ -44,13 +44,13 @@ def find_stencils(
     for node in graph.nodes:
         if node.id in taken or node.id not in places or node.kind is not Kind.ELEMENTWISE or not node.spec.is_stream:
             continue
-        twins = tuple(
-            twin
-            for twin in sorted(set(users[node.inputs[0]]) if node.inputs else ())
-            if _is_twin(node, graph.nodes[twin])
-        )
+        seen = {graph.nodes[i].inputs[0] for i in node.inputs if graph.nodes[i].op is INDEX}
+        pads = [i for i in seen if graph.nodes[i].op is PAD]
+        if not pads:
+            continue
+        twins = tuple(twin for twin in sorted(set(users[node.inputs[0]])) if _is_twin(node, graph.nodes[twin]))
         inside: set[int] = set()
-        for pad in {graph.nodes[i].inputs[0] for i in node.inputs if graph.nodes[i].op is INDEX}:
+        for pad in pads:
             if _is_border(graph, users, places, graph.nodes[pad], twins, wanted):
                 inside |= {pad, *users[pad]}
         if inside:
@@ -74,7 +74,7 @@ def _is_border(
     wanted: set[int],
 ) -> bool:
     """Check whether only these operations read padded items, each through views of the original shape."""
-    if pad.op is not PAD or not pad.spec.is_stream or pad.spec.dtype == BOOL or 0 in pad.spec.shape:
+    if not pad.spec.is_stream or pad.spec.dtype == BOOL or 0 in pad.spec.shape:
         return False
     shape, place = graph.nodes[pad.inputs[0]].spec.shape, places.get(pad.id)
     views = [graph.nodes[i] for i in users[pad.id]]

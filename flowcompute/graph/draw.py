@@ -8,6 +8,9 @@ from flowcompute.elements import Compute, Constant, Destination, Kind
 from flowcompute.graph.folding import fold_calls, fold_groups
 from flowcompute.graph.graph import Graph, Node
 
+MOST_LINES = 500
+MOST_LEVELS = 64
+"""Lines and levels of a drawn tree. The indentation of a long chain takes memory with the square of its length."""
 _UNTOLD = ("correction", "inner")
 """Attributes that say nothing to a user."""
 
@@ -87,6 +90,8 @@ def draw_tree(graph: Graph, note: str = "", notes: Mapping[str, str] | None = No
 def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Callable[[int], tuple[str, str]]) -> str:
     """Draw nodes as an indented tree from each root. Shared nodes are drawn once and then referred to.
 
+    At most `MOST_LINES` lines and `MOST_LEVELS` levels are drawn. A last line counts what is left out.
+
     Args:
         roots: positions of the roots.
         inputs: positions of the operands of each node, all smaller than its own.
@@ -96,8 +101,11 @@ def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Call
     drawn: set[int] = set()
     for root in roots:
         stack = [(root, "", "")]
-        while stack:
+        while stack and len(lines) < MOST_LINES:
             position, lead, below = stack.pop()
+            if len(below) > 3 * MOST_LEVELS and position not in drawn:
+                lines.append(f"{lead}...")
+                continue
             what, said = told(position)
             again = position in drawn and bool(inputs[position])
             suffix = "  (see above)" if again else f"  {said}" if said else ""
@@ -109,7 +117,18 @@ def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Call
             for index in range(last, -1, -1):
                 branch, rest = ("└─ ", "   ") if index == last else ("├─ ", "│  ")
                 stack.append((inputs[position][index], below + branch, below + rest))
+    if left := len(inputs) - len(drawn):
+        first = next(i for i in range(len(inputs)) if i not in drawn)
+        lines.append(f"... {left:,} of {len(inputs):,} elements are left out, the first of them {told(first)[0]}")
     return "\n".join(lines)
+
+
+def elided(texts: Sequence[str], most: int) -> list[str]:
+    """Return texts of which those in the middle are replaced by their count, if there are more than `most`."""
+    if len(texts) <= most:
+        return [*texts]
+    half = most // 2
+    return [*texts[:half], f"... {len(texts) - 2 * half:,} more ...", *texts[-half:]]
 
 
 def draw_dot(graph: Graph, groups: Mapping[str, tuple[int, ...]] | None = None) -> str:

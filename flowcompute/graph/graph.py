@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.function_ir import functions
 from flowcompute.spec import Spec
+from flowcompute.traversal import postorder
 
 _COMPARED_BYTES = 1 << 20
 """Constants up to this size are merged if their values are equal, larger ones if they are identical."""
@@ -73,10 +74,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested."""
+    """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested.
+
+    `memo` holds what functions of later rooms have found out about its values, each under a key of its own.
+    """
 
     nodes: tuple[Node, ...]
     roots: tuple[int, ...]
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def users(self) -> list[list[int]]:
         """Return the ids of the users of each node."""
@@ -97,7 +102,7 @@ def build_graph(roots: Sequence[Element]) -> Graph:
     ids: dict[int, int] = {}
     merged: dict[Any, int] = {}
     found: list[tuple[Element, tuple[int, ...]]] = []
-    for element in _postorder(roots):
+    for element in postorder(roots, lambda element: element.inputs):
         if isinstance(element, Destination):
             _ = element.input
         inputs = tuple(ids[id(operand)] for operand in element.inputs)
@@ -136,22 +141,6 @@ def _either(one: Element, other: Element) -> Element:
     chosen = copy.copy(chosen)
     chosen.freeze_fields(pin=pins[0])
     return chosen
-
-
-def _postorder(roots: Sequence[Element]) -> list[Element]:
-    """Return every element once, operands before users. The traversal is iterative, since graphs may be deep."""
-    order: list[Element] = []
-    seen: set[int] = set()
-    stack: list[tuple[Element, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        element, expanded = stack.pop()
-        if expanded:
-            order.append(element)
-        elif id(element) not in seen:
-            seen.add(id(element))
-            stack.append((element, True))
-            stack.extend((operand, False) for operand in reversed(element.inputs))
-    return order
 
 
 def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:

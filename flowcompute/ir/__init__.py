@@ -1,6 +1,16 @@
 """Kernel IR and its context: nodes, the order of reductions and scans, strides, capabilities of devices."""
 
-from flowcompute.ir.access import Storage, c_strides, is_copied, is_dense, seen_as, storage, view_array, views_of
+from flowcompute.ir.access import (
+    Storage,
+    below_views,
+    c_strides,
+    is_copied,
+    is_dense,
+    seen_as,
+    storage,
+    view_array,
+    views_of,
+)
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
 from flowcompute.ir.kernel import Kernel
@@ -157,6 +167,7 @@ __all__ = [
     "Words",
     "WordsOf",
     "WorkGroupBarrier",
+    "below_views",
     "c_strides",
     "canonical_nan",
     "combine",

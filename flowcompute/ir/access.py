@@ -13,6 +13,7 @@ from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
+from flowcompute.traversal import postorder
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,27 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
         value: id of the value.
         entered: values that come unchanged from another clock. Views and windows among them are copies.
     """
-    node = graph.nodes[value]
+    nodes = graph.nodes
+    known: dict[int, Storage] = graph.memo.setdefault(("storage", frozenset(entered)), {})
+
+    def seen_through(value: int) -> tuple[int, ...]:
+        is_view = nodes[value].kind is Kind.VIEW and nodes[value].spec.is_stream and value not in entered
+        return nodes[value].inputs[:1] if is_view else ()
+
+    for i in postorder((value,), seen_through, known):
+        inner = [(known[base], nodes[base].spec.shape) for base in seen_through(i)]
+        seen = _seen(nodes[i], *inner[0]) if inner else None
+        known[i] = _own_storage(nodes[i], entered) if seen is None else seen
+    return known[value]
+
+
+def _own_storage(node: Node, entered: Collection[int]) -> Storage:
+    """Return the location of a value that has memory of its own."""
     shape = node.spec.shape
-    viewed = node.spec.is_stream and value not in entered
-    if viewed and node.kind is Kind.WINDOW:
+    if node.kind is Kind.WINDOW and node.spec.is_stream and node.id not in entered:
         numbers = math.prod(shape[1:])
-        return Storage(value, 0, node.attrs["step"] * numbers, (numbers, *c_strides(shape[1:])))
-    if viewed and node.kind is Kind.VIEW:
-        seen = _seen(node, storage(graph, node.inputs[0], entered), graph.nodes[node.inputs[0]].spec.shape)
-        if seen is not None:
-            return seen
-    return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
+        return Storage(node.id, 0, node.attrs["step"] * numbers, (numbers, *c_strides(shape[1:])))
+    return Storage(node.id, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
 
 
 _STRIDED = ("permute_dims", "broadcast_to", "index", "windows", "reshape")
@@ -70,6 +81,19 @@ def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
         views.append(value)
         value = graph.nodes[value].inputs[0]
     return value, tuple(views)
+
+
+def below_views(graph: Graph, value: int) -> int:
+    """Return the value that a value is a view of, of whatever kind the views are; of several operands the first."""
+    nodes = graph.nodes
+    known: dict[int, int] = graph.memo.setdefault("below views", {})
+
+    def viewed(value: int) -> tuple[int, ...]:
+        return nodes[value].inputs[:1] if nodes[value].kind is Kind.VIEW else ()
+
+    for i in postorder((value,), viewed, known):
+        known[i] = next((known[base] for base in viewed(i)), i)
+    return known[value]
 
 
 def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:

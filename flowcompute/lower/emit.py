@@ -10,6 +10,7 @@ import numpy as np
 from flowcompute.elements import CAST, Constant, Kind
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import QUIET_NAN
 from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, is_literal
@@ -167,10 +168,7 @@ class Point:
     def value(self, key: Key) -> Var:
         """Return the value of a node or access here, with the lanes of this point."""
         home = self.home(key)
-        var = home.scope.find(key)
-        if var is None:
-            var = home.compute(key)
-            home.scope.known[key] = var
+        var = home.scope.find(key) or home.compute_first(key)
         if var.lanes != self.scope.lanes:
             spread = self.scope.find(_spread_key(key))
             if spread is None:
@@ -178,6 +176,34 @@ class Point:
                 self.scope.known[_spread_key(key)] = spread
             return spread
         return var
+
+    def operands(self, key: Key) -> tuple[Key, ...]:
+        """Return what `compute` takes the values of."""
+        if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator):
+            return ()
+        return self.region.reads[key]
+
+    def compute_first(self, key: Key) -> Var:
+        """Compute a value at this very point, after all that it depends on. A region may be deeper than Python's stack.
+
+        The statements are in the order of a recursion through `value`.
+        """
+        stack = [(self, key, iter(self.operands(key)))]
+        while True:
+            point, one, operands = stack[-1]
+            operand = next(operands, None)
+            if operand is not None:
+                home = point.home(operand)
+                if home.scope.find(operand) is None:
+                    stack.append((home, operand, iter(home.operands(operand))))
+                else:
+                    point.value(operand)
+                continue
+            var = point.scope.known[one] = point.compute(one)
+            stack.pop()
+            if not stack:
+                return var
+            stack[-1][0].value(one)
 
     def compute(self, key: Key) -> Var:
         """Emit the computation of a value at this very point."""
@@ -190,12 +216,29 @@ class Point:
         assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
-        operands = tuple(self.value(operand) for operand in self.region.reads[key])
+        assert node.op is not None
+        at = self._as_in_memory if node.op.reads_sign else self.value
+        operands = tuple(at(operand) for operand in self.region.reads[key])
         if isinstance(node.op, UserOp):
             return self._user_result(node, node.op, operands)
         if isinstance(node.op, SourceOp):
             return self._hand_written(node, node.op, operands)
         return self._apply(node, operands)
+
+    def _as_in_memory(self, key: Key) -> Var:
+        """Return a value here, whose NaNs have the bits that they would have if each operation stored its result."""
+        var = self.value(key)
+        node = None if isinstance(key, Access) else self.graph.nodes[key]
+        if node is None or node.op is None or not is_float(node.spec.dtype):
+            return var
+        if _makes_nan(node):
+            return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
+        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
+            return var
+        # What only moves numbers is computed of such operands.
+        plain = tuple(self.value(operand) for operand in self.region.reads[node.id])
+        operands = tuple(self._as_in_memory(operand) for operand in self.region.reads[node.id])
+        return var if operands == plain else self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
@@ -263,10 +306,14 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-        made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
-        canonical = is_float(node.spec.dtype) and made_here
+        canonical = is_float(node.spec.dtype) and _makes_nan(node)
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
+
+
+def _makes_nan(node: Node) -> bool:
+    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
+    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
+    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _results_key(value: int) -> Access:

@@ -13,7 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import MetricsHandler
 
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import PlanError, RunError, short_repr
 from flowcompute.metrics import Snapshot
 from flowcompute.observe.collector import RunCollector
 from flowcompute.observe.consumer import Consumer
@@ -37,13 +37,13 @@ def parse_port(port: object) -> tuple[str, int]:
     host, number = LOOPBACK, port
     if isinstance(port, str):
         host, _, text = port.rpartition(":")
-        host, number = host.strip("[]"), int(text) if text.isascii() and text.isdecimal() else None
+        host, number = host.strip("[]"), int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else None
     if not host or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LAST_PORT:
         raise PlanError(
             "cannot use this value",
             element="metrics_port",
             expected='a port, 0 for any free one, or "0.0.0.0:9464" to be seen from other machines',
-            got=repr(port),
+            got=short_repr(port),
         )
     return host, number
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flowcompute.errors import MetricsWarning, PlanError
+from flowcompute.errors import MetricsWarning, PlanError, short_repr
 from flowcompute.files import path_text
 from flowcompute.observe.consumer import Consumer, RunView
 from flowcompute.observe.events import EventStream
@@ -38,7 +38,7 @@ class Observe:
     def __post_init__(self) -> None:
         if not isinstance(self.metrics, bool):
             raise PlanError(
-                "cannot use this value", element="metrics", expected="True or False", got=repr(self.metrics)
+                "cannot use this value", element="metrics", expected="True or False", got=short_repr(self.metrics)
             )
         wanted = {"metrics_port": self.port, "trace": self.trace, "metrics_log": self.log}
         asked = [name for name, value in wanted.items() if value is not None]

@@ -10,10 +10,10 @@ from html import escape
 from typing import Any
 
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import FILES, explain
+from flowcompute.files import FILES, Each, ForeignJsonError, Maybe, expect, explain, read_json_file
 from flowcompute.observe._plotly import plotly_script
 from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
-from flowcompute.strategy import Roofline, scaled
+from flowcompute.strategy import LIMITS_SHAPE, TUNING_SHAPE, Roofline, scaled
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fafaf8; margin: 0 auto; max-width: 1180px;
@@ -68,6 +68,40 @@ _COLUMNS = (
 )
 
 
+_LIMIT_BYTES = 256 << 20
+"""The largest trace that is read. Those of ours have some 20 MB; see `SPANS`."""
+
+_SHAPE: dict[str, Any] = {
+    "traceEvents": [{"name": str, "ph": str}],
+    "otherData": {
+        **dict.fromkeys(("flowcompute", "svg", "device", "strategy"), str),
+        "run": {
+            **dict.fromkeys(
+                ("items", "seconds", "bytes_read", "bytes_written", "bytes_per_s", "launches", "peak_bytes"), float
+            ),
+            "bottleneck": Maybe(str),
+            "stages": Each({field: float for _, field, *_ in _COLUMNS if field != "passes"}),
+        },
+        "lost_spans": Each(int),
+        "tuning": TUNING_SHAPE,
+        "limits": Maybe(LIMITS_SHAPE),
+    },
+}
+
+_LATER: dict[str, Any] = {
+    "when": str,
+    "command": str,
+    "run": {
+        "pass": Maybe(dict.fromkeys(("number", "passes", "items"), int)),
+        "stages": Each({"passes": int, "place": str}),
+    },
+}
+"""The shape of what traces of earlier versions do not have."""
+
+_EVENTS: dict[str, Any] = {"M": {"args": Each(object)}, "X": {"tid": int, "ts": float, "dur": float}}
+"""The shapes of events, by their phase."""
+
+
 def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Write a page about a run.
 
@@ -80,27 +114,29 @@ def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) 
         DestinationError: if the page cannot be written.
         RunError: without plotly.
     """
-    page = page_of(_read(os.fspath(trace)), os.path.basename(trace), plotly_script())
+    page = _read(os.fspath(trace), plotly_script())
     try:
-        FILES.atomic_write_bytes(os.path.abspath(target), page.encode())
+        FILES.atomic_write_bytes(os.path.abspath(target), page.encode(errors="replace"))
     except OSError as error:
         said, hint = explain(error)
         raise DestinationError(f"{target} cannot be written: {said}", element="report", hint=hint) from error
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str, script: str) -> str:
+    """Return the page of a trace in a file."""
     try:
-        trace = json.loads(FILES.read_bytes(path))
-        if "svg" not in trace["otherData"] or "stages" not in trace["otherData"]["run"]:
-            raise KeyError("svg")
+        name = os.path.basename(path)
+        return read_json_file(path, lambda trace: page_of(trace, name, script), limit_bytes=_LIMIT_BYTES)
     except OSError as error:
         said, hint = explain(error)
         raise SourceError(f"{path} cannot be read: {said}", element="report", hint=hint) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except ForeignJsonError as error:
         raise SourceError(
-            f"{path} is no trace of flowcompute", element="report", hint="run the job with trace=PATH, or --trace PATH"
+            f"{path} is no trace of flowcompute",
+            element="report",
+            got=str(error),
+            hint="run the job with trace=PATH, or --trace PATH",
         ) from error
-    return dict(trace)
 
 
 def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
@@ -110,12 +146,19 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
         trace: its content.
         name: what to call it.
         script: plotly.js.
+
+    Raises:
+        ForeignJsonError: if it is not what a run has written.
     """
-    about = trace["otherData"]
+    expect(trace, _SHAPE, "the trace")
+    for event in trace["traceEvents"]:
+        expect(event, _EVENTS.get(event["ph"], {}), "an event")
+    about = _completed(trace["otherData"])
+    expect(about, _LATER, "the trace")
     run, rows = about["run"], about["run"]["stages"]
     figures: dict[str, Figure] = {"timeline": timeline(trace["traceEvents"]), "stages": stages(rows)}
-    said = (about.get("when"), about.get("command"), f"flowcompute {about['flowcompute']}")
-    body = [f"<h1>{escape(name)}</h1>", f"<p>{escape(' · '.join(str(one) for one in said if one))}</p>", _cards(about)]
+    said = " · ".join(one for one in (about["when"], about["command"], f"flowcompute {about['flowcompute']}") if one)
+    body = [f"<h1>{escape(name)}</h1>", f"<p>{escape(said)}</p>", _cards(about)]
     body += _section(
         "timeline", "When", "Each stage and the device's queue. Drag to look closer, double-click to go back."
     )
@@ -153,13 +196,20 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     return _PAGE.format(title=escape(name), style=_STYLE, script=script, body="\n".join(body), figures=data)
 
 
+def _completed(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a run, with what a trace of an earlier version does not have."""
+    run = about["run"]
+    rows = {name: {"passes": 1, "place": "", **row} for name, row in run["stages"].items()}
+    return {"when": "", "command": "", **about, "run": {"pass": None, **run, "stages": rows}}
+
+
 def _section(name: str, title: str, text: str) -> list[str]:
     return [f"<h2>{title}</h2><p>{text}</p>", f'<div class="figure" id="{name}"></div>']
 
 
 def _cards(about: Mapping[str, Any]) -> str:
     run = about["run"]
-    current = run.get("pass") or {"number": 1, "passes": 1, "items": run["items"]}
+    current = run["pass"] or {"number": 1, "passes": 1, "items": run["items"]}
     passes = f" in each of {current['passes']:,} passes" if current["passes"] > 1 else ""
     cards = (
         (f"{current['items']:,}", f"records{passes}"),
@@ -184,12 +234,11 @@ def _table(rows: Mapping[str, Mapping[str, Any]], bottleneck: str | None) -> str
     head = "".join(f"<th>{title}</th>" for title, *_ in _COLUMNS)
     lines = []
     for name, row in rows.items():
-        # Traces of earlier versions have neither passes nor places.
-        passes = row.get("passes", 1)
+        passes = max(row["passes"], 1)
         known = {**row, "passes": passes if passes > 1 else 0, "items": _of_one_pass(row["items"], passes)}
         cells = "".join(f"<td>{_cell(known[field] * factor, form)}</td>" for _, field, factor, form in _COLUMNS)
         mark = ' class="waited"' if name == bottleneck else ""
-        place = row.get("place", "")
+        place = row["place"]
         where = f" <span class=place>{escape(place)}</span>" if place else ""
         lines.append(f"<tr><td{mark}>{escape(name)}{where}</td>{cells}</tr>")
     return f"<table><tr><th>stage</th>{head}</tr>{''.join(lines)}</table>"
@@ -207,7 +256,7 @@ def _roofs(roofs: Sequence[Mapping[str, Any]]) -> str:
     return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
 
 
-def _of_one_pass(items: int, passes: int) -> int:
+def _of_one_pass(items: float, passes: int) -> float:
     """Return the records of a pass where each had as many, else those of all."""
     return items // passes if items % passes == 0 else items
 

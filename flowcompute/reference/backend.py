@@ -59,6 +59,24 @@ class NumpyRunner(RegionRunner):
         """Evaluate each node over the records."""
         region, items, nodes = step.region, batch_slice.items, self.state.nodes
         known: dict[int, np.ndarray] = {}
+
+        def value(i: int) -> np.ndarray:
+            return known[i] if i in known else batch_slice.array(i)
+
+        def value_in_memory(i: int) -> np.ndarray:
+            """Return a value, whose NaNs have the bits that they would have if each operation stored its result."""
+            node = nodes[i]
+            if i not in known or not is_float(node.spec.dtype):
+                return value(i)
+            if _makes_nan(node):
+                return canonical_nan(known[i].copy())
+            if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
+                return known[i]
+            # What only moves numbers is computed of such operands.
+            with np.errstate(all="ignore"):
+                operands = [value_in_memory(o) for o in node.inputs]
+                return _evaluate(node, [nodes[o] for o in node.inputs], operands, region.stream)
+
         batch_slice.launches += 1
         if self.log is not None:
             self.log.launched(step.name, 0.0, None)
@@ -67,7 +85,8 @@ class NumpyRunner(RegionRunner):
             if isinstance(node.op, Generator):
                 known[i] = _generate(node, node.op, batch_slice)
                 continue
-            operands = [known[o] if o in known else batch_slice.array(o) for o in node.inputs]
+            at = value if node.op is None or not node.op.reads_sign else value_in_memory
+            operands = [at(o) for o in node.inputs]
             if node.kind is Kind.VIEW:
                 known[i] = view_array(node, operands, stream=node.spec.is_stream)
                 continue
@@ -81,10 +100,13 @@ class NumpyRunner(RegionRunner):
         for i, array in outputs.items():
             shape = (items, *nodes[i].spec.shape) if region.stream else nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
-            op = nodes[i].op
-            half = register_dtype(array.dtype) != array.dtype
-            if is_float(array.dtype) and (half or (op is not None and op.arithmetic)):
+            if is_float(array.dtype) and _makes_nan(nodes[i]):
                 canonical_nan(array)
+
+
+def _makes_nan(node: Node) -> bool:
+    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
+    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _generate(node: Node, op: Generator, batch_slice: BatchSlice) -> np.ndarray:

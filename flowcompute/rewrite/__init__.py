@@ -1,6 +1,7 @@
-"""Rewrites from graph to graph, made before fusion: views, masks, split items, parts, passes, clocks."""
+"""Rewrites from graph to graph, before fusion: idle reductions, views, masks, split items, parts, passes, clocks."""
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
+from flowcompute.rewrite.idle_reductions import replace_idle_reductions
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
@@ -17,5 +18,6 @@ __all__ = [
     "levels_of",
     "move_parts_to_sources",
     "move_views",
+    "replace_idle_reductions",
     "split_items",
 ]

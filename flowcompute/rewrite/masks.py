@@ -21,8 +21,10 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import identity
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import FLOAT64, INT64, Spec
+from flowcompute.traversal import postorder
 
 _MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
+_NO_MASK = -1
 _FOLDS = ("sum", "prod", "any", "all", "vecdot", "mean")
 
 
@@ -31,6 +33,9 @@ class _Masker(GraphRewriter):
         super().__init__(graph)
         self.float64 = float64
         self.whole: dict[int, int] = {}
+        self.masks: list[int | None] = []
+        for node in graph.nodes:
+            self.masks.append(self._mask(node))
 
     def rewrite(self, node: Node) -> int:
         """Add a node to the new graph, with folds of selected records taken over all records."""
@@ -38,40 +43,39 @@ class _Masker(GraphRewriter):
             return self.copy_node(node)
         if node.op.name == "mean" and not self.float64:
             return self.copy_node(node)
-        masks = {self._mask(i) for i in node.inputs}
+        masks = {self.masks[i] for i in node.inputs}
         mask = masks.pop()
-        if mask is None or masks:
+        if mask is None or mask == _NO_MASK or masks:
             return self.copy_node(node)
         return self._mean(node, mask) if node.op.name == "mean" else self._fold(node, mask)
 
-    def _mask(self, value: int) -> int | None:
-        """Return the mask that selects all streams a value depends on; None if there is no single one."""
-        masks: set[int] = set()
-        todo, seen = [value], {value}
-        while todo:
-            node = self.graph.nodes[todo.pop()]
-            if node.kind is Kind.SELECT and node.op is not None and node.op.name == "select":
-                masks.add(node.inputs[1])
-                continue
-            if node.kind not in _MAPS or isinstance(node.op, Generator):
-                return None
-            streams = [i for i in node.inputs if self.graph.nodes[i].spec.is_stream]
-            todo += [i for i in streams if i not in seen]
-            seen.update(streams)
-        return masks.pop() if len(masks) == 1 else None
+    def _mask(self, node: Node) -> int | None:
+        """Return the mask that selects all streams a value depends on.
+
+        The result is `_NO_MASK` for a value of resident operands, and None if there is no single mask.
+        """
+        if node.kind is Kind.SELECT and node.op is not None and node.op.name == "select":
+            return node.inputs[1]
+        if node.kind not in _MAPS or isinstance(node.op, Generator):
+            return None
+        masks = {self.masks[i] for i in node.inputs if self.graph.nodes[i].spec.is_stream} - {_NO_MASK}
+        return None if len(masks) > 1 else next(iter(masks), _NO_MASK)
 
     def _unselected(self, value: int) -> int:
         """Return the value that a value of selected records has over all records."""
-        node = self.graph.nodes[value]
-        if not node.spec.is_stream:
-            return self.new[value]
-        if node.kind is Kind.SELECT:
-            return self.new[node.inputs[0]]
-        if value not in self.whole:
-            inputs = tuple(self._unselected(i) for i in node.inputs)
+        nodes = self.graph.nodes
+
+        def operands(i: int) -> tuple[int, ...]:
+            return nodes[i].inputs if nodes[i].spec.is_stream and nodes[i].kind is not Kind.SELECT else ()
+
+        for node in (nodes[i] for i in postorder((value,), operands, self.whole)):
+            if not node.spec.is_stream or node.kind is Kind.SELECT:
+                self.whole[node.id] = self.new[node.inputs[0] if node.spec.is_stream else node.id]
+                continue
+            inputs = tuple(self.whole[i] for i in node.inputs)
             twin = copy.copy(node.element)
             twin.freeze_fields(spec=Spec(node.spec.dtype, node.spec.shape, self._stream(inputs)))
-            self.whole[value] = self.add(self.fresh(f"{node.name} of all"), twin, inputs)
+            self.whole[node.id] = self.add(self.fresh(f"{node.name} of all"), twin, inputs)
         return self.whole[value]
 
     def _stream(self, values: tuple[int, ...]) -> Any:

@@ -9,8 +9,9 @@ arrives.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowcompute.elements import Compute, Kind, Source
 from flowcompute.elements.generated import Generator
@@ -19,6 +20,10 @@ from flowcompute.graph import Graph, Node
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.sources import SourceView
 from flowcompute.spec import Spec, Stream
+from flowcompute.traversal import postorder
+
+_Reading = tuple[int, int]
+"""A value, and the number of one of its readings."""
 
 _MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
 
@@ -50,11 +55,13 @@ class _PartMover(GraphRewriter):
         super().__init__(graph)
         self.parts: dict[tuple[int, _Part], int] = {}
         self.users = graph.users()
+        self.single, self.in_runs = self._divisible(in_runs=False), self._divisible(in_runs=True)
+        self.origins = self._origins()
 
     def rewrite(self, node: Node) -> int:
         """Add a node of the old graph to the new one."""
         part = _part_of(node)
-        if part is not None and self._reaches_sources(node.inputs[0], part):
+        if part is not None and self._is_divided(node):
             return self._part(node.inputs[0], part)
         if _is_concat(node):
             return self.add(node.name, node.element, self._concatenated(node))
@@ -64,50 +71,64 @@ class _PartMover(GraphRewriter):
 
     def _reaches_sources(self, value: int, part: _Part) -> bool:
         """Check whether the part can be taken of all streams that the value depends on."""
-        todo, seen = [value], {value}
-        while todo:
-            node = self.graph.nodes[todo.pop()]
-            if not node.spec.is_stream:
-                continue
+        return (self.in_runs if part.every else self.single)[value]
+
+    def _divisible(self, *, in_runs: bool) -> list[bool]:
+        """Return for each value whether parts, in runs of records or not, can be taken of all that it depends on."""
+        found: list[bool] = []
+        for node in self.graph.nodes:
             inner = _part_of(node)
-            if isinstance(node.element, Source):
-                if not (node.element.rereadable and node.element.seekable) or node.spec.length is None:
-                    return False
-                continue
-            if inner is not None:
+            if not node.spec.is_stream:
+                fits = True
+            elif isinstance(node.element, Source):
+                fits = node.element.rereadable and node.element.seekable and node.spec.length is not None
+            elif inner is not None:
                 # Sections of sections are supported here. The runtime handles other parts of parts.
-                if inner.every or part.every or inner.step != 1:
-                    return False
-            elif (
-                node.kind not in _MAPS
-                or isinstance(node.op, Generator)
-                or (part.every and node.kind is not Kind.ELEMENTWISE)
-            ):
-                return False
-            todo += [i for i in node.inputs if i not in seen]
-            seen.update(node.inputs)
-        return True
+                fits = not in_runs and not inner.every and inner.step == 1
+            else:
+                fits = node.kind is Kind.ELEMENTWISE or (not in_runs and node.kind in _MAPS)
+                fits = fits and not isinstance(node.op, Generator)
+            found.append(fits and all(found[i] for i in node.inputs))
+        return found
 
     def _part(self, value: int, part: _Part) -> int:
         """Return the part of a value, as a node of the new graph."""
+        for key in postorder((self._origin(value, part),), self._operands_of_part, self.parts):
+            self.parts[key] = self._make_part(*key)
+        return self.parts[self._origin(value, part)]
+
+    def _operands_of_part(self, key: tuple[int, _Part]) -> list[tuple[int, _Part]]:
+        node = self.graph.nodes[key[0]]
+        return [self._origin(i, key[1]) for i in node.inputs] if node.spec.is_stream else []
+
+    def _origin(self, value: int, part: _Part) -> tuple[int, _Part]:
+        """Return a part of a section of a value as a part of the value."""
+        if not self.graph.nodes[value].spec.is_stream:
+            return value, part
+        origin, start = self.origins[value]
+        return origin, replace(part, start=part.start + start)
+
+    def _origins(self) -> list[tuple[int, int]]:
+        """Return for each value the value that it is a section of, and its first record there."""
+        found: list[tuple[int, int]] = []
+        for node in self.graph.nodes:
+            inner = _part_of(node)
+            if inner is None or inner.every or inner.step != 1:
+                found.append((node.id, 0))
+            else:
+                origin, start = found[node.inputs[0]]
+                found.append((origin, start + inner.start))
+        return found
+
+    def _make_part(self, value: int, part: _Part) -> int:
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
             return self.new[value]
-        key = (value, part)
-        if key not in self.parts:
-            self.parts[key] = self._make_part(node, part)
-        return self.parts[key]
-
-    def _make_part(self, node: Node, part: _Part) -> int:
-        inner = _part_of(node)
-        if inner is not None:
-            moved = _Part(part.start + inner.start, part.step, part.every, part.length)
-            return self._part(node.inputs[0], moved)
         name = self.fresh(node.name + part.text)
         if isinstance(node.element, Source):
             view = SourceView(node.element, first=part.start, step=part.step, every=part.every, length=part.length)
             return self.add(name, view, ())
-        inputs = tuple(self._part(i, part) for i in node.inputs)
+        inputs = tuple(self.parts[self._origin(i, part)] for i in node.inputs)
         twin = copy.copy(node.element)
         twin.freeze_fields(spec=part.spec(node.spec))
         return self.add(name, twin, inputs)
@@ -118,7 +139,7 @@ class _PartMover(GraphRewriter):
         """Return the inputs of a concatenation. All but the first are read separately if others use their streams."""
         inputs = [self.new[node.inputs[0]]]
         inputs += [
-            self._reread(value, {}) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
+            self._reread(value) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
         ]
         return tuple(inputs)
 
@@ -131,15 +152,36 @@ class _PartMover(GraphRewriter):
         users = {i: set(self.users[i]) - mine for i in mine}
         return users.pop(value) != {concat.id} or any(users.values())
 
-    def _reread(self, value: int, made: dict[int, int]) -> int:
+    def _reread(self, value: int) -> int:
         """Add a second reading of a value of the old graph and of all streams that it depends on.
 
         Raises:
             PlanError: if one of its sources can be read only once.
         """
-        node = self.graph.nodes[value]
+        made: dict[_Reading, int] = {}
+        operands: dict[_Reading, list[_Reading]] = {}
+        readings = itertools.count(1)
+
+        def find(key: _Reading) -> list[_Reading]:
+            # Inputs of a concatenation are read at different times.
+            node = self.graph.nodes[key[0]]
+            inputs = () if self._is_divided(node) or not node.spec.is_stream else node.inputs
+            operands[key] = [(i, next(readings) if _is_concat(node) else key[1]) for i in inputs]
+            return operands[key]
+
+        for key in postorder(((value, 0),), find, made):
+            made[key] = self._read_again(self.graph.nodes[key[0]], tuple(made[one] for one in operands[key]))
+        return made[value, 0]
+
+    def _is_divided(self, node: Node) -> bool:
+        """Check whether a node is a part that is taken of its sources."""
+        part = _part_of(node)
+        return part is not None and self._reaches_sources(node.inputs[0], part)
+
+    def _read_again(self, node: Node, inputs: tuple[int, ...]) -> int:
+        """Add a second reading of a value, whose operands are read again."""
         if not node.spec.is_stream:
-            return self.new[value]
+            return self.new[node.id]
         if isinstance(node.element, Source) and not node.element.rereadable:
             raise PlanError(
                 "cannot read a source twice that can be read only once: "
@@ -149,17 +191,10 @@ class _PartMover(GraphRewriter):
                 expected="a source that can be read again, like a file or an array",
                 hint="write it to a file first",
             )
-        if value not in made:
-            part = _part_of(node)
-            if part is not None and self._reaches_sources(node.inputs[0], part):
-                again = self._fresh_part(node.inputs[0], part)
-            else:
-                # Inputs of a concatenation are read at different times.
-                apart = _is_concat(node)
-                inputs = tuple(self._reread(i, {} if apart else made) for i in node.inputs)
-                again = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
-            made[value] = again
-        return made[value]
+        part = _part_of(node)
+        if part is not None and self._is_divided(node):
+            return self._fresh_part(node.inputs[0], part)
+        return self.add(self.fresh(f"{node.name} again"), node.element, inputs)
 
     def _fresh_part(self, value: int, part: _Part) -> int:
         """Return a part with readings of its sources that no other node uses."""

@@ -8,6 +8,7 @@ the view ends at values that are in memory anyway. It never forces a kernel to s
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,9 @@ from flowcompute.rewrite.rewriter import GraphRewriter
 _MOVED = (INDEX, PERMUTE, RESHAPE)
 _NEVER_STORED = (Kind.REDUCE, Kind.CONTRACT)
 """Kinds of nodes whose values kernels may compute without storing them."""
+
+MOST_MOVED = 64
+"""Views in a row up to which they move through an operation. Each operand is viewed in as many steps."""
 
 _NOT_WHOLE = -1
 """Placeholder id of a value of which the new graph has only views."""
@@ -36,7 +40,25 @@ class _Step:
     shape: tuple[int, ...]
 
 
-_Steps = tuple[_Step, ...]
+@dataclass(frozen=True, eq=False)
+class _Chain:
+    """A chain of views: a first step, and the chain behind it. There is one object for each chain of a graph.
+
+    Attributes:
+        length: number of its steps.
+        reshapes: whether one of them is a reshape.
+        shape: item shape behind the last of them.
+    """
+
+    step: _Step
+    rest: _Chain | None
+    length: int
+    reshapes: bool
+    shape: tuple[int, ...]
+
+
+_Steps = _Chain | None
+"""The views of a value, None for the value itself."""
 
 
 class _ViewMover(GraphRewriter):
@@ -46,13 +68,14 @@ class _ViewMover(GraphRewriter):
         self.views: dict[Any, int] = {}
         self.named: set[int] = set()
         self.seen: dict[tuple[int, _Steps], int] = {}
+        self.chains: dict[Any, _Chain] = {}
         self.wanted = self._wanted()
 
     def rewrite(self, node: Node) -> int:
         """Add the views of a node's value that others need, and the value itself if it is needed."""
-        for seen in self.wanted.get(node.id, {(): None}):
+        for seen in self.wanted.get(node.id, {None: None}):
             self.seen[node.id, seen] = self._seen_of(node, seen)
-        return self.seen.get((node.id, ()), _NOT_WHOLE)
+        return self.seen.get((node.id, None), _NOT_WHOLE)
 
     # -- the views of each value ----------------------------------------------------------------
 
@@ -61,22 +84,39 @@ class _ViewMover(GraphRewriter):
         movable = {even: self._movable(even=even) for even in (False, True)}
         wanted: dict[int, dict[_Steps, None]] = {}
         for node in reversed(self.graph.nodes):
-            every = wanted.get(node.id, {(): None})
+            every = wanted.get(node.id, {None: None})
             for seen in every:
-                steps = (_own_step(node), *seen) if _is_moved(node) else seen
-                even = any(step.op is RESHAPE for step in steps)
-                for value in node.inputs if steps else ():
-                    if self._is_passed(self.graph.nodes[value]) and movable[even][value]:
+                steps = self._chain(_own_step(node), seen) if _is_moved(node) else seen
+                for value in node.inputs if steps is not None else ():
+                    assert steps is not None
+                    operand = self.graph.nodes[value]
+                    short = _is_moved(operand) or steps.length <= MOST_MOVED
+                    if short and self._is_passed(operand) and movable[steps.reshapes][value]:
                         wanted.setdefault(value, {})[self._of_operand(node, value, steps)] = None
-            if () in every and not _is_moved(node):
+            if None in every and not _is_moved(node):
                 for value in wanted.keys() & set(node.inputs):
-                    wanted[value][()] = None
+                    wanted[value][None] = None
         return wanted
+
+    def _chain(self, step: _Step, rest: _Steps) -> _Chain:
+        """Return the chain of a step and those behind it."""
+        key = (step.op.name, step.like, step.attrs, step.shape, rest)
+        if key not in self.chains:
+            reshapes, length, shape = step.op is RESHAPE, 1, step.shape
+            if rest is not None:
+                reshapes, length, shape = reshapes or rest.reshapes, length + rest.length, rest.shape
+            self.chains[key] = _Chain(step, rest, length, reshapes, shape)
+        return self.chains[key]
 
     def _of_operand(self, node: Node, value: int, steps: _Steps) -> _Steps:
         """Return the chain of views of an operand that corresponds to a chain of views of a node."""
         shape = self.graph.nodes[value].spec.shape
-        return steps if _is_moved(node) else _adapted(steps, shape, node.spec.shape)
+        if _is_moved(node) or shape == node.spec.shape:
+            return steps
+        adapted: _Steps = None
+        for step in reversed(_adapted(_steps_of(steps), shape, node.spec.shape)):
+            adapted = self._chain(step, adapted)
+        return adapted
 
     def _is_passed(self, node: Node) -> bool:
         """Check whether views of a value can become views of its operands without computing anything twice."""
@@ -108,15 +148,15 @@ class _ViewMover(GraphRewriter):
 
     def _seen_of(self, node: Node, seen: _Steps) -> int:
         if _is_moved(node):
-            return self._operand(node.inputs[0], (_own_step(node), *seen))
-        if not seen:
+            return self._operand(node.inputs[0], self._chain(_own_step(node), seen))
+        if seen is None:
             assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), (
                 "needs a value of which only views were kept"
             )
             return self.copy_node(node)
         inputs = tuple(self._operand(value, self._of_operand(node, value, seen)) for value in node.inputs)
         twin = copy.copy(node.element)
-        twin.freeze_fields(spec=replace(node.spec, shape=seen[-1].shape))
+        twin.freeze_fields(spec=replace(node.spec, shape=seen.shape))
         return self.add(self._name(node), twin, inputs)
 
     def _operand(self, value: int, seen: _Steps) -> int:
@@ -130,7 +170,7 @@ class _ViewMover(GraphRewriter):
 
     def _viewed(self, value: int, steps: _Steps) -> int:
         """Add views of a value of the new graph. Equal views are added once."""
-        for step in steps:
+        for step in _steps_of(steps):
             key = (value, step.op.name, step.attrs, step.shape)
             if key not in self.views:
                 self.views[key] = self._view(value, step)
@@ -156,10 +196,15 @@ def _own_step(node: Node) -> _Step:
     return _Step(node.op, node.id, tuple(sorted(node.attrs.items())), node.spec.shape)
 
 
-def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _Steps:
+def _steps_of(chain: _Steps) -> Iterator[_Step]:
+    """Yield the steps of a chain."""
+    while chain is not None:
+        yield chain.step
+        chain = chain.rest
+
+
+def _adapted(seen: Iterable[_Step], shape: tuple[int, ...], item: tuple[int, ...]) -> list[_Step]:
     """Convert views of items of one shape to views of an operand that is broadcast to it."""
-    if shape == item:
-        return seen
     steps: list[_Step] = []
     for step in seen if shape else ():
         missing = (None,) * (len(item) - len(shape))
@@ -177,7 +222,7 @@ def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _St
             shape = tuple(shape[axis] for axis in dict(step.attrs)["axes"])
             steps.append(_Step(step.op, step.like, step.attrs, shape))
         item = step.shape
-    return tuple(steps)
+    return steps
 
 
 def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ...]) -> tuple[Any, ...]:

@@ -54,7 +54,8 @@ class StepMaker:
         self.placements = placements
         self.config = config
         self.strategy = strategy
-        self.reasons = reasons
+        self._reasons = reasons
+        self._recorded: set[Reason] = set()
         self._kernels = 0
         self._users = graph.users()
         self._gathered: set[int] = set()
@@ -102,7 +103,7 @@ class StepMaker:
         regions, host_folds, reasons = build_regions(
             self.graph, levels, fused, wanted, fused_producers, stencils, numbers_on_host=self.config.by_hand
         )
-        self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
+        self._record(*stored, *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = entered.get(region.level, frozenset())
@@ -110,6 +111,11 @@ class StepMaker:
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return made
+
+    def _record(self, *reasons: Reason) -> None:
+        """Record reasons, each once for all passes."""
+        self._reasons += [one for one in dict.fromkeys(reasons) if one not in self._recorded]
+        self._recorded.update(reasons)
 
     def _fused_producers(
         self, places: Mapping[int, int], stencils: Sequence[Stencil]
@@ -128,8 +134,7 @@ class StepMaker:
             return node.kind in FUSED
         reason = why_on_host(node, self._capabilities, by_hand=self.config.by_hand)
         if reason is not None:
-            made = Reason("cut", node.name, reason)
-            self.reasons += [made] if made not in self.reasons else []
+            self._record(Reason("cut", node.name, reason))
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
@@ -137,8 +142,7 @@ class StepMaker:
             return False
         reason = why_copied(self.graph, self._users, node, places)
         if reason is not None:
-            made = Reason("cut", node.name, reason)
-            self.reasons += [made] if made not in self.reasons else []
+            self._record(Reason("cut", node.name, reason))
         return reason is None
 
     def _region_step(self, region: Region, placement: int) -> RegionStep:

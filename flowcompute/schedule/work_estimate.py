@@ -16,7 +16,7 @@ from flowcompute.elements import CAST, Kind
 from flowcompute.elements.math import exp
 from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import register_dtype
+from flowcompute.ir import below_views, register_dtype
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import FLOAT64, is_float
 from flowcompute.strategy import Unit
@@ -118,9 +118,9 @@ def bytes_of_record(graph: Graph, step: Step) -> tuple[int, int]:
     read: dict[int, int] = {}
     for node in (graph.nodes[i] for i in inputs if graph.nodes[i].spec.is_stream):
         size, base = node.spec.item_bytes, node
-        while base.kind in (Kind.VIEW, Kind.WINDOW):
+        while (base := graph.nodes[below_views(graph, base.id)]).kind is Kind.WINDOW:
             # Windows overlap: each brings the records of one step.
-            size = size * base.attrs["step"] // base.attrs["size"] if base.kind is Kind.WINDOW else size
+            size = size * base.attrs["step"] // base.attrs["size"]
             base = graph.nodes[base.inputs[0]]
         read[base.id] = read.get(base.id, 0) + size
     # Views of one value lie in the same memory.

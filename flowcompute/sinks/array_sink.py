@@ -193,6 +193,10 @@ class MemoryWriter(Writer):
         if self._result is not None and not 0 <= items <= (1 if resident else len(self._result)):
             raise self._not_in_checkpoint(f"{items} records")
         if self._result is None:
+            # The last byte is there, or as much memory is not asked for.
+            size = items * self._spec.item_bytes
+            if items < 0 or (size and not side.read_into(memoryview(bytearray(1)), size - 1)):
+                raise self._not_in_checkpoint(f"fewer than {items} records")
             self._limit(items)
         place = self._allocate((items, *self._spec.shape)) if self._result is None else self._result
         data = (place if resident else place[:items]).reshape(-1).view(np.uint8).data

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from flowcompute.elements import Destination, StagingArea, State, Writer, user_site
-from flowcompute.errors import CheckpointError, DestinationError, SpecError
+from flowcompute.errors import CheckpointError, DestinationError, SpecError, short_repr
 from flowcompute.files import (
     FILES,
     Draft,
@@ -19,9 +19,11 @@ from flowcompute.files import (
     Unfinished,
     explain,
     in_the_way,
+    is_draft_of,
     path_text,
     roll_forward,
     shown,
+    temporary_path,
 )
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
@@ -35,9 +37,11 @@ class StoredSink(Destination):
         target: its absolute path, resolved when composed.
         files: the file layer.
         durable: whether committing waits until the disk has it.
+        allow: where a checkpoint named the file, folders whose files may be replaced; None where the user named it.
     """
 
     takes_numbers = True
+    allow: tuple[str, ...] | None = None
 
     path: str
     target: str
@@ -78,13 +82,26 @@ class StoredSink(Destination):
         """Create the temporary file under a name that holds the job's token."""
         return StoredWriter(self, spec, token=place.token)
 
-    def reopen(self, spec: Spec, place: StagingArea, state: State) -> StoredWriter:  # noqa: ARG002
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> StoredWriter:
         """Continue with the temporary file.
 
         Raises:
-            CheckpointError: if it is missing, or shorter than it was.
+            CheckpointError: if it is missing, or shorter than it was, or has a name that no draft of the job has.
         """
+        self._check_draft(place, state)
         return StoredWriter(self, spec, state=state)
+
+    def _check_draft(self, place: StagingArea, state: State) -> None:
+        """Refuse a state that names a file which is none of this destination's drafts."""
+        if not is_draft_of(state["draft"], self.target, place.token):
+            raise CheckpointError(
+                f"cannot go on with an unfinished result of {shown(self.target)} that is none of its own",
+                element=self.name or self.label,
+                site=self.site,
+                expected=shown(temporary_path(self.target, place.token)),
+                got=repr(state["draft"])[:200],
+                hint="somebody has changed the checkpoint: restore it from a copy, or remove it to begin anew",
+            )
 
     def recover(self, spec: Spec, place: StagingArea, state: State) -> str:  # noqa: ARG002
         """Give the complete file its name unless it has it, and return the path as the user named it.
@@ -92,6 +109,7 @@ class StoredSink(Destination):
         Raises:
             CheckpointError: if the file is missing, or is not the one that the job has written.
         """
+        self._check_draft(place, state)
         sealed = Sealed(int(state["size"]), int(state["mtime_ns"]))
         try:
             found = roll_forward(self.files, self.target, state["draft"], sealed, durable=self.durable)
@@ -309,5 +327,5 @@ def file_path(path: str | os.PathLike[str], name: str | None) -> str:
         element=name,
         site=user_site(),
         expected="a str or os.PathLike that ends in a file name",
-        got=repr(path),
+        got=short_repr(path),
     )

@@ -6,7 +6,8 @@ import os
 from typing import Literal
 
 from flowcompute.elements import user_site
-from flowcompute.errors import SpecError
+from flowcompute.elements.arguments import one_of
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, FORMATS, Files, format_of, shown
 from flowcompute.sinks.file_sink import StoredSink, file_path
 from flowcompute.sinks.npy_sink import NpySink
@@ -39,7 +40,7 @@ def save(
         SpecError: if the format is not known, or no file can have this path.
     """
     text = file_path(path, name)
-    chosen = format_of(text) if format is None else format
+    chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
     if chosen == "npy":
         return NpySink(path, name=name, files=files, durable=durable)
     if chosen == "raw":
@@ -48,7 +49,7 @@ def save(
         f"cannot tell the format of {shown(text)}",
         element=name,
         site=user_site(),
-        expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
-        got=repr(os.path.splitext(text)[1] if format is None else format),
+        expected=", ".join(FORMATS),
+        got=short_repr(os.path.splitext(text)[1]),
         hint='say which: format="npy" or format="raw"',
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from typing import Any
 
@@ -100,6 +101,8 @@ class SpoolWriter(Writer):
             while self._hashed_bytes < size:
                 part = memoryview(bytearray(min(_CHUNK_BYTES, size - self._hashed_bytes)))
                 part = part[: self._scratch.read_into(part, self._hashed_bytes)]
+                if not part:
+                    raise OSError(errno.EIO, f"it ends at byte {self._hashed_bytes}, and {size} were written")
                 if self._side is None:
                     side.write_at(part, self._hashed_bytes)
                 self._digest.update(part)
@@ -124,7 +127,8 @@ class SpoolWriter(Writer):
                 break
             self._digest.update(part[:count])
             self._hashed_bytes += count
-        if self._digest.digest() != state["sha256"]:
+        whole = self._hashed_bytes == size == self._scratch.records * self._sink.spec.item_bytes
+        if not whole or self._digest.digest() != state["sha256"]:
             raise CheckpointError(
                 "cannot resume: the checkpoint does not hold what was kept of this stream",
                 element=self._sink.name,

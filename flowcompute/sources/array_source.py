@@ -137,6 +137,6 @@ def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
     else:
         try:
             return np.asarray(array)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, MemoryError) as error:
             message = f"cannot make a source of this: it is not an array of numbers: {error}"
     raise SpecError(message, element=name, site=user_site(), expected="an array", got=type(array).__name__)

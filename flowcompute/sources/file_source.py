@@ -16,7 +16,7 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from flowcompute.elements import Reader, Source, user_site
-from flowcompute.errors import Site, SourceError, SpecError
+from flowcompute.errors import Site, SourceError, SpecError, short_repr
 from flowcompute.files import Files, Fingerprint, explain, path_text, shown
 from flowcompute.sources.layout import Layout, first_bad_bool
 from flowcompute.spec import BOOL
@@ -308,7 +308,7 @@ def absolute(path: str | os.PathLike[str], name: str | None) -> str:
             element=name,
             site=user_site(),
             expected="a str or os.PathLike",
-            got=repr(path),
+            got=short_repr(path),
         ) from None
 
 

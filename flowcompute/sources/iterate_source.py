@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dtype, parse_item_shape, user_site
+from flowcompute.elements.arguments import flag
 from flowcompute.elements.policies import ErrorPolicy, OnError, SkipCounter, parse_policy
 from flowcompute.errors import DestinationError, SourceError, SpecError
 from flowcompute.sources.record_packer import RecordPacker, SkippingPacker
@@ -104,7 +105,7 @@ class IterateSource(Source):
         rereadable = not (hasattr(iterable, "__next__") or hasattr(iterable, "__anext__"))
         self.freeze_fields(
             iterable=iterable,
-            items=bool(items),
+            items=flag(name, "items", items),
             policy=policy or ErrorPolicy(),
             rereadable=rereadable,
             _last=[None],

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy.typing as npt
 
 from flowcompute.elements import ItemShape, user_site
-from flowcompute.errors import SourceError, SpecError
+from flowcompute.elements.arguments import one_of, several
+from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import FILES, FORMATS, Files, format_of, is_pattern, shown
 from flowcompute.sources.file_source import StoredSource, absolute, source_errors
 from flowcompute.sources.npy_source import NpySource
@@ -90,7 +91,7 @@ def _open_one(
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
         )
-    chosen = format_of(where) if format is None else format
+    chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
     if chosen == "npy":
         if shape is not None or offset != 0:
             raise SpecError(
@@ -108,8 +109,8 @@ def _open_one(
         f"cannot tell the format of {shown(where)}",
         element=name,
         site=user_site(),
-        expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
-        got=repr(os.path.splitext(where)[1]) if format is None else repr(format),
+        expected=", ".join(FORMATS),
+        got=short_repr(os.path.splitext(where)[1]),
         hint='say which: format="npy" or format="raw"',
     )
 
@@ -121,7 +122,7 @@ def _matching(pattern: str, name: str | None, files: Files) -> list[str]:
 
 def _listed(paths: object, name: str | None) -> list[Path]:
     if isinstance(paths, Iterable):
-        listed = list(paths)
+        listed = several(name, "path", paths, "a path, or a list of paths")
         if all(isinstance(path, (str, os.PathLike)) for path in listed):
             return listed
     raise SpecError(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements import ItemShape, item_dtype, parse_item_shape, user_site
-from flowcompute.errors import SourceError, SpecError
+from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import FILES, Files, shown
 from flowcompute.sources.file_source import StoredSource, absolute, probe
 from flowcompute.sources.layout import Layout
@@ -122,6 +122,6 @@ def _parse_offset(offset: int, name: str | None) -> int:
             element=name,
             site=user_site(),
             expected="a whole number of bytes from the start of the file, 0 or more",
-            got=repr(offset),
+            got=short_repr(offset),
         )
     return parsed

@@ -10,11 +10,11 @@ from flowcompute.strategy.paired_trials import (
     differing,
     trials_of,
 )
-from flowcompute.strategy.roofline import Limits, Roofline, Unit, load_limits, save_limits, scaled
+from flowcompute.strategy.roofline import LIMITS_SHAPE, Limits, Roofline, Unit, load_limits, save_limits, scaled
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
-from flowcompute.strategy.trial import Trial, Tuning, compared
+from flowcompute.strategy.trial import TUNING_SHAPE, Trial, Tuning, compared
 from flowcompute.strategy.verb_options import (
     Every,
     FlowOptions,
@@ -29,6 +29,8 @@ from flowcompute.strategy.verb_options import (
 
 __all__ = [
     "KERNEL_KNOBS",
+    "LIMITS_SHAPE",
+    "TUNING_SHAPE",
     "Candidate",
     "Climb",
     "Config",

@@ -11,9 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_MOST_BYTES = 1 << 63
 _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 
@@ -69,13 +70,20 @@ def parse_bytes(value: Size, option: str = "memory") -> int:
                 f"cannot read {option}= as a size",
                 element=option,
                 expected='bytes as a whole number, or text like "24MiB", "24MB", "0.5GiB" or "100"',
-                got=repr(value),
+                got=short_repr(value),
                 hint=_suggestion(value, match, option),
             )
-        size_bytes = int(float(match[1]) * _UNITS[match[2].lower()])
+        size_bytes = int(min(float(match[1]) * _UNITS[match[2].lower()], float(_MOST_BYTES)))
     if size_bytes < 1:
         hint = f"leave {option}= out for the default"
-        raise PlanError(f"cannot use {option}= that is not positive", element=option, got=repr(value), hint=hint)
+        raise PlanError(f"cannot use {option}= that is not positive", element=option, got=short_repr(value), hint=hint)
+    if size_bytes >= _MOST_BYTES:
+        raise PlanError(
+            f"cannot use {option}= that no machine has",
+            element=option,
+            expected="fewer than 2**63 bytes",
+            got=short_repr(value),
+        )
     return size_bytes
 
 

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from flowcompute.files import read_private, write_private
+from flowcompute.errors import PlanError
+from flowcompute.files import ForeignJsonError, read_json, read_private, write_private
+
+T = TypeVar("T")
 
 _LIMIT_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
 
 
-def read_kept(path: str) -> object:
-    """Read a file. The result is None if it is missing, is not JSON, or could have been written by others."""
+def read_kept(path: str, read: Callable[[Any], T]) -> T | None:
+    """Read a file. The result is None if it is missing, cannot be read, or could have been written by others.
+
+    Args:
+        path: of the file.
+        read: turns the parsed JSON into what was kept; see `read_json`.
+    """
     data = read_private(path, _LIMIT_BYTES)
     try:
-        return None if data is None else json.loads(data)
-    except ValueError as error:
+        return None if data is None else read_json(data, read, limit_bytes=_LIMIT_BYTES)
+    except (ForeignJsonError, PlanError) as error:
         _LOG.info("%s is not used: %s", path, error)
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def check_knobs(knobs: Any) -> None:
                 f"cannot set {one.name} outside of its range",
                 element="strategy",
                 expected=f"{range_} ({one.metadata['doc']})",
-                got=repr(value),
+                got=short_repr(value),
             )
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from flowcompute.errors import PlanError
-from flowcompute.files import cache_folder, private_folder
+from flowcompute.errors import PlanError, short_repr
+from flowcompute.files import Each, cache_folder, expect, private_folder
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 
@@ -23,6 +23,10 @@ Unit = Literal["float32", "float64", "integer", "tensor"]
 """The unit that computes: vector units, by the dtype of their operands, or tensor cores."""
 
 _FOLDER = "devices"
+
+
+LIMITS_SHAPE: dict[str, Any] = {"bytes_per_s": float, "operations_per_s": Each(float), "when": int}
+"""The shape of `Limits.plain`, for those who read it from a file."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,9 @@ class Limits:
                 one > 0 for one in (limits.bytes_per_s, *rates.values())
             ):
                 raise ValueError("no rates")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise PlanError(
-                "cannot read these as limits of a device", element="devices", got=repr(data)[:80]
+                "cannot read these as limits of a device", element="devices", got=short_repr(data)[:80]
             ) from error
         return limits
 
@@ -73,11 +77,12 @@ class Limits:
 
 def load_limits(kind: str) -> Limits | None:
     """Load the limits measured on a device of this kind (`DeviceCapabilities.kind`); None if there are none."""
-    data = read_kept(os.path.join(cache_folder(), _FOLDER, _file_name(kind)))
-    try:
-        return Limits.from_plain(data["limits"]) if isinstance(data, Mapping) and data.get("kind") == kind else None
-    except (KeyError, PlanError):
-        return None
+
+    def read(data: object) -> Limits | None:
+        kept = expect(data, {"kind": str, "limits": LIMITS_SHAPE})
+        return Limits.from_plain(kept["limits"]) if kept["kind"] == kind else None
+
+    return read_kept(os.path.join(cache_folder(), _FOLDER, _file_name(kind)), read)
 
 
 def save_limits(kind: str, limits: Limits) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
+from flowcompute.files import ForeignJsonError, read_json
 from flowcompute.html import heading, table
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
 
@@ -17,6 +18,7 @@ Kernels = Pairs | Mapping[str, KernelKnobs] | Mapping[str, Mapping[str, int]]
 """Knobs by the names of kernels."""
 
 _INPUTS = ("mapped", "read")
+_LIMIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class Strategy(KernelKnobs):
                 "cannot use this value of input",
                 element="strategy",
                 expected="'mapped' or 'read'",
-                got=repr(self.input),
+                got=short_repr(self.input),
             )
         object.__setattr__(self, "kernels", _pairs(self.kernels))
 
@@ -89,10 +91,9 @@ class Strategy(KernelKnobs):
             PlanError: if the text is something else.
         """
         try:
-            knobs = json.loads(text)
-        except (ValueError, TypeError) as error:
+            return read_json(text, cls.from_plain, limit_bytes=_LIMIT_BYTES)
+        except (ForeignJsonError, TypeError) as error:
             raise PlanError(f"cannot read the text as a strategy: {error}", element="strategy") from error
-        return cls.from_plain(knobs)
 
     def __repr__(self) -> str:
         return f"Strategy({', '.join(f'{name}={value!r}' for name, value in self.plain().items())})"
@@ -125,7 +126,7 @@ def _pairs(kernels: Any) -> Pairs:
                 "cannot read kernels= as knobs by the names of kernels",
                 element="strategy",
                 expected='a mapping like {"k0": {"unroll": 2}}',
-                got=repr(kernels)[:80],
+                got=short_repr(kernels)[:80],
             )
         knobs = own if type(own) is KernelKnobs else KernelKnobs.from_plain(own, f"kernel {name} of the strategy")
         if knobs.plain():

@@ -17,16 +17,27 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from flowcompute.errors import PlanError
-from flowcompute.files import TEMPORARY, cache_folder, private_folder
+from flowcompute.files import (
+    TEMPORARY,
+    Each,
+    ForeignJsonError,
+    Maybe,
+    cache_folder,
+    expect,
+    private_folder,
+    read_json,
+)
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.strategy import Strategy
-from flowcompute.strategy.trial import Tuning
+from flowcompute.strategy.trial import TUNING_SHAPE, Tuning
 from flowcompute.version import __version__
 
 FORMAT = 1
 LIMIT_FILES = 4096
 """Largest number of stored strategies. The least recently used are deleted first."""
+
+_LIMIT_EXPORTED_BYTES = 256 << 20
 
 _LOG = logging.getLogger(__name__)
 _TOLD: set[str] = set()
@@ -109,36 +120,34 @@ class Stored:
             raise PlanError(
                 "cannot read this as a stored strategy", element="strategies", expected=f"format {FORMAT}", got=got
             )
-        kind, when = data.get("kind"), data.get("when")
-        what, about, device, size, version = (_text(data, name) for name in _TEXTS)
-        if kind not in ("job", "kernel") or not isinstance(when, int):
-            raise PlanError(
-                "cannot read this as a stored strategy", element="strategies", got=f"kind {kind!r}, when {when!r}"
-            )
-        key = Key("job" if kind == "job" else "kernel", what, device, size, version)
-        strategy, tuning = Strategy.from_plain(data.get("strategy")), Tuning.from_plain(data.get("tuning"))
-        return cls(key, about, strategy, tuning, when, *_pace(data))
-
-
-_TEXTS = ("what", "about", "device", "size", "version")
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name)
-    if not isinstance(value, str):
-        raise PlanError("cannot read this as a stored strategy", element="strategies", got=f"{name} {value!r}")
-    return value
-
-
-def _pace(data: Mapping[str, Any]) -> tuple[Pace | None, float | None]:
-    pace, drift = data.get("pace"), data.get("drift")
-    try:
+        try:
+            expect(data, _SHAPE)
+            if not 0 <= data["when"] < _END_S:
+                raise ForeignJsonError(f"when is {data['when']}")
+            # It is printed.
+            json.dumps(data, ensure_ascii=False).encode()
+        except (ForeignJsonError, UnicodeEncodeError) as error:
+            raise PlanError("cannot read this as a stored strategy", element="strategies", got=str(error)) from error
+        texts = (str(data[name]) for name in ("what", "device", "size", "version"))
+        key = Key("job" if data["kind"] == "job" else "kernel", *texts)
+        strategy, tuning = Strategy.from_plain(data["strategy"]), Tuning.from_plain(data["tuning"])
+        pace, drift = data.get("pace"), data.get("drift")
         known = None if pace is None else Pace(float(pace["record_s"]), float(pace["noise"]))
-        return known, None if drift is None else float(drift)
-    except (KeyError, TypeError, ValueError) as error:
-        raise PlanError(
-            "cannot read this as a stored strategy", element="strategies", got=f"pace {pace!r}"[:80]
-        ) from error
+        return cls(key, data["about"], strategy, tuning, data["when"], known, None if drift is None else float(drift))
+
+
+_END_S = 253_402_300_800
+"""The end of the year 9999, beyond which there are no dates."""
+
+_SHAPE: dict[str, Any] = {
+    "kind": ("job", "kernel"),
+    **dict.fromkeys(("what", "about", "device", "size", "version"), str),
+    "when": int,
+    "strategy": Each(object),
+    "tuning": TUNING_SHAPE,
+    "pace": Maybe({"record_s": float, "noise": float}),
+    "drift": Maybe(float),
+}
 
 
 class StrategyStore:
@@ -214,12 +223,7 @@ class StrategyStore:
             yield from sorted(entry.path for entry in entries if entry.name.startswith(prefixes))
 
     def _read(self, path: str) -> Stored | None:
-        data = read_kept(path)
-        try:
-            return None if data is None else Stored.from_plain(data)
-        except (ValueError, PlanError) as error:
-            _LOG.info("%s is not used: %s", path, error)
-            return None
+        return read_kept(path, Stored.from_plain)
 
     def _trim(self) -> None:
         paths = list(self._paths(temporaries=True))
@@ -240,16 +244,22 @@ def export_strategies(stored: list[Stored]) -> str:
     return json.dumps({"format": FORMAT, "strategies": plain}, indent=1, sort_keys=True)
 
 
-def read_exported(text: str) -> list[Stored]:
+def read_exported(text: bytes | str) -> list[Stored]:
     """Read the strategies that `export_strategies` wrote.
 
     Raises:
         PlanError: if the text is something else.
     """
     try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise PlanError(f"cannot read the text as exported strategies: {error}", element="strategies") from error
-    if not isinstance(data, Mapping) or not isinstance(data.get("strategies"), list):
-        raise PlanError("cannot read the text as exported strategies", element="strategies", got=text[:80])
-    return [Stored.from_plain(one) for one in data["strategies"]]
+        return read_json(text, _exported, limit_bytes=_LIMIT_EXPORTED_BYTES)
+    except ForeignJsonError as error:
+        raise PlanError(
+            "cannot read the text as exported strategies",
+            element="strategies",
+            got=str(error),
+            hint="flowcompute strategies export FILE writes them",
+        ) from error
+
+
+def _exported(data: object) -> list[Stored]:
+    return [Stored.from_plain(one) for one in expect(data, {"strategies": [Each(object)]})["strategies"]]

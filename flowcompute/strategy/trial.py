@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from flowcompute.errors import PlanError
+from flowcompute.files import Maybe, expect
 from flowcompute.metrics import counted
-from flowcompute.strategy.roofline import Roofline
+from flowcompute.strategy.roofline import Roofline, Unit
 
 Outcome = Literal["kept", "not better", "within the noise", "not confirmed", "failed"]
 
@@ -56,6 +57,34 @@ def percent(share: float) -> str:
     return f"{size:.0f} %" if size >= 9.95 or size < 0.05 else f"{size:.1f} %"
 
 
+TUNING_SHAPE: dict[str, Any] = {
+    "origin": ("defaults", "stored", "tuned"),
+    "trials": int,
+    "seconds": float,
+    "gain": float,
+    "tried": [
+        {
+            "where": str,
+            "knobs": str,
+            "gain": float,
+            "noise": Maybe(float),
+            "pairs": int,
+            "outcome": get_args(Outcome),
+        }
+    ],
+    "notes": [str],
+    "rooflines": [
+        {
+            "region": str,
+            **dict.fromkeys(("bytes", "operations", "seconds"), float),
+            "unit": get_args(Unit),
+            **dict.fromkeys(("bytes_s", "operations_s"), Maybe(float)),
+        }
+    ],
+}
+"""The shape of `Tuning.plain`, for those who read it from a file."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     """Origin of the strategy of a run.
@@ -92,16 +121,13 @@ class Tuning:
             PlanError: if `data` is something else.
         """
         try:
-            if not isinstance(data, Mapping):
-                raise TypeError("no mapping")
-            tried = tuple(Trial(**one) for one in data["tried"])
-            roofs = tuple(Roofline(**one) for one in data["rooflines"])
-            made = cls(**{**data, "tried": tried, "rooflines": roofs, "notes": tuple(data["notes"])})
+            plain: Mapping[str, Any] = expect(data, TUNING_SHAPE)
+            tried = tuple(Trial(**one) for one in plain["tried"])
+            roofs = tuple(Roofline(**one) for one in plain["rooflines"])
+            made = cls(**{**plain, "tried": tried, "rooflines": roofs, "notes": tuple(plain["notes"])})
             str(made)
-        except (KeyError, TypeError, ValueError) as error:
-            raise PlanError(
-                "cannot read this as a record of trials", element="strategies", got=repr(data)[:80]
-            ) from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise PlanError("cannot read this as a record of trials", element="strategies", got=str(error)) from error
         return made
 
     def __str__(self) -> str:

@@ -225,7 +225,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     "made a folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read", False),
     "made a pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "cannot be read", False),
 }  # fmt: skip
-"""What is done to a file, what is said of it, and whether the job can be made again from it all the same."""
+"""What is done to a file, what is said of it, and whether the same job can be composed of it all the same."""
 
 UNCHANGED: dict[str, Callable[[Path], object]] = {
     "nothing": lambda path: None,
@@ -254,11 +254,10 @@ def test_a_file_that_changed_is_named(folder: Path, name: str, change: str) -> N
     assert line.startswith(f"{path} ")
     assert words.format(size=size, more=size + 12, less=size - 12) in line
     if sound and name == "r.raw":
-        rebuild_job(then, Store().get, {})
         assert any(str(path) in line for line in differences(then, of_a_file(path)))
-    elif not sound and name == "x.npy":
-        with pytest.raises(fc.CheckpointError, match=r"x\.npy"):
-            rebuild_job(then, Store().get, {})
+    # Who made the description chose the path: a file in another state is not the one that it was made from.
+    with pytest.raises(fc.CheckpointError, match=name.replace(".", r"\.")):
+        rebuild_job(then, Store().get, {})
 
 
 @pytest.mark.parametrize("change", UNCHANGED)
@@ -291,10 +290,12 @@ def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:
     for path in paths:
         np.save(path, np.ones((4, 2)))
     then = described(fc.open(tmp_path / "*.npy"))
+    status = paths[0].stat()
     appended(paths[0])
     paths[2].unlink()
     assert [line.split()[0] for line in check_sources(then)] == [str(paths[0]), str(paths[2])]
     np.save(paths[0], np.ones((4, 2)))
+    os.utime(paths[0], ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(fc.CheckpointError, match=r"2\.npy"):
         rebuild_job(then, Store().get, {})
     now = described(fc.open(tmp_path / "*.npy"))

@@ -165,7 +165,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
     "convolve": (lambda: fc.convolve(numbers(), np.ones(3)), "window.window", {
         "with steps": attrs(step=2), "a flag": attrs(pad=False), "another number": attrs(pad=2)}),
     "flatten": (lambda: fc.flatten(rows()), "rebatch.flatten", {"of more": attrs(numbers=7)}),
-    "repeat": (lambda: fc.repeat(rows(), 3), "rebatch.repeat", {"less than never": attrs(count=-1)}),
+    "repeat": (lambda: fc.repeat(rows(), 3, axis=0), "rebatch.repeat", {"less than never": attrs(count=-1)}),
     "select": (lambda: rows()[numbers() > 0], "select.select", {
         "by itself": said(inputs=[0, 0]), "of known length": said(length=12)}),
     "concat": (lambda: fc.concat([numbers(), unknown()]), "rebatch.concat", {

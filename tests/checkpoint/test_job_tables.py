@@ -20,6 +20,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
 from flowcompute.elements.functions.opencl_function import SourceOp
 from flowcompute.elements.host_function import HOST, TRY_HOST
+from flowcompute.elements.math import QUIET_NAN
 from flowcompute.elements.op import Op
 from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
@@ -41,8 +42,8 @@ OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)
 """Operations whose elements have a class of their own."""
 
-NOT_IN_GRAPHS = (FMOD,)
-"""What stands in users' functions only."""
+NOT_IN_GRAPHS = (FMOD, QUIET_NAN)
+"""What stands in users' functions or in kernels only."""
 
 
 def roots_of(name: str, folder: Path) -> tuple[Element, ...]:

@@ -128,7 +128,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
         lambda: stream(3, name="x") + fc.source(np.ones((4, 3)), name="y"),
         'add: cannot align streams of different length',
         f"{N} records as in x",
-        "4 items in y",
+        "4 records in y",
         None,
     ),
     "resident of higher rank": (

@@ -45,3 +45,47 @@ def test_a_signalling_nan_that_is_only_moved_keeps_its_bits() -> None:
     x = fc.source(array)
     for device in ("numpy", "cpu"):
         assert fc.where(x == x, x.dtype.type(0), x).resolve(device=device).view("u4").tolist() == [0x7FA00001] * 40
+
+
+def invalid(x: Element) -> list[Element]:
+    """Return numbers that operations make NaN of, one way each."""
+    made = [fc.sqrt(x), fc.log(x), fc.remainder(x, 0), fc.floor_divide(x, 0) * 0, (x - x) / 0.0, fc.pow(x, 0.3), -x]
+    return [*made, fc.copysign(fc.sqrt(x), x), (x[:, None] * [1.0, np.inf, -np.inf]).sum(axis=1), x]
+
+
+def moved(x: Element) -> list[Element]:
+    """Return numbers of which an operation makes NaN, and others only move these."""
+    return [fc.where(x < -2, x, fc.sqrt(x)), fc.positive(fc.log(x)), fc.sqrt(x).astype("f8")]
+
+
+SIGNED = np.array([-1, -4, 4, np.nan, -np.nan, np.inf, -np.inf, -0.0, 0, -3], np.float32)
+ONES = fc.constant(np.ones(10, "f4"))
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_the_sign_of_a_nan_does_not_depend_on_fusion(device: str) -> None:
+    """An operation's NaN has no sign of its own; one that comes from a source keeps its sign."""
+    values = invalid(fc.source(SIGNED))
+    fused = [made for value in values for made in (fc.signbit(value), fc.copysign(ONES, value))]
+    stored = [fc.spool(value) for value in values]
+    apart = [made for value in stored for made in (fc.signbit(value), fc.copysign(ONES, value))]
+    found = fc.resolve(*fused, device=device, progress=False)
+    for one, other in zip(found, fc.resolve(*apart, device=device, progress=False), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with np.errstate(invalid="ignore"):
+        assert not found[0][np.isnan(np.sqrt(SIGNED))].any()
+    np.testing.assert_array_equal(found[-2], np.signbit(SIGNED))
+    np.testing.assert_array_equal(found[-1], np.copysign(np.ones(10, "f4"), SIGNED))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", pytest.param("f2", marks=pytest.mark.compiles)])
+def test_the_sign_of_a_nan_does_not_depend_on_the_backend(dtype: Any) -> None:
+    x = fc.source(SIGNED.astype(dtype))
+    values = invalid(x) + moved(x)
+    made = [one for value in values for one in (fc.signbit(value), fc.copysign(ONES, value), fc.copysign(value, x * 1))]
+    on_device = fc.resolve(*made, device="cpu", progress=False)
+    for one, other in zip(on_device, fc.resolve(*made, device="numpy", progress=False), strict=True):
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
+        nans = np.isnan(one)
+        np.testing.assert_array_equal(nans, np.isnan(other))
+        assert one[nans].tobytes() == other[nans].tobytes()

@@ -9,7 +9,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.graph.draw import draw_dot, draw_tree
+from flowcompute.graph.draw import MOST_LEVELS, MOST_LINES, draw_dot, draw_tree
 from flowcompute.graph.graph import build_graph
 from flowcompute.graph.picture import draw_svg
 
@@ -93,8 +93,36 @@ def test_a_deep_graph_is_drawn_without_recursion() -> None:
     graph = build_graph([y])
     assert draw_dot(graph).count("->") == sum(len(node.inputs) for node in graph.nodes)
     assert draw_svg(graph).count(", 3000 times</text>") == 2
-    assert draw_tree(graph).count("\n") > 6000
-    for number in range(500):
-        y = fc.abs(y) + number
-    # No two of the later ones are alike.
-    assert draw_svg(build_graph([y])).count("<rect") > 1500
+    lines = draw_tree(graph).splitlines()
+    assert len(lines) < MOST_LINES
+    assert all(len(line) < 4 * MOST_LEVELS + 80 for line in lines)
+    drawn = len({line.lstrip("├└│─ ") for line in lines if not line.endswith("...")}) - 1
+    assert (
+        lines[-1]
+        == f"... {6002 - drawn:,} of 6,002 elements are left out, the first of them source: float64(3,) stream"
+    )
+
+
+def test_the_longest_line_and_the_number_of_lines_are_bounded() -> None:
+    x = fc.source(np.ones(3))
+    wide = fc.concat([x * i for i in range(2000)])
+    diamonds: Element = x
+    for _ in range(2000):
+        diamonds = diamonds + diamonds
+    for root in (wide, diamonds):
+        text = str(root)
+        assert text.count("\n") <= MOST_LINES
+        assert len(text) < MOST_LINES * (4 * MOST_LEVELS + 80)
+        assert "elements are left out" in text
+
+
+def test_plans_name_the_first_and_the_last_of_many() -> None:
+    y: Element = fc.source(np.ones((8, 3)))
+    for i in range(5000):
+        y = y + i
+    plan = y.plan(device="numpy")
+    assert len(plan.text) < 20_000
+    assert "add_2 add_3" in plan.text
+    assert "add_4999 add_5000" in plan.text
+    assert "260 more" in plan.text
+    assert len([reason for reason in plan.reasons if "more than 300 operations" in reason.text]) == 16

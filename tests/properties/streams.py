@@ -182,7 +182,7 @@ class StreamBuilder(FoldBuilder):
         times, bound = self.whole(0, 2), value.bound
         for _ in range(times):
             bound = stream_bounds.differences(bound)
-        self.put(f"fc.diff({{0}}, {times})", fc.diff(value.element, times), bound, True, value)
+        self.put(f"fc.diff({{0}}, {times}, axis=0)", fc.diff(value.element, times, axis=0), bound, True, value)
 
     def _convolve(self, value: Value) -> None:
         size, mode = self.pick([1, 2, 3, 5, 8]), self.pick(["full", "same", "valid"])
@@ -266,7 +266,9 @@ class StreamBuilder(FoldBuilder):
 
     def repeat(self, value: Value, count: int) -> Value | None:
         bound = moved(value.bound, lambda a: np.repeat(a, count, axis=0))
-        return self.put(f"fc.repeat({{0}}, {count})", fc.repeat(value.element, count), bound, True, value)
+        return self.put(
+            f"fc.repeat({{0}}, {count}, axis=0)", fc.repeat(value.element, count, axis=0), bound, True, value
+        )
 
     def _end_to_end(self, value: Value) -> None:
         alike = [v for v in self.program.values if v.stream and v.element.spec.shape == value.element.spec.shape]

@@ -170,7 +170,7 @@ def test_windows_and_scans_go_on_over_the_edges_of_files(tmp_path: Path) -> None
     for build in (
         lambda x: fc.window(x, 7, pad="reflect").sum(axis=1),
         lambda x: fc.cumulative_sum(x, axis=0),
-        lambda x: fc.diff(x, 2),
+        lambda x: fc.diff(x, 2, axis=0),
         lambda x: x[3:] * x[:-3],
         lambda x: fc.cut(x, 50).max(axis=1),
         lambda x: fc.convolve(x, np.array([1, 2, 4], "f4"), "same"),

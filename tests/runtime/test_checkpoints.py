@@ -49,7 +49,7 @@ def jobs(x: fc.Element, folder: Path) -> dict[str, Callable[[], list[fc.Element]
         "folds": lambda: [x.var(axis=0), x.max(), x.argmin(axis=0), fc.quantile(x[:, 0], 0.3), x.T @ x],
         "sketches": lambda: [fc.top_k(x[:, 1], 5)[0], fc.histogram(x[:, 2], bins=9, range=(-3, 3))[0], fc.cov(x)],
         "scans": lambda: [fc.cumulative_sum(x, axis=0), fc.cumulative_max(x, axis=0), fc.ema(x, alpha=0.1)],
-        "windows": lambda: [fc.window(x, 7, pad="edge").mean(axis=1), fc.diff(x), fc.cut(x, 9, tail="pad")],
+        "windows": lambda: [fc.window(x, 7, pad="edge").mean(axis=1), fc.diff(x, axis=0), fc.cut(x, 9, tail="pad")],
         "selections": lambda: [x[x[:, 0] > 0], x[10:5000:3], fc.concat([x[:100] * 1, x[200:300]])],
         "three passes": lambda: [((y := x - x.mean(axis=0)) / y.std(axis=0)) - (y * y).max(axis=0)],
         "spool": lambda: [(s := fc.spool(x * 3)) - s.mean(axis=0)],

@@ -79,13 +79,13 @@ def test_rates_count_bytes_both_ways() -> None:
 
 def test_what_runs_once_has_no_waits_and_no_peaks_of_others() -> None:
     x = fc.source(ITEMS, name="x")
-    scaled = (x / x.std(axis=0)) >> fc.to_array()
+    scaled = (x / x.std(axis=0)) >> fc.callback(lambda _: None)
     run = scaled.run(device="numpy", progress=False, strategy=SMALL)
     once = run.metrics["std"]
     assert (once.batches, once.wait_in_s, once.wait_out_s) == (0, 0.0, 0.0)
     assert (once.peak_bytes, once.queued, once.credits) == (0, 0, 0)
     each = run.metrics["divide"]
-    assert each.wait_in_s > 0
+    assert each.batches > 1
     assert each.peak_bytes > 0
 
 

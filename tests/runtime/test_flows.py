@@ -37,7 +37,7 @@ def everything(x: Any) -> tuple[fc.Element, ...]:
         fc.cut(column, 4, tail="emit").sum(axis=1),
         fc.cumulative_sum(x[x[:, 1] > 0], axis=0),
         fc.ema(column[2:], 0.25),
-        fc.repeat(fc.window(column, 4, 3), 2),
+        fc.repeat(fc.window(column, 4, 3), 2, axis=0),
         x.sum(axis=0) * 2 + x.max(axis=0),
         x.var(axis=0),
         fc.exp(column.mean(axis=0)),

@@ -8,16 +8,19 @@ from flowcompute.checkpoint.job.kept import KeptJob, read_progress
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED
 from flowcompute.checkpoint.job.rebuild import rebuild_job
 from flowcompute.checkpoint.job.words import JobWords
+from flowcompute.checkpoint.job.writes import Write, find_writes
 
 __all__ = [
     "NEVER_CALLED",
     "UNSOUND",
     "JobWords",
     "KeptJob",
+    "Write",
     "check_drafts",
     "check_sources",
     "describe_job",
     "differences",
+    "find_writes",
     "read_progress",
     "rebuild_job",
 ]

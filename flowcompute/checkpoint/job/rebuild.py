@@ -22,7 +22,12 @@ from flowcompute.spec import Spec, Stream
 
 
 def rebuild_job(
-    data: object, get: Callable[[Any], np.ndarray], bind: Mapping[str, object] | None = None, *, done: bool = False
+    data: object,
+    get: Callable[[Any], np.ndarray],
+    bind: Mapping[str, object] | None = None,
+    *,
+    done: bool = False,
+    allow: tuple[str, ...] = (),
 ) -> list[Element]:
     """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
@@ -35,19 +40,22 @@ def rebuild_job(
         bind: what cannot be kept as data, by the name of its element: functions, iterables, OpenCL
             texts, arrays of more than 64 MiB.
         done: whether the results are there: functions and iterables that are not bound are then stood in for.
+        allow: folders whose files the job may replace; destinations carry it, since the description named them.
 
     Raises:
         CheckpointError: if the description is not sound, something is not bound, or a source is another one now.
     """
     try:
-        return _rebuilt(data, get, dict(bind or {}), done=done)
+        return _rebuilt(data, get, dict(bind or {}), done=done, allow=allow)
     except CheckpointError:
         raise
     except (FlowError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"cannot rebuild the job in the checkpoint: {error}") from error
 
 
-def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object], *, done: bool) -> list[Element]:
+def _rebuilt(
+    data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object], *, done: bool, allow: tuple[str, ...]
+) -> list[Element]:
     fields = Fields(data, "a job")
     version = fields.whole("format")
     if version != FORMAT:
@@ -74,7 +82,7 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     if done:
         bind = {**_stand_ins(drafts), **bind}
     _check_bound(drafts, bind)
-    rebuilding = Rebuilding(get, bind, kernels)
+    rebuilding = Rebuilding(get, bind, kernels, allow)
     elements: list[Element] = []
     for draft in drafts:
         elements.append(draft.element(elements, rebuilding))

@@ -18,8 +18,6 @@ from flowcompute.files import FILES, Files, shown
 from flowcompute.graph import draw_lines, fold_steps
 from flowcompute.spec import Spec, Stream
 
-_MOST_DRAWN = 1000
-"""Nodes up to which a graph is drawn: the indentation of a long chain takes memory with the square of its length."""
 _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}
 _HELD = {
     "memory": "an array, kept in the checkpoint",
@@ -94,9 +92,7 @@ class JobWords:
         return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=MOST_NODES))
 
     def graph(self) -> str:
-        """Draw the graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
-        if len(self.nodes) > _MOST_DRAWN:
-            return f"{len(self.nodes):,} elements, too many to draw"
+        """Draw the graph as the tree that `element.draw()` shows."""
         _, inputs = fold_steps([node.inputs for node in self.nodes], self.roots, self._joins, self._hides)
         number = {i: position for position, i in enumerate(inputs)}
         kept = [self.nodes[i] for i in inputs]
@@ -131,6 +127,10 @@ class JobWords:
                 data = Fields(node.data, "a file")
                 where = f" to {shown(data.text('target'))}" if "target" in data else _WHERE.get(node.tag, "")
                 yield f"{brief(node.name)}: {node.spec}{where}, {_PROMISES[node.tag]}"
+
+    def files(self) -> list[str]:
+        """Return absolute paths of the files that the job reads."""
+        return [read_state(Fields(one, "a file"))[0] for node in self.nodes for one in files_of(node.data)]
 
     def targets(self) -> list[str]:
         """Return absolute paths of the files that the job makes, those of dropped records among them."""

@@ -11,13 +11,12 @@ from flowcompute.elements.axes.along import (
     concat_streams,
     convolve,
     cut,
-    diff,
     flatten,
-    repeat,
     section,
     select,
     window,
 )
+from flowcompute.elements.axes.any_axis import diff, repeat
 from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
 from flowcompute.elements.axes.padding import PAD, pad, padded
 from flowcompute.elements.axes.shape import (

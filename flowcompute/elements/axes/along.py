@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.arguments import array_of, one_of, whole
 from flowcompute.elements.compute import (
     Compute,
     Constant,
@@ -21,7 +22,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
 Tail = Literal["error", "drop", "pad", "emit"]
@@ -53,7 +54,7 @@ def _rebuild_flatten(kept: KeptOp) -> Any:
 
 
 def _rebuild_repeat(kept: KeptOp) -> Compute:
-    return repeat(kept.stream(), kept.attrs.whole("count"))
+    return repeat_records(kept.stream(), kept.attrs.whole("count"))
 
 
 def _rebuild_concat(kept: KeptOp) -> Any:
@@ -97,18 +98,6 @@ def _stream(op: str, x: Operand) -> Any:
             got=str(element.spec),
         )
     return element
-
-
-def _count(op: str, what: str, value: Any, least: int = 1) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise SpecError(
-            f"cannot take {what}=", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
-        )
-    return number
 
 
 def select(x: Operand, mask: Operand) -> Compute:
@@ -197,15 +186,8 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
         SpecError: if the known length is no multiple of `every` and `tail` is "error".
     """
     element = _stream("cut", x)
-    every = _count("cut", "every", every)
-    if tail not in _TAILS:
-        raise SpecError(
-            "cannot take tail=",
-            element="cut",
-            site=user_site(),
-            expected="'error', 'drop', 'pad' or 'emit'",
-            got=repr(tail),
-        )
+    every = whole("cut", "every", every, 1)
+    tail = one_of("cut", "tail", tail, _TAILS)
     length = element.spec.length
     if tail == "error" and length is not None and length % every:
         raise SpecError(
@@ -223,14 +205,16 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
 
 def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
     """Return a number in a dtype, as plain data."""
-    try:
-        number = np.asarray(value, dtype)
-        if number.ndim == 0:
-            return number[()].item()
-    except (TypeError, ValueError, OverflowError):
-        pass
+    words = f"what {dtype.name} can hold"
+    number = array_of(op, what, value, words, dtype, 0)
+    if number.ndim == 0:
+        return number[()].item()
     raise SpecError(
-        f"cannot take {what}=", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
+        f"cannot take {what}=",
+        element=op,
+        site=user_site(),
+        expected=words,
+        got=short_repr(value),
     )
 
 
@@ -249,19 +233,9 @@ def flatten(x: Operand) -> Compute | Any:
     return Compute(FLATTEN, (element,), Spec(element.dtype, (), stream), {"numbers": numbers})
 
 
-@public
-def repeat(x: Operand, repeats: int) -> Compute:
-    """Repeat each record of a stream `repeats` times in a row.
-
-    Args:
-        x: a stream.
-        repeats: a count from 0 on.
-
-    Raises:
-        SpecError: if `x` is no stream, or `repeats` no count.
-    """
+def repeat_records(x: Operand, count: int) -> Compute:
+    """Repeat each record of a stream `count` times in a row."""
     element = _stream("repeat", x)
-    count = _count("repeat", "repeats", repeats, least=0)
     length = element.spec.length
     stream = Stream(None if length is None else length * count)
     return Compute(REPEAT, (element,), Spec(element.dtype, element.spec.shape, stream), {"count": count})
@@ -320,10 +294,12 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
         SpecError: if `x` is no stream, a size or step no count, or `pad` no number of its dtype.
     """
     element = _stream("window", x)
-    size, step = _count("window", "size", size), _count("window", "step", step)
+    size, step = whole("window", "size", size, 1), whole("window", "step", step, 1)
     if pad is None:
         return _window(element, size, step, None, 0, 0)
-    padding = pad if pad in ("edge", "reflect") else _number("window", "pad", pad, element.dtype)
+    padding = (
+        pad if isinstance(pad, str) and pad in ("edge", "reflect") else _number("window", "pad", pad, element.dtype)
+    )
     return _window(element, size, step, padding, (size - 1) // 2, size // 2)
 
 
@@ -336,25 +312,6 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
         windows = max(0, (padded - size) // step + 1)
     attrs: Attrs = {"size": size, "step": step, "pad": pad, "before": before, "after": after}
     return Compute(WINDOW, (element,), Spec(element.dtype, (size, *element.spec.shape), Stream(windows)), attrs)
-
-
-@public
-def diff(x: Operand, n: int = 1) -> Compute | Any:
-    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`.
-
-    Args:
-        x: a stream; of bools the result says where neighbours differ.
-        n: a count from 0 on.
-
-    Raises:
-        SpecError: if `x` is no stream, or `n` no count.
-    """
-    element = _stream("diff", x)
-    for _ in range(_count("diff", "n", n, least=0)):
-        pair = window(element, 2)
-        later, earlier = pair[:, 1], pair[:, 0]
-        element = Element.apply("not_equal" if element.dtype == BOOL else "subtract", later, earlier)
-    return element
 
 
 @public
@@ -378,14 +335,7 @@ def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] =
             expected="(k,)",
             got=str(filter_.spec),
         )
-    if mode not in ("full", "same", "valid"):
-        raise SpecError(
-            "cannot take mode=",
-            element="convolve",
-            site=user_site(),
-            expected="'full', 'same' or 'valid'",
-            got=repr(mode),
-        )
+    mode = one_of("convolve", "mode", mode, ("full", "same", "valid"))
     size = filter_.spec.shape[0]
     before, after = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
     windows = _window(element, size, 1, None if mode == "valid" else 0, before, after)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes.along import concat_streams
-from flowcompute.elements.axes.shape import make_view, require_unknown, view_op
+from flowcompute.elements.arguments import several, whole
+from flowcompute.elements.axes.along import concat_streams, flatten
+from flowcompute.elements.axes.shape import make_view, require_unknown, reshape, view_op
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import KeptOp, Op
+from flowcompute.elements.op import MOST, KeptOp, Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import Spec, Stream, format_shape
 
 
@@ -29,7 +30,7 @@ CONCAT = view_op("concat", np.concat, _rebuild_joined, 2)
 
 def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
     """Return values of one dtype, streams together."""
-    elements = [as_element(value, op) for value in values]
+    elements = [as_element(value, op) for value in several(op, "values", values, "a list of values")]
     if not elements:
         raise SpecError("cannot join no values", element=op, site=user_site(), expected="at least one value")
     dtype = common_dtype(op, elements)
@@ -67,9 +68,12 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
             got=" and ".join(format_shape(element.spec.shape) for element in elements),
         )
     ndim = lead.ndim + 1
-    if not -ndim <= axis < ndim:
-        raise SpecError(f"cannot find axis {axis}", element="stack", site=user_site(), expected=f"below {ndim}")
-    along = axis % ndim - lead.spec.is_stream
+    place = whole("stack", "axis", axis, -MOST)
+    if not -ndim <= place < ndim:
+        raise SpecIndexError(
+            f"cannot find axis {place}", element="stack", site=user_site(), expected=f"{-ndim} to {ndim - 1}"
+        )
+    along = place % ndim - lead.spec.is_stream
     if along < 0:
         raise SpecError(
             "cannot stack streams along the stream",
@@ -83,17 +87,19 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
 
 
 @public
-def concat(values: Sequence[Operand], axis: int = 0) -> Any:
+def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
     """Join values one after the other along an axis; along axis 0 streams are played one after the other.
 
     Args:
         values: elements of one rank; dtypes promote as NumPy's.
-        axis: along which they are joined.
+        axis: along which they are joined; None flattens each value first, whatever its rank.
 
     Raises:
         SpecError: if they differ in other axes.
     """
     elements = _joined("concat", values)
+    if axis is None:
+        elements, axis = [_flat(element) for element in elements], 0
     lead = elements[0]
     if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
         raise SpecError(
@@ -103,7 +109,7 @@ def concat(values: Sequence[Operand], axis: int = 0) -> Any:
             expected="as many axes in each value, at least one",
             got=" and ".join(str(element.spec) for element in elements),
         )
-    (normal,) = normalise_axes("concat", lead, axis)
+    (normal,) = normalise_axes("concat", lead, whole("concat", "axis", axis, -MOST))
     if lead.spec.is_stream and normal == 0:
         return concat_streams(elements)
     along = normal - lead.spec.is_stream
@@ -118,6 +124,11 @@ def concat(values: Sequence[Operand], axis: int = 0) -> Any:
         )
     total = sum(element.spec.shape[along] for element in elements)
     return _together(CONCAT, elements, (*lead.spec.shape[:along], total, *lead.spec.shape[along + 1 :]), along)
+
+
+def _flat(element: Any) -> Any:
+    """Return the numbers of a value in a row: of a stream those of one record after the other."""
+    return flatten(element) if element.spec.is_stream else reshape(element, (-1,))
 
 
 def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:

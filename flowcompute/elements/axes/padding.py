@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.arguments import array_of, is_whole, one_of, several, wholes
 from flowcompute.elements.axes.shape import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import is_float
 
 Mode = Literal["constant", "edge", "reflect", "wrap"]
@@ -60,14 +60,7 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
             that the dtype cannot hold, or an empty axis with nothing to repeat.
     """
     element = as_element(x, "pad")
-    if mode not in _MODES:
-        raise SpecError(
-            "cannot take mode=",
-            element="pad",
-            site=user_site(),
-            expected=", ".join(_MODES),
-            got=repr(mode),
-        )
+    mode = one_of("pad", "mode", mode, _MODES)
     widths = _widths(element, pad_width)
     shape = element.spec.shape
     if mode != "constant" and any(size == 0 and sum(pair) for size, pair in zip(shape, widths, strict=True)):
@@ -99,11 +92,11 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
     """Return a pair for each item axis (each axis of a resident value)."""
     axes = len(element.spec.shape)
     try:
-        rows: Any = [*pad_width] if isinstance(pad_width, Iterable) else [pad_width]
+        rows: Any = [pad_width] if is_whole(pad_width) else several("pad", "pad_width", pad_width, "widths")
         flat = not any(isinstance(row, Sequence | np.ndarray) for row in rows)
         pairs = [rows] if flat else rows
-        whole = [tuple(operator.index(width) for width in pair) for pair in pairs]
-        if not all(len(pair) in (1, 2) and min(pair) >= 0 for pair in whole):
+        whole = [tuple(wholes("pad", "pad_width", pair, 0)) for pair in pairs]
+        if not all(len(pair) in (1, 2) for pair in whole):
             raise TypeError
     except (TypeError, ValueError):
         raise SpecError(
@@ -111,7 +104,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
             element="pad",
             site=user_site(),
             expected="n, (before, after) or a pair for each axis, from 0 on",
-            got=repr(pad_width),
+            got=short_repr(pad_width),
         ) from None
     if element.spec.is_stream and not flat and len(whole) == axes + 1:
         if any(whole[0]):
@@ -143,7 +136,7 @@ def _fill(dtype: np.dtype, value: float) -> float | int | bool:
         SpecError: if the dtype cannot hold it.
     """
     try:
-        number = np.asarray(value)
+        number = array_of("pad", "constant_values", value, dtype.name, most=0)
         if number.ndim or number.dtype.kind not in "biuf":
             raise TypeError
         plain: float | int | bool = number.item()
@@ -156,6 +149,6 @@ def _fill(dtype: np.dtype, value: float) -> float | int | bool:
             element="pad",
             site=user_site(),
             expected=dtype.name,
-            got=repr(value),
+            got=short_repr(value),
         ) from None
     return plain if is_float(dtype) else int(plain)

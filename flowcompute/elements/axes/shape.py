@@ -6,18 +6,18 @@ everywhere, the stream being axis 0, which stays where it is; shapes begin with 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import whole, wholes
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import Spec, format_shape
 
 Index = tuple[int | tuple[int, int, int] | None, ...]
@@ -108,7 +108,7 @@ def _item_axis(op: str, element: Any, axis: int) -> int:
     Raises:
         SpecError: if it is the stream.
     """
-    (normal,) = normalise_axes(op, element, axis)
+    (normal,) = normalise_axes(op, element, whole(op, "axis", axis, -MOST))
     if not element.spec.is_stream:
         return normal
     if normal == 0:
@@ -122,22 +122,13 @@ def _item_axis(op: str, element: Any, axis: int) -> int:
     return normal - 1
 
 
-def _integers(op: str, what: str, values: Any) -> list[int]:
-    try:
-        return [operator.index(value) for value in (values if isinstance(values, Iterable) else (values,))]
-    except TypeError:
-        raise SpecError(
-            f"cannot take {what}=", element=op, site=user_site(), expected="integers", got=repr(values)
-        ) from None
-
-
 def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
     """Return the item part of a shape that begins with the stream.
 
     Raises:
         SpecError: if it begins with another length.
     """
-    wanted = _integers(op, "shape", shape)
+    wanted = wholes(op, "shape", shape)
     if not element.spec.is_stream:
         return wanted
     length = element.spec.length
@@ -169,7 +160,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
     wanted = _item_shape(element, "reshape", shape)
     try:
         made = np.broadcast_to(np.empty(()), element.spec.shape).reshape(wanted).shape
-    except ValueError:
+    except (OverflowError, TypeError, ValueError):  # also of more than 64 axes, and of sizes beyond 64 bits
         raise SpecError(
             "cannot fit the numbers into the shape",
             element="reshape",
@@ -196,7 +187,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
         SpecError: if `axes` names not each axis once, or moves the stream.
     """
     element = as_element(x, "permute_dims")
-    order = _integers("permute_dims", "axes", axes)
+    order = wholes("permute_dims", "axes", axes)
     normal = [axis + element.ndim if axis < 0 else axis for axis in order]
     if sorted(normal) != list(range(element.ndim)):
         raise SpecError(
@@ -237,7 +228,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
         SpecError: if there are not as many places as axes, or the stream would move.
     """
     element = as_element(x, "moveaxis")
-    old, new = ([places] if isinstance(places, int) else [*places] for places in (source, destination))
+    old, new = wholes("moveaxis", "source", source), wholes("moveaxis", "destination", destination)
     if len(old) != len(new):
         raise SpecError(
             "cannot move axes to another number of places",
@@ -274,39 +265,65 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
 
 
 @public
-def expand_dims(x: Operand, axis: int = 0) -> Any:
-    """Insert a new axis of size 1 at `axis` of the result; not before the stream.
+def expand_dims(x: Operand, axis: int | tuple[int, ...] = 0) -> Any:
+    """Insert new axes of size 1 at `axis` of the result; not before the stream.
+
+    Args:
+        x: any element.
+        axis: one place or several, counted in the result.
 
     Raises:
-        SpecError: for a place out of range, or before the stream.
+        SpecError: for a place out of range or named twice, or before the stream.
     """
     element = as_element(x, "expand_dims")
-    place = operator.index(axis)
-    if not -element.ndim - 1 <= place <= element.ndim:
+    places = wholes("expand_dims", "axis", axis, expected="an int or a tuple of ints")
+    ndim = element.ndim + len(places)
+    for place in places:
+        if not -ndim <= place < ndim:
+            raise SpecIndexError(
+                f"cannot insert an axis at {place}",
+                element="expand_dims",
+                site=user_site(),
+                expected=f"{-ndim} to {ndim - 1}",
+                got=str(element.spec),
+            )
+    new = {place % ndim for place in places}
+    if len(new) != len(places):
         raise SpecError(
-            f"cannot insert an axis at {place}",
+            "cannot insert two axes at one place",
             element="expand_dims",
             site=user_site(),
-            expected=f"{-element.ndim - 1} to {element.ndim}",
-            got=str(element.spec),
+            expected="each place once",
+            got=short_repr(axis),
         )
-    place = place + element.ndim + 1 if place < 0 else place
-    return Element.apply("index", element, (*[slice(None)] * place, None))
+    return Element.apply("index", element, tuple(None if place in new else slice(None) for place in range(ndim)))
 
 
 @public
-def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
+def squeeze(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     """Remove axes of size 1.
 
     Args:
         x: any element.
-        axis: one axis or several, each of size 1.
+        axis: one axis or several, each of size 1; None for all of the items' axes (all axes of a
+            resident value) whose size is 1.
 
     Raises:
         SpecError: if such an axis is longer, or the stream.
     """
     element = as_element(x, "squeeze")
-    dropped = {_item_axis("squeeze", element, one) for one in (axis if isinstance(axis, tuple) else (axis,))}
+    if axis is None and element.spec.length == 1:
+        raise SpecError(
+            "cannot remove the stream axis, whose size is 1",
+            element="squeeze",
+            site=user_site(),
+            expected="axis= for what is to be removed",
+            got=str(element.spec),
+            hint="x[0] is the only record of a stream",
+        )
+    alone = [one for one, size in enumerate(element.spec.shape) if size == 1]
+    named = () if axis is None else wholes("squeeze", "axis", axis, expected="an int, a tuple of ints or None")
+    dropped = set(alone) if axis is None else {_item_axis("squeeze", element, one) for one in named}
     for one in dropped:
         if element.spec.shape[one] != 1:
             raise SpecError(
@@ -337,7 +354,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
         if element.spec.is_stream and len(wanted) != len(element.spec.shape):
             raise ValueError
         np.broadcast_to(np.broadcast_to(np.empty(()), element.spec.shape), wanted)
-    except ValueError:
+    except (OverflowError, TypeError, ValueError):
         raise SpecError(
             "cannot broadcast to this shape",
             element="broadcast_to",
@@ -369,7 +386,7 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
             site=user_site(),
             expected=f"axis= for {element.spec}",
         )
-    along = _item_axis("take", element, axis or 0)
+    along = _item_axis("take", element, 0 if axis is None else axis)
     if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
         raise SpecError(
             "cannot take by these indices",

@@ -20,6 +20,7 @@ from flowcompute.elements.functions.promote import (
     operand_types,
 )
 from flowcompute.elements.functions.read_source import FunctionSource
+from flowcompute.errors import short_repr
 from flowcompute.spec import BOOL, UINT64, is_float, parse_dtype
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -113,7 +114,7 @@ class ExpressionTyper:
             return Typed(ir.NumberLiteral(float(value), "float64"), Type(value.dtype))
         if isinstance(value, int):
             if not -(2**63) <= value < 2**64:
-                raise self.source.error(node, "cannot hold an integer in 64 bits", got=repr(value))
+                raise self.source.error(node, "cannot hold an integer in 64 bits", got=short_repr(value))
             return Typed(ir.NumberLiteral(value, "int64"), WHOLE)
         if isinstance(value, float):
             return Typed(ir.NumberLiteral(value, self.weak_float.name), Type(self.weak_float, weak=True))
@@ -238,9 +239,10 @@ class ExpressionTyper:
     def folded(self, node: ast.AST, function: Callable[..., Any], known: Sequence[Any]) -> Typed:
         """Compute an operation on numbers that are known, as Python does."""
         try:
-            return self.number(node, function(*known))
+            value = function(*known)
         except (ArithmeticError, ValueError) as error:
             raise self.source.error(node, f"cannot compute {self.source.text(node)}: {error}") from None
+        return self.number(node, value)
 
     def binary(self, node: ast.AST, symbol: type[ast.operator], left: Typed, right: Typed) -> Typed:
         """Translate a binary operator."""

@@ -27,7 +27,7 @@ from flowcompute.elements.functions.read_source import check_parameters, read_so
 from flowcompute.elements.functions.statements import typed
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
-from flowcompute.errors import KernelError, SpecError
+from flowcompute.errors import KernelError, SpecError, short_repr
 from flowcompute.spec import Spec
 
 _LOOP_COST = 100
@@ -178,7 +178,7 @@ class KernelFunction:
                         element=self.__name__,
                         site=user_site(),
                         expected="a number of 64 bits",
-                        got=repr(operand),
+                        got=short_repr(operand),
                     ) from None
             else:
                 element = as_element(operand, self.__name__) if element is None else element
@@ -240,7 +240,7 @@ def _checked_unroll(unroll: int | None, name: str) -> int:
             element=name,
             site=user_site(),
             expected=" or ".join(map(str, TURNS)),
-            got=repr(unroll),
+            got=short_repr(unroll),
         )
     return unroll or 0
 
@@ -300,5 +300,5 @@ def kernel(
     if function is None:
         return functools.partial(kernel, boundary=boundary, unroll=unroll)
     if not callable(function):
-        raise KernelError("cannot make a kernel of this", site=user_site(), got=repr(function))
+        raise KernelError("cannot make a kernel of this", site=user_site(), got=short_repr(function))
     return KernelFunction(function, boundary, unroll)

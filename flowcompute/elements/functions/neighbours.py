@@ -15,7 +15,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.functions.read_source import FunctionSource, assigned_names
 from flowcompute.elements.generated import index as positions
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 
 Boundary = Literal["edge", "reflect", "wrap"] | float
 
@@ -236,5 +236,5 @@ def check_boundary(boundary: Boundary | None, name: str) -> None:
         element=name,
         site=user_site(),
         expected='"edge", "reflect", "wrap" or a number',
-        got=repr(boundary),
+        got=short_repr(boundary),
     )

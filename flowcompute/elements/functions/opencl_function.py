@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowcompute.elements.compute import Compute, Operand, as_element, broadcast
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
-from flowcompute.errors import KernelError, SpecError
+from flowcompute.errors import KernelError, SpecError, short_repr
 from flowcompute.spec import Spec, parse_dtype
 
 _UNSEEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
@@ -87,7 +87,7 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
 def _parsed(source: str) -> tuple[str, int, list[str]]:
     """Return the last function that a source defines, how many parameters it has, and all that it defines."""
     if not isinstance(source, str):
-        raise KernelError("cannot read this as a source", element="opencl", site=user_site(), got=repr(source))
+        raise KernelError("cannot read this as a source", element="opencl", site=user_site(), got=short_repr(source))
     seen = _UNSEEN.sub(" ", source)
     found: list[tuple[str, str]] = []
     depth, start = 0, 0

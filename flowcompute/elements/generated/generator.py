@@ -14,7 +14,7 @@ from flowcompute.elements.compute import Compute, Constant, cast
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype
 
 MOST_POSITIONS = 2**63
@@ -106,7 +106,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
             element=op,
             site=user_site(),
             expected="a whole number from 0 on",
-            got=repr(length),
+            got=short_repr(length),
         )
     if items * math.prod(shape) >= MOST_POSITIONS:
         raise SpecError(
@@ -114,7 +114,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
             element=op,
             site=user_site(),
             expected="fewer than 2**63 numbers in all",
-            got=f"{items} items of {math.prod(shape)} numbers",
+            got=f"{short_repr(items)} items of {math.prod(shape)} numbers",
         )
     return Spec(dtype, shape, Stream(items))
 
@@ -161,7 +161,7 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
             element="range",
             site=user_site(),
             expected="a step other than 0",
-            got=f"step={step!r}",
+            got=f"step={short_repr(step)}",
         )
     if is_float(wanted):
         return _floats(given, wanted)
@@ -171,7 +171,7 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
             element="range",
             site=user_site(),
             expected="whole numbers, or a dtype of floats",
-            got=", ".join(map(repr, given)),
+            got=", ".join(map(short_repr, given)),
             hint="round a range of floats: fc.floor(fc.range(...)).astype(...)",
         )
     return _integers(given, wanted)
@@ -192,7 +192,7 @@ def _parse_number(what: str, number: Any) -> Any:
             element="range",
             site=user_site(),
             expected="an int or a float",
-            got=repr(number),
+            got=short_repr(number),
         )
     return number
 
@@ -208,7 +208,7 @@ def _integers(given: list[int], dtype: np.dtype) -> Compute:
             element="range",
             site=user_site(),
             expected=f"numbers from {info.min} to {info.max}",
-            got=f"{start} to {last}",
+            got=f"{short_repr(start)} to {short_repr(last)}",
         )
     # All arithmetic wraps modulo 2^64, so that what fits at the end is right whatever lay between.
     value = index(length)
@@ -237,7 +237,7 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
             f"cannot hold the numbers in {dtype.name}",
             element="range",
             site=user_site(),
-            got=f"start={start!r}, step={step!r}",
+            got=f"start={short_repr(start)}, step={short_repr(step)}",
         )
     value = multiply(cast(index(length), inner), Constant(delta))
     if first != 0 or delta < 0:
@@ -267,7 +267,7 @@ def _steps(start: float, stop: float, step: float) -> int:
             element="range",
             site=user_site(),
             expected="fewer than 2**63 numbers in all",
-            got=f"from {start!r} to {stop!r} by {step!r}",
+            got=f"from {short_repr(start)} to {short_repr(stop)} by {short_repr(step)}",
         )
     if steps == 0:
         # A quotient too small for a float is still one step on the way.

@@ -39,6 +39,7 @@ from flowcompute.elements.math.linalg import (
     vecdot,
 )
 from flowcompute.elements.math.logic import (
+    QUIET_NAN,
     WHERE,
     bitwise_and,
     bitwise_invert,
@@ -149,6 +150,7 @@ __all__ = [
     "POW",
     "PROD",
     "PROD_FOLD",
+    "QUIET_NAN",
     "SUM",
     "SUM_FOLD",
     "VAR_FOLD",

@@ -20,7 +20,7 @@ from flowcompute.elements.compute import (
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, parse_dtype
 
 
@@ -232,7 +232,7 @@ round = Function(
 )  # fmt: skip
 copysign = Function(
     Op("copysign", 2, Kind.ELEMENTWISE, np.copysign, by_ufunc(np.copysign), text={"float": "copysign({a}, {b})"},
-       arithmetic=False, doc="The first number with the sign of the second.")
+       arithmetic=False, reads_sign=True, doc="The first number with the sign of the second.")
 )  # fmt: skip
 nextafter = Function(
     Op("nextafter", 2, Kind.ELEMENTWISE, np.nextafter, _whole_half(np.nextafter),  # type: ignore[arg-type]
@@ -262,7 +262,7 @@ def pow(x1: Operand, x2: Operand) -> Compute:
                 element="pow",
                 site=user_site(),
                 expected="a power from 0 on, or a float base",
-                got=repr(x2),
+                got=short_repr(x2),
                 hint="cast the base to a float dtype",
             )
     return elementwise(POW, x1, x2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.arguments import whole
 from flowcompute.elements.compute import (
     ALONG,
     Compute,
@@ -28,7 +29,7 @@ from flowcompute.elements.math.reductions import (
     split_axes,
 )
 from flowcompute.elements.math.transposition import TransposedStream, transposed
-from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
@@ -163,7 +164,7 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
             )
     (aligned_left, aligned_right), shape, stream = broadcast("vecdot", [left, right])
     longest = max((aligned_left, aligned_right), key=lambda element: element.ndim)
-    folded, axes = split_axes(longest, normalise_axes("vecdot", longest, axis))
+    folded, axes = split_axes(longest, normalise_axes("vecdot", longest, whole("vecdot", "axis", axis, -MOST)))
     if folded:
         total = fold_stream(DOT_FOLD, (aligned_left, aligned_right), shape, left.dtype, False)
         return cast(total, result)  # type: ignore[return-value]

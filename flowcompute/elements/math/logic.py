@@ -24,7 +24,7 @@ from flowcompute.elements.compute import (
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, INT64, UINT64, Spec
 
 
@@ -72,7 +72,7 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
         element=op.name,
         site=user_site(),
         expected="an integer of 64 bits",
-        got=repr(operand),
+        got=short_repr(operand),
     )
 
 
@@ -107,8 +107,16 @@ isinf = _test("isinf", np.isinf, "(fabs({a}) == ({T})(INFINITY))", False, "Wheth
 isfinite = _test("isfinite", np.isfinite, "(fabs({a}) < ({T})(INFINITY))", True, "Whether the number is finite.")
 signbit = Function(
     Op("signbit", 1, Kind.ELEMENTWISE, np.signbit, by_ufunc(np.signbit), text={"float": "(as_{I}({a}) < ({I})(0))"},
-       arithmetic=False, doc="Whether the sign bit is set, also of -0 and NaN.")
+       arithmetic=False, reads_sign=True,
+       doc="Whether the sign bit is set, also of -0. A NaN that an operation made has none.")
 )  # fmt: skip
+
+QUIET_NAN = Op(
+    "quiet_nan", 1, Kind.ELEMENTWISE, np.positive, by_ufunc(np.positive),
+    text={"float": "({a} == {a} ? {a} : as_{T}(({U})({W} == 64 ? 0x7ff8000000000000UL : 0x7fc00000UL)))"},
+    doc="The number, with the bits that a NaN has in memory.",
+)  # fmt: skip
+"""What kernels put between an operation and one that reads the sign of its NaNs. Users' graphs never hold it."""
 
 
 class Logical(Function):
@@ -226,5 +234,5 @@ def _value_constant(value: Any, dtype: np.dtype) -> Constant:
             element="where",
             site=user_site(),
             expected=dtype.name,
-            got=repr(value),
+            got=short_repr(value),
         ) from error

@@ -7,13 +7,12 @@ rows is the fold of the sums of rows. Its order is part of its meaning (see `ir.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.arguments import dtype_of, flag, real, wholes
 from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
 from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
@@ -41,8 +40,8 @@ from flowcompute.elements.math.primitives import (
 )
 from flowcompute.elements.op import Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, parse_dtype
+from flowcompute.errors import SpecError, SpecIndexError, short_repr
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64
 
 Axis = int | tuple[int, ...] | None
 
@@ -50,20 +49,10 @@ Axis = int | tuple[int, ...] | None
 def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
     """Return `axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
     ndim = element.ndim
-    try:
-        named = axis if isinstance(axis, Iterable) else (axis,)
-        axes = tuple(range(ndim)) if axis is None else tuple(operator.index(one) for one in named)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise SpecError(
-            "cannot take axis=",
-            element=op,
-            site=user_site(),
-            expected="an int, a tuple of ints or None",
-            got=repr(axis),
-        ) from error
+    axes = range(ndim) if axis is None else wholes(op, "axis", axis, expected="an int, a tuple of ints or None")
     for one in axes:
         if not -ndim <= one < ndim:
-            raise SpecError(
+            raise SpecIndexError(
                 f"cannot find axis {one}",
                 element=op,
                 site=user_site(),
@@ -75,7 +64,7 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
     normal = tuple(sorted(one % ndim for one in axes))
     if len(set(normal)) != len(normal):
         raise SpecError(
-            "cannot reduce an axis twice", element=op, site=user_site(), expected="each axis once", got=repr(axis)
+            "cannot reduce an axis twice", element=op, site=user_site(), expected="each axis once", got=short_repr(axis)
         )
     return normal
 
@@ -89,6 +78,7 @@ def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ..
 
 def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:
     """Reduce over items and then over the stream: sum, prod, min, max, any, all."""
+    keepdims = flag(item_op.name, "keepdims", keepdims)
     folded, axes = split_axes(x, normalise_axes(item_op.name, x, axis))
     if not folded and (runs := runs_of(item_op.name, (x,), axes, dtype, keepdims)) is not None:
         return runs
@@ -142,10 +132,7 @@ def _outer(dtype: np.dtype) -> np.dtype:
 
 def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool) -> Compute:
     element = as_element(x, item_op.name)
-    try:
-        result = _accumulating(element.dtype) if dtype is None else parse_dtype(dtype)
-    except TypeError as error:
-        raise SpecError(str(error), element=item_op.name, site=user_site()) from error
+    result = _accumulating(element.dtype) if dtype is None else dtype_of(item_op.name, dtype)
     if result == BOOL:
         raise SpecError(
             "cannot give a bool result",
@@ -249,14 +236,14 @@ def _refuse_empty(op: str, element: Any, axis: Axis) -> None:
 
 
 def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None, keepdims: bool) -> Compute:
-    element = as_element(x, item_op.name)
+    element, keepdims = as_element(x, item_op.name), flag(item_op.name, "keepdims", keepdims)
     if isinstance(axis, tuple):
         raise SpecError(
             "cannot search several axes",
             element=item_op.name,
             site=user_site(),
             expected="one axis or None",
-            got=repr(axis),
+            got=short_repr(axis),
         )
     _refuse_empty(item_op.name, element, axis)
     folded, axes = split_axes(element, normalise_axes(item_op.name, element, axis))
@@ -311,7 +298,7 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
 
     Arguments and errors are those of `sum`, without `dtype`.
     """
-    element = as_element(x, "mean")
+    element, keepdims = as_element(x, "mean"), flag("mean", "keepdims", keepdims)
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
     folded, axes = split_axes(element, normalise_axes("mean", element, axis))
@@ -356,15 +343,14 @@ def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
 
 def _variance(element: Any, axis: Axis, correction: float, keepdims: bool) -> Compute:
     result = _outer(element.dtype)
+    correction, keepdims = real("var", "correction", correction), flag("var", "keepdims", keepdims)
     wide = cast(element, _inner(element.dtype))
     folded, axes = split_axes(element, normalise_axes("var", element, axis))
-    if not folded and (runs := runs_of("var", (wide,), axes, wide.dtype, keepdims, float(correction))) is not None:
+    if not folded and (runs := runs_of("var", (wide,), axes, wide.dtype, keepdims, correction)) is not None:
         return cast(runs, result)  # type: ignore[return-value]
     inner = math.prod(wide.spec.shape[item_axis] for item_axis in axes)
     if folded and not axes:
-        value = fold_stream(
-            VAR_FOLD, (wide,), wide.spec.shape, wide.dtype, keepdims, inner=1, correction=float(correction)
-        )
+        value = fold_stream(VAR_FOLD, (wide,), wide.spec.shape, wide.dtype, keepdims, inner=1, correction=correction)
         return cast(value, result)  # type: ignore[return-value]
     centred = square(subtract(wide, _item_mean(wide, axes, True)))
     total = reduce_items(SUM, (centred,), wide.spec.shape, axes, wide.dtype, keepdims)
@@ -376,6 +362,6 @@ def _variance(element: Any, axis: Axis, correction: float, keepdims: bool) -> Co
     means = _item_mean(wide, axes, keepdims)
     inside = divide(total, float(inner))
     value = fold_stream(
-        VAR_FOLD, (means, inside), means.spec.shape, wide.dtype, keepdims, inner=inner, correction=float(correction)
+        VAR_FOLD, (means, inside), means.spec.shape, wide.dtype, keepdims, inner=inner, correction=correction
     )
     return cast(value, result)  # type: ignore[return-value]

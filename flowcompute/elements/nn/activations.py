@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.arguments import one_of, real
 from flowcompute.elements.compute import Compute, Function, Operand, as_element, cast
 from flowcompute.elements.math import abs, clip, exp, expm1, log1p, maximum, minimum, multiply, tanh, where
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.elements.site import public
 
 
 def _sigmoid(x: Any) -> Any:
@@ -62,6 +62,7 @@ def leaky_relu(x: Operand, slope: float = 0.01) -> Compute:
     Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("leaky_relu", x)
+    slope = real("leaky_relu", "slope", slope)
     return _as(where(value > 0, value, value * slope), result)
 
 
@@ -75,6 +76,7 @@ def elu(x: Operand, alpha: float = 1.0) -> Compute:
     Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("elu", x)
+    alpha = real("elu", "alpha", alpha)
     return _as(where(value > 0, value, expm1(minimum(value, 0)) * alpha), result)
 
 
@@ -108,16 +110,9 @@ def gelu(x: Operand, *, approximate: Literal["tanh"] | None = None) -> Compute:
     (value,), result = as_floats("gelu", x)
     if approximate is None:
         mass = erf(value * math.sqrt(0.5)) + 1.0
-    elif approximate == "tanh":
-        mass = tanh((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)) + 1.0
     else:
-        raise SpecError(
-            "cannot take approximate=",
-            element="gelu",
-            site=user_site(),
-            expected='None or "tanh"',
-            got=repr(approximate),
-        )
+        one_of("gelu", "approximate", approximate, ("tanh",))
+        mass = tanh((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)) + 1.0
     return _as(value * 0.5 * mass, result)
 
 

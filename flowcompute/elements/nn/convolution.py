@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from flowcompute.elements.arguments import is_whole, one_of, several, whole
 from flowcompute.elements.axes import pad, permute_dims, reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
 from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape
 
 Padding = Literal["same", "valid"] | int | Sequence[int | Sequence[int]]
@@ -85,7 +85,8 @@ def _convolution(
     dilation: Sizes,
     groups: int,
 ) -> Compute:
-    given = [as_element(one, name) for one in (x, weight, bias) if one is not None]
+    given = [as_element(one, name) for one in (x, weight)]
+    given += [] if bias is None else [as_element(bias, name)]
     result = common_dtype(name, given)
     if result == BOOL:
         raise SpecError(
@@ -150,10 +151,10 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
         raise refuse("cannot convolve this", f"(N, C, {', '.join(letters)})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
         raise refuse("cannot convolve with a stream of weights or bias", "no stream", str(weight.spec))
-    count = operator.index(groups)
+    count = whole(name, "groups", groups, 1)
     channels = x.shape[1]
-    if count < 1 or channels % count or (weight.ndim and weight.shape[0] % count):
-        raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", str(groups))
+    if channels % count or (weight.ndim and weight.shape[0] % count):
+        raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", short_repr(groups))
     shape = weight.spec.shape
     if len(shape) != dims + 2 or shape[1] != channels // count or 0 in shape:
         raise refuse(
@@ -168,9 +169,10 @@ def _edges(
 ) -> list[tuple[int, int]]:
     """Return zeros before and after each axis."""
     dims = len(kernel)
-    if padding == "valid":
+    named = one_of(name, "padding", padding, ("same", "valid")) if isinstance(padding, str) else None
+    if named == "valid":
         return [(0, 0)] * dims
-    if padding == "same":
+    if named == "same":
         if max(stride) > 1:
             raise SpecError(
                 'cannot keep the size by padding="same"',
@@ -181,14 +183,15 @@ def _edges(
             )
         zeros = [(size - 1) * spread for size, spread in zip(kernel, dilation, strict=True)]
         return [(whole // 2, whole - whole // 2) for whole in zeros]
-    pairs: list[Any] = [*padding] if isinstance(padding, Iterable) else [padding] * dims
+    words = f'{dims} numbers or pairs, one number, "same" or "valid"'
+    pairs: list[Any] = [padding] * dims if is_whole(padding) else several(name, "padding", padding, words)
     if len(pairs) != dims:
         raise SpecError(
             "cannot take padding=",
             element=name,
             site=user_site(),
-            expected=f'{dims} numbers or pairs, one number, "same" or "valid"',
-            got=repr(padding),
+            expected=words,
+            got=short_repr(padding),
         )
     both = (whole_numbers(name, "padding", pair, 2, least=0) for pair in pairs)
     return [(before, after) for before, after in both]

@@ -9,12 +9,12 @@ values key by key in tiles of 64, so that answers depend on nothing but the valu
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import flag, real, whole
 from flowcompute.elements.axes import permute_dims, reshape, take
 from flowcompute.elements.compute import (
     Compute,
@@ -196,7 +196,8 @@ def _prepared(
         operands.append(_as_matrix(_added(as_element(mask, "attention"), inner)))
     operands, stream = _beside(operands)
     shape = _shape([one.spec.shape for one in operands])
-    attrs = {"causal": bool(causal), "window": _window(window, causal), "scale": _scale(scale, operands[0])}
+    seen = flag("attention", "causal", causal)
+    attrs = {"causal": seen, "window": _window(window, seen), "scale": _scale(scale, operands[0])}
     return tuple(operands), Spec(inner, shape, stream), attrs, result
 
 
@@ -279,19 +280,14 @@ def _head_count(shape: Sequence[int]) -> int:
 def _window(window: int | None, causal: bool) -> int | None:
     if window is None:
         return None
-    try:
-        size = operator.index(window)
-    except TypeError:
-        size = 0
-    if size < 1 or not causal:
-        raise _refusal("cannot take window=", "window >= 1, causal=True", window)
+    words = "window >= 1, causal=True"
+    size = whole("attention", "window", window, 1, expected=words)
+    if not causal:
+        raise _refusal("cannot take window=", words, f"window={size}, causal=False")
     return size
 
 
 def _scale(scale: float | None, q: Element) -> float:
     if scale is None:
         return 1 / math.sqrt(q.spec.shape[-1] or 1)
-    try:
-        return float(scale)
-    except (TypeError, ValueError):
-        raise _refusal("cannot take scale=", "a float", repr(scale)) from None
+    return real("attention", "scale", scale, "a float")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import broadcast_to, expand_dims
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
@@ -27,8 +28,9 @@ from flowcompute.elements.math import (
 )
 from flowcompute.elements.nn.floating import as_floats, checked_axes
 from flowcompute.elements.nn.softmax import below_largest
+from flowcompute.elements.op import MOST
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import INT64, format_shape
 
 Reduction = Literal["mean", "sum"] | None
@@ -55,7 +57,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
     """
     (value,), result = as_floats("cross_entropy", logits)
     right = as_element(labels, "cross_entropy")
-    axes = checked_axes("cross_entropy", value, axis)
+    axes = checked_axes("cross_entropy", value, whole("cross_entropy", "axis", axis, -MOST))
     if value.spec.is_stream and axes == (0,):
         raise SpecError(
             "cannot find classes inside items",
@@ -126,19 +128,20 @@ def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction 
     Huber, "Robust estimation of a location parameter" (1964).
     """
     (value, wanted), result = as_floats("huber", x, target)
+    delta = real("huber", "delta", delta)
     d = abs(subtract(value, wanted))
     loss = where(d <= delta, square(d) * 0.5, (d - delta * 0.5) * delta)
     return _reduced("huber", loss, reduction, result)
 
 
 def _reduced(name: str, loss: Any, reduction: Reduction, result: np.dtype) -> Compute:
-    if reduction not in (None, "mean", "sum"):
+    if reduction is not None and not (isinstance(reduction, str) and reduction in ("mean", "sum")):
         raise SpecError(
             "cannot take reduction=",
             element=name,
             site=user_site(),
             expected='None, "mean" or "sum"',
-            got=repr(reduction),
+            got=short_repr(reduction),
         )
     over = {"mean": mean, "sum": sum}
     return cast(loss if reduction is None else over[reduction](loss), result)  # type: ignore[return-value]

@@ -7,9 +7,9 @@ mean (two sweeps over the row), which does not cancel.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import Axis, divide, mean, multiply, sqrt, square, subtract
@@ -40,7 +40,7 @@ def layer_norm(
         SpecError: for an axis out of range or without numbers, or weights of another shape.
     """
     value, scale, shift, result = _operands("layer_norm", x, weight, bias)
-    axes = checked_axes("layer_norm", value, axis)
+    axes, eps = checked_axes("layer_norm", value, axis), real("layer_norm", "eps", eps)
     normal = _normalised(value, axes, eps)
     return _affine("layer_norm", normal, scale, shift, axes, result)
 
@@ -52,7 +52,7 @@ def rms_norm(x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | N
     Zhang and Sennrich, "Root mean square layer normalization" (2019).
     """
     value, scale, _, result = _operands("rms_norm", x, weight, None)
-    axes = checked_axes("rms_norm", value, axis)
+    axes, eps = checked_axes("rms_norm", value, axis), real("rms_norm", "eps", eps)
     normal = divide(value, sqrt(mean(square(value), axes, keepdims=True) + eps))
     return _affine("rms_norm", normal, scale, None, axes, result)
 
@@ -73,6 +73,7 @@ def instance_norm(x: Operand, eps: float = 1e-5, weight: Operand | None = None, 
     """
     value, scale, shift, result = _operands("instance_norm", x, weight, bias)
     _check_channels("instance_norm", value, 3)
+    eps = real("instance_norm", "eps", eps)
     normal = _normalised(value, checked_axes("instance_norm", value, tuple(range(2, value.ndim))), eps)
     return _affine("instance_norm", normal, scale, shift, (1,), result)
 
@@ -96,9 +97,10 @@ def group_norm(
     """
     value, scale, shift, result = _operands("group_norm", x, weight, bias)
     _check_channels("group_norm", value, 2)
+    eps = real("group_norm", "eps", eps)
     channels, sizes = value.shape[1], value.shape[2:]
-    count = operator.index(groups)
-    if count < 1 or channels % count:
+    count = whole("group_norm", "groups", groups, 1)
+    if channels % count:
         raise SpecError(
             "cannot divide the channels into groups",
             element="group_norm",
@@ -119,8 +121,8 @@ def group_norm(
 
 def _operands(name: str, x: Operand, weight: Operand | None, bias: Operand | None) -> tuple[Any, Any, Any, Any]:
     """Return the value, weight and bias in the dtype to compute in (None where not given), and the result's dtype."""
-    given = [one for one in (x, weight, bias) if one is not None]
-    elements, result = as_floats(name, *given)
+    given = [one for one in (weight, bias) if one is not None]
+    elements, result = as_floats(name, x, *given)
     rest = iter(elements[1:])
     return elements[0], *(None if one is None else next(rest) for one in (weight, bias)), result
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import flag
 from flowcompute.elements.axes import pad
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import divide, max, sum
@@ -146,6 +147,7 @@ def _max_pool(name: str, x: Operand, dims: int, *how: Any) -> Compute:
 
 def _avg_pool(name: str, x: Operand, dims: int, *how: Any) -> Compute:
     *places, with_padding = how
+    with_padding = flag(name, "count_include_pad", with_padding)
     element = as_element(x, name)
     result = element.dtype if is_float(element.dtype) else FLOAT64
     wide = cast(element, FLOAT32 if result in (FLOAT16, BFLOAT16) else result)
@@ -188,6 +190,7 @@ def _axes(
 
 
 def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> _Axis:
+    ceil_mode = flag(name, "ceil_mode", ceil_mode)
     reach = (kernel - 1) * dilation + 1
     if 2 * padding > reach:
         raise SpecError(

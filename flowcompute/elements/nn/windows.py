@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import is_whole, wholes
 from flowcompute.elements.axes import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 
 Sizes = int | Sequence[int]
 """One number for all axes, or one for each."""
@@ -79,7 +79,7 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
         SpecError: if a window does not fit, `axis` is the stream, or there are not as many numbers as axes.
     """
     element = as_element(x, "unfold")
-    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(wholes("unfold", "axis", axis, expected="an int or a tuple of ints"))
     normalise_axes("unfold", element, axes)
     lead = int(element.spec.is_stream)
     items = [one % element.ndim - lead for one in axes]
@@ -132,8 +132,8 @@ def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1)
         SpecError: if there are others, or one is below `least`.
     """
     try:
-        numbers = tuple(operator.index(one) for one in (given if isinstance(given, Iterable) else (given,) * axes))
-    except TypeError:
+        numbers = tuple(wholes(name, what, [given] * axes if is_whole(given) else given))
+    except SpecError:
         numbers = ()
     if len(numbers) != axes or min(numbers, default=least) < least:
         raise SpecError(
@@ -141,6 +141,6 @@ def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1)
             element=name,
             site=user_site(),
             expected=f"{axes} of them, from {least} on",
-            got=repr(given),
+            got=short_repr(given),
         )
     return numbers

@@ -15,8 +15,18 @@ import numpy as np
 
 from flowcompute.elements.keeping import State
 from flowcompute.elements.policies.policy import ErrorPolicy
-from flowcompute.errors import DestinationError, Site
-from flowcompute.files import Draft, Sealed, Unfinished, explain, in_the_way, roll_forward, shown
+from flowcompute.errors import CheckpointError, DestinationError, Site
+from flowcompute.files import (
+    Draft,
+    Sealed,
+    Unfinished,
+    explain,
+    in_the_way,
+    is_draft_of,
+    roll_forward,
+    shown,
+    temporary_path,
+)
 from flowcompute.metrics import FailedRecord
 from flowcompute.spec import is_float
 
@@ -64,7 +74,7 @@ class DeadLetters:
         """
         with self._errors("create" if state is None else "go on with"):
             self._refuse_special()
-            unfinished = None if state is None else Unfinished(state["draft"], int(state["bytes"]))
+            unfinished = None if state is None else Unfinished(self._checked(token, state), int(state["bytes"]))
             self._draft = Draft(self._files, self._path, token=token, unfinished=unfinished)
         if state is not None:
             self._count, self._written_bytes = int(state["count"]), int(state["bytes"])
@@ -132,14 +142,35 @@ class DeadLetters:
             self._is_sealed = True
             return {**state, **sealed._asdict()}
 
-    def recover(self, state: State) -> None:
+    def recover(self, token: str | None, state: State) -> None:
         """Give the complete file of a finished job its name if it has not got it yet.
+
+        Args:
+            token: tells the temporary name, as for `open`.
+            state: by `seal`.
 
         Raises:
             DestinationError: if that fails.
+            CheckpointError: if the state names a file that is none of this element's.
         """
         with self._errors("complete"):
-            roll_forward(self._files, self._path, state["draft"], Sealed(int(state["size"]), int(state["mtime_ns"])))
+            roll_forward(
+                self._files, self._path, self._checked(token, state), Sealed(int(state["size"]), int(state["mtime_ns"]))
+            )
+
+    def _checked(self, token: str | None, state: State) -> str:
+        """Return the temporary name that a state says, if it is one of this file's."""
+        draft = state["draft"]
+        if not is_draft_of(draft, self._path, token or ""):
+            raise CheckpointError(
+                f"cannot go on with unfinished dead letters of {shown(self._path)} that are none of its own",
+                element=self._element,
+                site=self._site,
+                expected=shown(temporary_path(self._path, token or "")),
+                got=repr(draft)[:200],
+                hint="somebody has changed the checkpoint: restore it from a copy, or remove it to begin anew",
+            )
+        return str(draft)
 
     def suspend(self) -> None:
         """Close the file and leave it where it is; harmless when it was not begun or has ended."""

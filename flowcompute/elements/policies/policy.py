@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from flowcompute.elements.arguments import one_of
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, Files, path_text
 
 OnError = Literal["raise", "skip", "dead_letter"]
@@ -22,11 +23,13 @@ class ErrorPolicy:
             also writes it down.
         path: absolute path of the dead-letter file; None without one.
         files: the file layer that it is written with.
+        allow: where a checkpoint named the file, folders whose files may be replaced; None where the user named it.
     """
 
     on_error: OnError = "raise"
     path: str | None = None
     files: Files = FILES
+    allow: tuple[str, ...] | None = None
 
     @property
     def drops(self) -> bool:
@@ -40,21 +43,14 @@ def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
     Raises:
         SpecError: for another word, a path that no file can have, or one of the two without the other.
     """
-    if on_error not in get_args(OnError):
-        raise SpecError(
-            "cannot take on_error=",
-            element=element,
-            site=user_site(),
-            expected="'raise', 'skip' or 'dead_letter'",
-            got=repr(on_error),
-        )
+    on_error = one_of(element, "on_error", on_error, get_args(OnError))
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise SpecError(
             "cannot take one of on_error='dead_letter' and dead_letter=path alone",
             element=element,
             site=user_site(),
             expected="both, or neither",
-            got=f"on_error={on_error!r}, dead_letter={dead_letter!r}",
+            got=f"on_error={on_error!r}, dead_letter={short_repr(dead_letter)}",
             hint="on_error='dead_letter', dead_letter='failed.jsonl' names the file that failed records are written to",
         )
     return ErrorPolicy(on_error, None if dead_letter is None else _target(dead_letter, element))
@@ -71,6 +67,6 @@ def _target(path: Any, element: str) -> str:
             element=element,
             site=user_site(),
             expected="a str or os.PathLike that ends in a file name",
-            got=repr(path),
+            got=short_repr(path),
         )
     return os.path.abspath(text)

@@ -15,7 +15,7 @@ from flowcompute.elements.generated import KEPT_BITS, NORMAL, SCALED, SCALED_WID
 from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.math import add, floor, multiply, where
 from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float, parse_dtype
 
 SEED_BITS = 64
@@ -86,7 +86,7 @@ def uniform(
             element="uniform",
             site=user_site(),
             expected="low < high, and a finite difference",
-            got=f"low={low!r}, high={high!r} in {result.name}",
+            got=f"low={short_repr(low)}, high={short_repr(high)} in {result.name}",
         )
     unit: Element = _draw(UNIFORM[inner], item, length, inner, key)
     if result != inner:
@@ -132,7 +132,7 @@ def normal(
     centre, spread = (_number("normal", what, number, result) for what, number in (("mean", mean), ("std", std)))
     if spread < 0:
         raise SpecError(
-            "cannot take a negative std", element="normal", site=user_site(), expected="0 or more", got=repr(std)
+            "cannot take a negative std", element="normal", site=user_site(), expected="0 or more", got=short_repr(std)
         )
     value: Element = cast(_draw(NORMAL[inner], item, length, inner, key), result)
     if spread != 1:
@@ -182,7 +182,7 @@ def integers(
             element="integers",
             site=user_site(),
             expected=f"{info.min} <= low < high <= {info.max + 1}",
-            got=f"low={low!r}, high={high!r}",
+            got=f"low={short_repr(low)}, high={short_repr(high)}",
         )
     op = SCALED if last - least < 2**32 else SCALED_WIDE
     drawn = _draw(op, item, length, UINT64, key, last - least)
@@ -234,7 +234,7 @@ def _parse_seed(op: str, seed: int | None) -> int:
             element=op,
             site=user_site(),
             expected="0 to 2**64 - 1, or None to have one drawn",
-            got=repr(seed),
+            got=short_repr(seed),
         )
     return parsed
 
@@ -256,6 +256,6 @@ def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
             element=op,
             site=user_site(),
             expected="a finite number",
-            got=repr(number),
+            got=short_repr(number),
         )
     return parsed

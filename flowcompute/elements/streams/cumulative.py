@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.arguments import dtype_of, flag, one_of, whole
 from flowcompute.elements.compute import (
     Compute,
     Operand,
@@ -18,10 +19,10 @@ from flowcompute.elements.compute import (
     is_weak,
 )
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import KeptOp, Kind, Op, Rebuild
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.scan_tree import blelloch_sum
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import (
     BFLOAT16,
     BOOL,
@@ -33,7 +34,6 @@ from flowcompute.spec import (
     UINT64,
     Spec,
     is_float,
-    parse_dtype,
 )
 
 
@@ -102,7 +102,7 @@ def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
                 hint="axis=0 runs along the stream" if element.spec.is_stream else None,
             )
         axis = 0
-    (normal,) = normalise_axes(op, element, axis)
+    (normal,) = normalise_axes(op, element, whole(op, "axis", axis, -MOST))
     if not element.spec.is_stream:
         return normal
     return None if normal == 0 else normal - 1
@@ -118,13 +118,10 @@ def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool
 
 
 def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None, *, exclusive: bool) -> Compute:
-    element = as_element(x, op.name)
+    element, exclusive = as_element(x, op.name), flag(op.name, "exclusive", exclusive)
     along = scan_axis(op.name, element, axis)
-    try:
-        own = INT64 if element.dtype.kind in "bi" else UINT64 if element.dtype.kind == "u" else element.dtype
-        result = own if dtype is None else parse_dtype(dtype)
-    except TypeError as error:
-        raise SpecError(str(error), element=op.name, site=user_site()) from error
+    own = INT64 if element.dtype.kind in "bi" else UINT64 if element.dtype.kind == "u" else element.dtype
+    result = own if dtype is None else dtype_of(op.name, dtype)
     if result == BOOL:
         raise SpecError(
             "cannot give a bool result",
@@ -162,17 +159,18 @@ def cumulative_sum(
     Raises:
         SpecError: without `axis` where there are several, or for a tree along a stream.
     """
+    method = one_of(CUMULATIVE_SUM.name, "method", method, ("runs", "blelloch"))
     made = _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
     if method == "runs":
         return made
     along = scan_axis(CUMULATIVE_SUM.name, made, axis)
-    if method != "blelloch" or along is None:
+    if along is None:
         raise SpecError(
             "cannot scan by this method",
             element=CUMULATIVE_SUM.name,
             site=user_site(),
             expected="method='runs', or 'blelloch' along an axis of items",
-            got=f"method={method!r} along {'the stream' if along is None else 'items'}",
+            got=f"method={method!r} along the stream",
         )
     element = cast(as_element(x, CUMULATIVE_SUM.name), made.dtype)
     return blelloch_sum(element, along + element.spec.is_stream, exclusive=exclusive)
@@ -266,7 +264,7 @@ def ema(x: Operand, alpha: float) -> Compute:
     element = as_element(x, "ema")
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= 1:
         raise SpecError(
-            "cannot take alpha=", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
+            "cannot take alpha=", element="ema", site=user_site(), expected="0 < alpha <= 1", got=short_repr(alpha)
         )
     if not element.spec.is_stream:
         raise SpecError(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute import function_ir as ir
+from flowcompute.elements.arguments import array_of, dtype_of, flag, whole
 from flowcompute.elements.compute import (
     Compute,
     Operand,
@@ -21,11 +22,11 @@ from flowcompute.elements.compute import (
 )
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions import KernelFunction, Type, UserOp, user_op
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import MOST, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.cumulative import scan_axis
-from flowcompute.errors import SpecError
-from flowcompute.spec import BOOL, FLOAT64, INT64, Spec, Stream, is_float, parse_dtype
+from flowcompute.errors import SpecError, short_repr
+from flowcompute.spec import BOOL, FLOAT64, INT64, Spec, Stream, is_float
 
 
 def _declared(*_: object) -> tuple[np.dtype, ...]:
@@ -120,28 +121,31 @@ def scan(
             `on_error` is not "raise".
         KernelError: where a kernel holds what it cannot.
     """
-    called = name or "scan"
-    if on_error != "raise":
+    called = name if isinstance(name, str) else "scan"
+    along, associative = whole(called, "axis", axis, -MOST), flag(called, "associative", associative)
+    if not isinstance(on_error, str) or on_error != "raise":
         raise SpecError(
             "cannot skip records of a scan: each carry is made of the one before it",
             element=called,
             site=user_site(),
             expected="on_error='raise'",
-            got=f"on_error={on_error!r}",
+            got=f"on_error={short_repr(on_error)}",
             hint="drop bad records before: fc.scan(step, fc.host(check, x, on_error='skip'), init=...)",
         )
     if isinstance(function, KernelFunction):
-        return _typed_scan(function, inputs, init, axis, associative, name)
+        return _typed_scan(function, inputs, init, along, associative, name)
     carry: Any = init
     if not callable(function):
-        raise SpecError("cannot call this", element=called, site=user_site(), expected="a function", got=repr(function))
-    if axis != 0 or associative:
+        raise SpecError(
+            "cannot call this", element=called, site=user_site(), expected="a function", got=short_repr(function)
+        )
+    if along != 0 or associative:
         raise SpecError(
             "cannot run a step in Python but record after record",
             element=called,
             site=user_site(),
             expected="axis=0, associative=False",
-            got=f"axis={axis!r}, associative={associative!r}",
+            got=f"axis={along}, associative={associative}",
             hint="make a kernel of it with @fc.kernel",
         )
     elements = [as_element(operand, "scan") for operand in inputs]
@@ -162,10 +166,8 @@ def scan(
 
 def _first_carry(init: npt.ArrayLike, dtype: np.dtype | None, name: str) -> np.ndarray:
     """Copy `init` to an array of its own, which nobody writes to."""
-    try:
-        start = np.array(init, dtype=parse_dtype(np.asarray(init).dtype) if dtype is None else dtype)
-    except (TypeError, OverflowError, ValueError) as error:
-        raise SpecError(str(error), element=name, site=user_site()) from error
+    given = array_of(name, "init", init, "a number or an array", dtype)
+    start = np.array(given, dtype_of(name, given.dtype) if dtype is None else dtype)
     start.setflags(write=False)
     return start
 

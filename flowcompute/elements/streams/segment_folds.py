@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.arguments import whole
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
 from flowcompute.elements.math import cut_along
 from flowcompute.elements.op import KeptOp, Op
 from flowcompute.elements.site import public, user_site
-from flowcompute.elements.streams.statistics import fold_op, folded_stream, kept_size, make_fold, positive_count
+from flowcompute.elements.streams.statistics import fold_op, folded_stream, kept_size, make_fold
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float
 
@@ -58,7 +59,7 @@ def bincount(x: Operand, length: int) -> Compute:
         SpecError: if `x` is no stream of integers. One that is out of range is a RunError naming its record.
     """
     keys = _keys("bincount", folded_stream("bincount", x, (1,)))
-    return make_fold(BINCOUNT, (keys,), (positive_count("bincount", "length", length),), INT64)
+    return make_fold(BINCOUNT, (keys,), (whole("bincount", "length", length, 1, expected="a positive int"),), INT64)
 
 
 def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dtype, result: np.dtype) -> Compute:
@@ -74,7 +75,7 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
             got=str(named.spec),
         )
     common_length(op.name, [values, named])
-    shape = (positive_count(op.name, "num_segments", num_segments), *values.spec.shape)
+    shape = (whole(op.name, "num_segments", num_segments, 1, expected="a positive int"), *values.spec.shape)
     return cast(make_fold(op, (values, named), shape, wide), result)  # type: ignore[return-value]
 
 

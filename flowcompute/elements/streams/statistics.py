@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.arguments import array_of, real, whole
 from flowcompute.elements.axes import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again, is_weak, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
-from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
+from flowcompute.elements.op import MOST, Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.top_rows import top_of_rows
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, Spec, is_float
 
 
@@ -72,6 +72,9 @@ def _rebuild_end(kept: KeptOp) -> Compute:
     return _end(kept.op, kept.one())
 
 
+MOST_BINS = 1 << 24
+"""Bins of a histogram, and places among quantiles: all of them are in memory."""
+
 COV = fold_op("cov", np.cov, _rebuild_cov)
 CORRCOEF = fold_op("corrcoef", np.corrcoef, _rebuild_corrcoef)
 HISTOGRAM = fold_op("histogram", np.histogram, _rebuild_histogram, 2)
@@ -110,23 +113,6 @@ def make_fold(op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np
     """Return the fold of these inputs, a resident value of this shape and dtype."""
     kept: Attrs = attrs
     return Compute(op, inputs, Spec(dtype, shape), kept)
-
-
-def positive_count(op: str, what: str, value: Any) -> int:
-    """Return an argument that counts something.
-
-    Raises:
-        SpecError: if it is no int from 1 on.
-    """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise SpecError(
-            f"cannot take {what}=", element=op, site=user_site(), expected="a positive int", got=repr(value)
-        )
-    return count
 
 
 @public
@@ -192,7 +178,7 @@ def cov(x: Operand, *, correction: float = 1) -> Compute:
         SpecError: if `x` is no such stream.
     """
     element = folded_stream("cov", x, (1, 2))
-    return make_fold(COV, (element,), 2 * element.spec.shape, FLOAT64, correction=float(correction))
+    return make_fold(COV, (element,), 2 * element.spec.shape, FLOAT64, correction=real("cov", "correction", correction))
 
 
 @public
@@ -254,18 +240,23 @@ def _equal_edges(dtype: np.dtype, bins: Any, range: Any) -> np.ndarray:
     sample = np.empty(0, FLOAT32 if dtype == BFLOAT16 else np.uint8 if dtype.kind == "b" else dtype)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            return np.histogram_bin_edges(sample, bins, range)
-    except (TypeError, ValueError, FloatingPointError) as error:
+            return np.histogram_bin_edges(sample, whole("histogram", "bins", bins, 1, MOST_BINS), range)
+    except SpecError:
+        raise
+    except (TypeError, ValueError, FloatingPointError, OverflowError, IndexError) as error:
         raise SpecError(
-            f"cannot make bins: {error}", element="histogram", site=user_site(), got=f"bins={bins!r}, range={range!r}"
+            f"cannot make bins: {error}",
+            element="histogram",
+            site=user_site(),
+            got=f"bins={short_repr(bins)}, range={short_repr(range)}",
         ) from error
 
 
 def _edges(bins: Any) -> np.ndarray:
     try:
-        edges = np.asarray(bins)
+        edges = array_of("histogram", "bins", bins, "edges", most=MOST_BINS)
         sound = edges.ndim == 1 and len(edges) > 1 and bool(np.all(edges[:-1] <= edges[1:]))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         sound = False
     if not sound or edges.dtype.kind not in "iuf":
         raise SpecError(
@@ -273,7 +264,7 @@ def _edges(bins: Any) -> np.ndarray:
             element="histogram",
             site=user_site(),
             expected="at least two numbers that never descend",
-            got=repr(bins),
+            got=short_repr(bins),
         )
     return edges
 
@@ -295,8 +286,8 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
             too large; a stream that turns out to be shorter is a RunError.
     """
     given = as_element(x, "top_k")
-    (place,) = normalise_axes("top_k", given, axis) if given.ndim else (0,)
-    count = positive_count("top_k", "k", k)
+    (place,) = normalise_axes("top_k", given, whole("top_k", "axis", axis, -MOST)) if given.ndim else (0,)
+    count = whole("top_k", "k", k, 1, expected="a positive int")
     if given.ndim and (place or not given.spec.is_stream):
         return top_of_rows(given, count, place)
     element = folded_stream("top_k", x, (1,))
@@ -334,13 +325,13 @@ def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
     """
     element = folded_stream("quantile", x, (1,))
     try:
-        wanted = np.asarray(q, FLOAT64)
-        sound = bool(((wanted >= 0) & (wanted <= 1)).all())
-    except (TypeError, ValueError):
+        wanted = array_of("quantile", "q", q, "numbers from 0 to 1", FLOAT64, MOST_BINS)
+        sound = wanted.size <= MOST_BINS and bool(((wanted >= 0) & (wanted <= 1)).all())
+    except (TypeError, ValueError, OverflowError):
         sound = False
     if not sound:
         raise SpecError(
-            "cannot take q=", element="quantile", site=user_site(), expected="numbers from 0 to 1", got=repr(q)
+            "cannot take q=", element="quantile", site=user_site(), expected="numbers from 0 to 1", got=short_repr(q)
         )
     strong = not is_weak(q) and np.asarray(q).dtype.kind == "f"
     result = _quantile_dtype(element.dtype, np.asarray(q).dtype if strong else None)

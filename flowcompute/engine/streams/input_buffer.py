@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.rewrite import Entry
 from flowcompute.schedule.memory import span
+from flowcompute.spec import Spec
 
 
 class InputBuffer:
@@ -133,3 +134,19 @@ class InputBuffer:
         self._owned = len(self._pieces)
         self._pending = sum(len(piece) for piece in self._pieces)
         self._skip, self.taken, self.ended = state["skip"], state["taken"], state["ended"]
+
+    def check(self, start: int, spec: Spec) -> None:
+        """Check a state that was restored: it may have come from outside.
+
+        Args:
+            start: the next record of the clock that takes from here.
+            spec: of what waits.
+
+        Raises:
+            ValueError: if no stream can have come to it.
+        """
+        if self.taken != start:
+            raise ValueError(f"{self.name}: record {self.taken} is next, and {start} of its clock")
+        for piece in self._pieces:
+            if not isinstance(piece, np.ndarray) or piece.dtype != spec.dtype or piece.shape[1:] != spec.shape:
+                raise ValueError(f"{self.name}: something else than {spec.dtype}{spec.shape} waits")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowcompute.errors import DeviceError, KernelError, PlanError, Site
+from flowcompute.errors import DeviceError, KernelError, PlanError, Site, short_repr
 from flowcompute.gpu.device import Device, all_devices
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker.launcher import Launcher, LocalLauncher
@@ -42,7 +42,7 @@ class Isolation(NamedTuple):
         limit_s = self.launch_timeout_s
         if not isinstance(self.isolate, bool):
             raise PlanError(
-                "cannot use this isolate=", element="isolate", expected="True or False", got=repr(self.isolate)
+                "cannot use this isolate=", element="isolate", expected="True or False", got=short_repr(self.isolate)
             )
         if limit_s is not None:
             is_number = isinstance(limit_s, int | float) and not isinstance(limit_s, bool)
@@ -51,7 +51,7 @@ class Isolation(NamedTuple):
                     "cannot use this launch_timeout_s=",
                     element="launch_timeout_s",
                     expected="seconds, more than 0, or None",
-                    got=repr(limit_s),
+                    got=short_repr(limit_s),
                 )
             if not self.isolate:
                 raise PlanError(

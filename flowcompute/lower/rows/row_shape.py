@@ -169,27 +169,31 @@ class RowShape:
     def worth_keeping(self) -> dict[int, int]:
         """Return costly nodes that a later sweep needs again, with the sweep that computes them."""
         needs = [self._needs(phase) for phase in range(self.depth + 1)]
+        computed = [needed.union(self.targets(phase)) for phase, needed in enumerate(needs)]
+        users: dict[Key, list[int]] = {}
+        for user in self.region.nodes:
+            for operand in self.region.reads[user]:
+                users.setdefault(operand, []).append(user)
         kept: dict[int, int] = {}
         for node in reversed(self.region.nodes):
             phases = [phase for phase, needed in enumerate(needs) if node in needed]
-            if len(phases) < 2 or self._subtree_cost(node) < KEPT_COST:
+            if len(phases) < 2 or not self._is_costly(node):
                 continue
-            users = [u for u in self.region.nodes if node in self.region.reads[u]]
-            later = [u for u in users if any(u in needs[phase] or u in self.targets(phase) for phase in phases[1:])]
+            later = [u for u in users.get(node, ()) if any(u in computed[phase] for phase in phases[1:])]
             stored = node in self.region.outputs and self.depth in phases[1:]
             if stored or any(kept.get(user) != phases[0] for user in later):
                 kept[node] = phases[0]
         return kept
 
-    def _subtree_cost(self, node: int) -> int:
-        """Return the cost of computing a node from loads and row values."""
+    def _is_costly(self, node: int) -> bool:
+        """Check whether computing a node from loads and row values costs more than keeping it."""
         seen: set[int] = set()
         todo, cost = [node], 0
-        while todo:
+        while todo and cost < KEPT_COST:
             i = todo.pop()
             if i in seen or self.kind(i) is not Kind.ELEMENTWISE or not self.full_key(i):
                 continue
             seen.add(i)
             cost += self._cost(i)
             todo.extend(o for o in self.region.reads[i] if isinstance(o, int))
-        return cost
+        return cost >= KEPT_COST

@@ -88,6 +88,15 @@ class ColumnPoint(Point):
         index, stride, each = self.sweep.address(base, place, self.column)
         return before + index, stride, None if each is None else before + each
 
+    def operands(self, key: Key) -> tuple[Key, ...]:
+        """Return what a value is computed of: nothing if an earlier sweep has kept it."""
+        kept = self.sweep.shape.kept
+        if isinstance(key, Access) or key not in kept:
+            return super().operands(key)
+        # Arrays are numbered in the order in which their values are asked for.
+        self.sweep.kept_array(key)
+        return () if 2 * kept[key] < self.phase else super().operands(key)
+
     def compute(self, key: Key) -> Var:
         """Compute a value; load it if an earlier sweep has kept it, and store it if this sweep keeps it."""
         kept = self.sweep.shape.kept

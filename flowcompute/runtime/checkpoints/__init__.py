@@ -2,6 +2,7 @@
 
 from flowcompute.runtime.checkpoints.checkpoint_coordinator import CheckpointCoordinator, FrozenError, Request, Resume
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
+from flowcompute.runtime.checkpoints.foreign_writes import refuse_foreign_writes
 from flowcompute.runtime.checkpoints.stored_job import (
     check_alike,
     check_job,
@@ -25,6 +26,7 @@ __all__ = [
     "checkpoint_path",
     "create_folder",
     "freezing_path",
+    "refuse_foreign_writes",
     "refuse_overwriting",
     "refuse_unreadable",
     "sound_state",

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from flowcompute.files import FILES
 from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
+from flowcompute.runtime.checkpoints.foreign_writes import refuse_foreign_writes
 from flowcompute.runtime.checkpoints.stored_job import (
     check_job,
     create_folder,
@@ -123,6 +124,7 @@ class CheckpointCoordinator:
         self._resident: dict[int, np.ndarray] = {}
         self._resident_blobs: dict[str, Any] | None = None
         self._at_once = False
+        self._restored = False
         self._in_flight: CheckpointBarrier | None = None
         self._leaving, self._arriving = trio.open_memory_channel[CheckpointBarrier](1)
         self._began_s = 0.0
@@ -145,16 +147,17 @@ class CheckpointCoordinator:
             CheckpointError: if it belongs to another job, is in use, or cannot be used.
         """
         path = self._request.path
-        if path is None:
-            return None
-        if not CheckpointFolder.exists(path, FILES):
-            self._create(path)
+        if path is None or not CheckpointFolder.exists(path, FILES):
+            refuse_foreign_writes(self._plan)
+            if path is not None:
+                self._create(path)
             return None
         self._folder = CheckpointFolder.open(path, FILES)
         self._folder.site = self._request.site
         generation = self._folder.newest()
         job, body = KeptJob.read(self._folder.job()), generation.body
         check_job(job, self._plan, path, self._request.site)
+        refuse_foreign_writes(self._plan, job.token, body)
         self._token, self._published, self.epoch = job.token, True, generation.number
         self._record.resume(read_progress(body))
         return body
@@ -166,6 +169,10 @@ class CheckpointCoordinator:
     def sound_state(self) -> AbstractContextManager[None]:
         """Make a state that this job cannot have an error of the checkpoint, within a block."""
         return sound_state(self._request.path)
+
+    def sound_pass(self) -> AbstractContextManager[None]:
+        """Make what a pass fails with that nobody foresaw an error of the checkpoint, where it began with its state."""
+        return self.sound_state() if self._restored else nullcontext()
 
     def resume(self, body: Mapping[str, Any]) -> tuple[int, Resume]:
         """Return the pass that a frozen job was in, and where it goes on.
@@ -220,6 +227,7 @@ class CheckpointCoordinator:
         self._resident_blobs = None
         # What a pass has opened is mentioned before its first batch, so that whoever resumes it finds it.
         self._at_once = not resumed
+        self._restored = resumed
         self._request.policy.begin(self._record.bytes_read)
 
     def is_due(self) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import sys
 import time
 from dataclasses import dataclass
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.strategy import Every, parse_bytes
 
 LEAST_AUTO_S = 10.0
@@ -39,9 +39,9 @@ class CheckpointPolicy:
         Raises:
             PlanError: if it is neither "auto" nor seconds nor a size.
         """
-        if every == "auto":
+        if isinstance(every, str) and every == "auto":
             return cls()
-        if isinstance(every, int | float) and not isinstance(every, bool) and math.isfinite(every) and every >= 0:
+        if isinstance(every, int | float) and not isinstance(every, bool) and 0 <= every <= sys.float_info.max:
             return cls(every_s=float(every))
         if isinstance(every, str):
             with contextlib.suppress(PlanError):
@@ -50,7 +50,7 @@ class CheckpointPolicy:
             "cannot use this value",
             element="checkpoint_every",
             expected='"auto", seconds, or a size like "64MiB"',
-            got=repr(every),
+            got=short_repr(every),
         )
 
     def begin(self, bytes_read: int, cost_s: float = 0.0) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.checkpoint.job import UNSOUND, KeptJob, check_sources, describe_job, differences
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path, blob_of
 from flowcompute.elements import warn_at
-from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site
+from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site, short_repr
 from flowcompute.files import Files, shown
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.schedule import Shaping, files_of, letter_paths
@@ -132,7 +132,7 @@ def checkpoint_path(path: object) -> str:
     try:
         return absolute_path(path)  # type: ignore[arg-type]
     except CheckpointError:
-        raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=repr(path)) from None
+        raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=short_repr(path)) from None
 
 
 def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: str) -> str:

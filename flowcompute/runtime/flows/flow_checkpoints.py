@@ -8,7 +8,13 @@ from flowcompute.checkpoint.job import KeptJob
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import user_site
 from flowcompute.files import FILES
-from flowcompute.runtime.checkpoints import check_alike, check_job, create_folder, freezing_path, sound_state
+from flowcompute.runtime.checkpoints import (
+    check_alike,
+    check_job,
+    create_folder,
+    freezing_path,
+    sound_state,
+)
 from flowcompute.runtime.flows.flow_core import FlowCore
 
 

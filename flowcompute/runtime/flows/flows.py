@@ -15,6 +15,7 @@ import trio
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, RunError
 from flowcompute.observe import Observe
+from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
 from flowcompute.runtime.flows.flow_core import FlowCore, Result
 from flowcompute.runtime.flows.watched_flow import WatchedFlow
@@ -99,6 +100,7 @@ class FlowOpener:
 
 
 def _open(core: FlowCore, coordinator: FlowCheckpoints) -> None:
+    refuse_foreign_writes(core.plan)
     core.open()
     try:
         coordinator.open()

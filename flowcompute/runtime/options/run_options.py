@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -10,7 +9,7 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import Any, Self, TypeVar, get_args, get_type_hints
 
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, short_repr
 from flowcompute.observe import Observe
 from flowcompute.runtime.checkpoints import CheckpointPolicy, checkpoint_path
 from flowcompute.strategy import (
@@ -25,6 +24,11 @@ from flowcompute.strategy import (
     default_memory_bytes,
     parse_bytes,
 )
+
+_MOST_S = 1e15
+"""Seconds beyond which clocks do not count."""
+
+_MOST_THROTTLE_S = 86_400
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,9 +80,9 @@ class RunOptions:
     def __post_init__(self) -> None:
         self._check_plan()
         self._check_pace()
-        if not (isinstance(self.tune, bool) or self.tune in ("quick", "full")):
+        if not (isinstance(self.tune, bool) or _is_word(self.tune, ("quick", "full"))):
             raise _bad_value("tune", 'False, True, "quick" or "full"', self.tune)
-        if self.mode not in get_args(Mode):
+        if not _is_word(self.mode, get_args(Mode)):
             raise _bad_value("mode", "'reset' or 'cumulative'", self.mode)
         if self.checkpoint is not None:
             checkpoint_path(self.checkpoint)
@@ -87,7 +91,7 @@ class RunOptions:
 
     def _check_plan(self) -> None:
         """Check what a plan depends on. The devices and isolation are checked with the machine, by the planner."""
-        if self.precision not in get_args(Precision):
+        if not _is_word(self.precision, get_args(Precision)):
             known = get_args(Precision)
             near = nearest(self.precision, known)
             hint = f'precision="{near}"' if near else 'leave it out for "exact"'
@@ -101,8 +105,8 @@ class RunOptions:
 
     def _check_pace(self) -> None:
         """Check what is asked for while batches flow."""
-        if not _is_number(self.throttle) or self.throttle < 0:
-            raise _bad_value("throttle", "seconds to pause after each batch, 0 or more", self.throttle)
+        if not _is_number(self.throttle) or not 0 <= self.throttle <= _MOST_THROTTLE_S:
+            raise _bad_value("throttle", "seconds to pause after each batch, from 0 to a day", self.throttle)
         if self.stall_timeout_s is not None and (not _is_number(self.stall_timeout_s) or self.stall_timeout_s <= 0):
             raise _bad_value("stall_timeout_s", "seconds, more than 0, or None", self.stall_timeout_s)
         if self.on_batch is not None and not callable(self.on_batch):
@@ -152,7 +156,7 @@ def check_names(verb: str, given: Mapping[str, Any], known: type) -> None:
 
 def nearest(given: object, known: tuple[str, ...]) -> str | None:
     """Return the known name that is most like the given one, None if none is."""
-    return next(iter(get_close_matches(str(given), known, 1)), None)
+    return next(iter(get_close_matches(given, known, 1)), None) if isinstance(given, str) else None
 
 
 def shows_options(known: type, *, method: bool = False) -> Callable[[F], F]:
@@ -187,8 +191,12 @@ def _no_strategy(given: object) -> PlanError:
 
 
 def _bad_value(option: str, expected: str, got: object, hint: str | None = None) -> PlanError:
-    return PlanError("cannot use this value", element=option, expected=expected, got=repr(got), hint=hint)
+    return PlanError("cannot use this value", element=option, expected=expected, got=short_repr(got), hint=hint)
+
+
+def _is_word(value: object, words: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST_S <= value <= _MOST_S

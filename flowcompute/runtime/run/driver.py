@@ -124,8 +124,9 @@ class Driver:
                 state = body["sinks"][position]
                 values[sink.root] = sink.element.recover(sink.spec, self._coordinator.place(position), state)
         with self._coordinator.sound_state():
-            for dead_letters, state in zip(self._dead_letters.values(), body["letters"], strict=True):
-                dead_letters.recover(state)
+            letters = zip(self._dead_letters.values(), body["letters"], strict=True)
+            for position, (dead_letters, state) in enumerate(letters):
+                dead_letters.recover(self._letters_token(position), state)
         return values
 
     async def _run_pass(self, index: int, resume: Resume | None) -> None:
@@ -157,10 +158,12 @@ class Driver:
 
     def _open_letters(self, body: Mapping[str, Any] | None) -> None:
         for position, dead_letters in enumerate(self._dead_letters.values()):
-            token = self._coordinator.token
-            name = None if token is None else f"{token}-letters-{position}"
             with self._coordinator.sound_state():
-                dead_letters.open(name, None if body is None else body["letters"][position])
+                dead_letters.open(self._letters_token(position), None if body is None else body["letters"][position])
+
+    def _letters_token(self, position: int) -> str | None:
+        token = self._coordinator.token
+        return None if token is None else f"{token}-letters-{position}"
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}

@@ -147,6 +147,11 @@ class RunningPass:
     def _restore(self, state: State) -> None:
         with self._coordinator.sound_state():
             check_alike(self._executor.snapshot(), state)
+            for clock, start in self._starts.items():
+                if state["clocks"]["starts"][clock] != start:
+                    raise ValueError(
+                        f"record {start} is to be read next, and {state['clocks']['starts'][clock]} computed"
+                    )
             self._executor.restore(state)
 
     def _open_sink(self, sink: SinkStage) -> Writer:
@@ -164,7 +169,7 @@ class RunningPass:
         compute = self._record.compute
         compute.enter(StageState.BUSY, "finishing")
         with attributed(compute.label):
-            values = await self._workers.call(self._executor.finish)
+            values = await self._workers.call(self._finish)
         compute.observe(self._executor)
         compute.enter(StageState.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
@@ -179,6 +184,10 @@ class RunningPass:
         for source, reader in zip(self._pass.sources, self._readers, strict=True):
             with attributed(source.name, source.element.site):
                 await self._workers.call(reader.check)
+
+    def _finish(self) -> dict[int, np.ndarray]:
+        with self._coordinator.sound_pass():
+            return self._executor.finish()
 
     async def close(self) -> list[BaseException]:
         """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""

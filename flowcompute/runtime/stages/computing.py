@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import trio
@@ -74,6 +75,7 @@ class ComputeTask:
         self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
         self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
         self._coordinator = coordinator
+        self._sound = nullcontext if coordinator is None else coordinator.sound_pass
         self._boundaries = boundaries
         self._reached = reached_clocks(clocks)
         self._workers = workers
@@ -92,7 +94,7 @@ class ComputeTask:
 
     async def _run_batches(self) -> None:
         seq = 0
-        while (wanted := self._executor.wants()) is not None:
+        while (wanted := self._wanted()) is not None:
             if self._coordinator is not None and self._coordinator.is_due():
                 await self._cut(self._coordinator)
             if wanted == DRAIN:
@@ -112,6 +114,11 @@ class ComputeTask:
                     message.release()
             await self._pause()
             seq += 1
+
+    def _wanted(self) -> int | None:
+        """Return the root clock to read next, `DRAIN`, or None when all has been computed."""
+        with self._sound():
+            return self._executor.wants()
 
     def _done(self, batch: Batch) -> None:
         """Note that a batch of a root clock has been computed."""
@@ -262,7 +269,7 @@ class ComputeTask:
             assert array is not None, "a destination that gives memory of its own gives it always"
             outputs[value] = array
             outgoing.placed.append((sink, array, records[0]))
-        with attributed(self._record.label, None, records):
+        with attributed(self._record.label, None, records), self._sound():
             turn.made = turn.compute(outputs)
         if settled:
             outgoing.settle()

@@ -210,7 +210,7 @@ class OverlappedTask(ComputeTask):
         self, coming: trio.MemoryReceiveChannel[_UploadingBatch], computed: trio.MemorySendChannel[_DownloadingBatch]
     ) -> None:
         with computed:
-            while (wanted := self._executor.wants()) is not None:
+            while (wanted := self._wanted()) is not None:
                 if wanted == DRAIN:
                     async with self._state:
                         going = await self._give(computed, None, await self._drained())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
-from flowcompute.graph import draw_dot, draw_svg, draw_tree, names_of
+from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided, names_of
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage, SourceStage
 
 
-_MOST_NAMES = 8
+_TITLE_NAMES = 8
 """Names in the title of a kernel."""
+
+_MOST_LINES, _MOST_NAMES = 100, 40
+"""Lines of one kind in the text of a plan, and names of the operations of one kernel."""
 
 
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
@@ -26,8 +29,8 @@ def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
     groups: dict[str, tuple[int, ...]] = {}
     for step in (step for step in plan.steps if isinstance(step, RegionStep)):
         names = names_of([plan.graph.nodes[i] for i in step.region.nodes])
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        name = base = f"{step.kernel.name if step.kernel else 'numpy'}: {' '.join(names[:_MOST_NAMES])}{more}"
+        more = f" and {len(names) - _TITLE_NAMES} more" if len(names) > _TITLE_NAMES else ""
+        name = base = f"{step.kernel.name if step.kernel else 'numpy'}: {' '.join(names[:_TITLE_NAMES])}{more}"
         while name in groups:
             name = f"{base} again" if name == base else f"{name} again"
         groups[name] = step.region.nodes
@@ -35,18 +38,18 @@ def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
 
 
 def describe_plan(plan: ExecutionPlan) -> str:
-    """Describe a plan in a page of text."""
+    """Describe a plan in a page of text. Of many lines of one kind those in the middle are left out."""
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
     places = plan.places
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
         lines += [f"  read   {_titled(source)}: {source.spec}{_at(places, source.name)}" for source in one.sources]
-        lines += [f"  before {_step(plan, step, places)}" for step in one.before]
+        lines += elided([f"  before {_step(plan, step, places)}" for step in one.before], _MOST_LINES)
         for clock in one.clocks:
-            lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
-            lines += [f"  batch  {_step(plan, step, places)}" for step in clock.steps]
-        lines += [f"  after  {_step(plan, step, places)}" for step in one.after]
+            lines += elided([f"  enter  {_entry(plan, entry)}" for entry in clock.entries], _MOST_LINES)
+            lines += elided([f"  batch  {_step(plan, step, places)}" for step in clock.steps], _MOST_LINES)
+        lines += elided([f"  after  {_step(plan, step, places)}" for step in one.after], _MOST_LINES)
         lines += [
             f"  write  {_titled(sink)}: {sink.spec}{_promise(plan, sink)}{_at(places, sink.name)}" for sink in one.sinks
         ]
@@ -54,11 +57,11 @@ def describe_plan(plan: ExecutionPlan) -> str:
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
     lines.append(f"memory {format_bytes(memory.host_bytes)} of {format_bytes(memory.budget_bytes)} on the host")
-    lines += [f"  {format_bytes(size):>10}  {what}" for what, size in memory.items]
+    lines += elided([f"  {format_bytes(size):>10}  {what}" for what, size in memory.items], _MOST_LINES)
     if memory.device_bytes:
         lines.append(f"       and {format_bytes(memory.device_bytes)} on the device")
-        lines += [f"  {format_bytes(size):>10}  {what}" for what, size in memory.device_items]
-    lines += [f"{reason}" for reason in plan.reasons]
+        lines += elided([f"  {format_bytes(size):>10}  {what}" for what, size in memory.device_items], _MOST_LINES)
+    lines += elided([f"{reason}" for reason in plan.reasons], _MOST_LINES)
     return "\n".join(lines)
 
 
@@ -87,7 +90,7 @@ def _step(plan: ExecutionPlan, step: RegionStep | NodeStep, places: Mapping[str,
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}{_at(places, step.name)}"
-    names = " ".join(names_of([nodes[i] for i in step.region.nodes]))
+    names = " ".join(elided(names_of([nodes[i] for i in step.region.nodes]), _MOST_NAMES))
     weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
     placements = plan.backend.placements

@@ -149,24 +149,68 @@ def _assign_greedily(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> l
     "greedy by size" of Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.
     """
     specs = {value: graph.nodes[value].spec for value in spans}
-    taken: list[int] = []
+    taken = _TakenBuffers(len(clock.steps) + 1)
     holds: list[list[int]] = []
+    unaligned = {spec.dtype.itemsize: 0 for spec in specs.values()}
     for value in sorted(spans, key=lambda value: (-specs[value].item_bytes, spans[value], value)):
-        first, last = spans[value]
-        steps = (1 << last + 1) - (1 << first)
-        for number, busy in enumerate(taken):
-            # The offset of each slice of a batch must be aligned to the dtype of the value.
-            if not busy & steps and specs[holds[number][0]].item_bytes % specs[value].dtype.itemsize == 0:
-                taken[number] |= steps
-                holds[number].append(value)
-                break
-        else:
-            taken.append(steps)
-            holds.append([value])
+        # The offset of each slice of a batch must be aligned to the dtype of the value.
+        busy = taken.within(*spans[value]) | unaligned[specs[value].dtype.itemsize]
+        number = (~busy & (busy + 1)).bit_length() - 1
+        taken.take(1 << number, *spans[value])
+        if number < len(holds):
+            holds[number].append(value)
+            continue
+        holds.append([value])
+        for itemsize in unaligned:
+            unaligned[itemsize] |= (specs[value].item_bytes % itemsize != 0) << number
     return [
         BufferAssignment(clock.id, specs[values[0]].item_bytes, tuple(sorted(values, key=lambda value: spans[value])))
         for values in holds
     ]
+
+
+class _TakenBuffers:
+    """The buffers that are taken at each step, as bits of integers, in a segment tree over the steps.
+
+    Attributes:
+        _through: for each range of steps the buffers taken at all of its steps, without those of larger ranges.
+        _ever: for each range of steps the buffers taken at some of its steps, without those of larger ranges.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps = 1 << (steps - 1).bit_length()
+        self._through = [0] * (2 * self._steps)
+        self._ever = [0] * (2 * self._steps)
+
+    def take(self, buffer: int, first: int, last: int) -> None:
+        """Take a buffer, given as a bit, from the first to the last step."""
+        for one in self._ranges(first, last):
+            self._through[one] |= buffer
+            while one:
+                self._ever[one] |= buffer
+                one >>= 1
+
+    def within(self, first: int, last: int) -> int:
+        """Return the buffers that are taken at any step from the first to the last."""
+        found = 0
+        for one in self._ranges(first, last):
+            found |= self._ever[one]
+            while one:
+                found |= self._through[one]
+                one >>= 1
+        return found
+
+    def _ranges(self, first: int, last: int) -> Iterator[int]:
+        """Yield the fewest ranges of the tree that cover these steps."""
+        low, high = first + self._steps, last + self._steps + 1
+        while low < high:
+            if low & 1:
+                yield low
+                low += 1
+            if high & 1:
+                high -= 1
+                yield high
+            low, high = low >> 1, high >> 1
 
 
 def placeholder_array(items: int, spec: Spec) -> np.ndarray:

@@ -133,7 +133,9 @@ def plan_memory(
         if depth < wished:
             why = f"{depth}: {wished} batches on each edge do not fit the memory budget"
             reasons.append(Reason("knob", "depth", why))
-    sized = [one.choose(depth, room, fixed_bytes) for one in sizers]
+    sinks = [sink for one in passes for sink in one.sinks if sink.element.in_memory]
+    grows = any(sink.spec.is_stream and sink.spec.length is None for sink in sinks)
+    sized = [one.choose(depth, room, fixed_bytes, grows=grows) for one in sizers]
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
@@ -218,8 +220,12 @@ class _PassSizer:
         """Return the bytes of the smallest batches."""
         return sum(size for _, size in self.lines(self.edges(depth), 1))
 
-    def choose(self, depth: int, room: int, fixed_bytes: int) -> _SizedPass:
+    def choose(self, depth: int, room: int, fixed_bytes: int, *, grows: bool) -> _SizedPass:
         """Choose the largest batches that the knobs and the memory allow.
+
+        Args:
+            depth, room, fixed_bytes: batches in flight; bytes for buffers; bytes that are taken already.
+            grows: whether a result of unknown length, of this pass or another one, stays in memory.
 
         Raises:
             PlanError: if the smallest do not fit.
@@ -237,7 +243,6 @@ class _PassSizer:
                 got=f"memory={self.config.memory_bytes}",
                 hint="raise memory=",
             )
-        grows = any(one.element.in_memory and one.spec.is_stream and one.spec.length is None for one in self.one.sinks)
         if grows and 2 * least_bytes <= room:
             # Results of unknown length get the other half.
             room //= 2

@@ -123,10 +123,10 @@ def _describe_host(element: HostFunction, _: Describing) -> dict[str, Any]:
     return {"bind": "function", "digest": function_digest(element.function), **describe_policy(element.policy)}
 
 
-def _rebuild_host(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
+def _rebuild_host(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     fields.text("digest")
-    policy = read_policy(fields)
-    return host(
+    policy = read_policy(fields, rebuilding)
+    made = host(
         node.bound,
         *node.inputs,
         dtype=node.spec.dtype,
@@ -135,6 +135,8 @@ def _rebuild_host(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
         dead_letter=policy.path,
         name=node.given,
     )
+    made.freeze_fields(policy=policy)
+    return made
 
 
 def _describe_scan(element: ScanFunction, describing: Describing) -> dict[str, Any]:

@@ -21,22 +21,24 @@ def _describe_file(sink: StoredSink, _: Describing) -> dict[str, Any]:
     return {"path": str(sink.path), "target": str(sink.target), "durable": bool(sink.durable)}
 
 
-def _rebuild_file(kind: type[NpySink] | type[RawSink], fields: Fields, node: KeptNode) -> Element:
+def _rebuild_file(
+    kind: type[NpySink] | type[RawSink], fields: Fields, node: KeptNode, rebuilding: Rebuilding
+) -> Element:
     path, target = fields.text("path"), fields.text("target")
     if not os.path.basename(target) or target != os.path.abspath(target):
         fields.wrong("target", "the absolute path of the file")
     sink = kind(path, name=node.given, durable=fields.flag("durable"))
-    # Settled when the job was composed, whatever the folder is now.
-    sink.freeze_fields(target=target)
+    # Settled when the job was composed, whatever the folder is now. Who made the checkpoint has chosen it.
+    sink.freeze_fields(target=target, allow=rebuilding.allow)
     return _bound(sink, node, fields)
 
 
-def _rebuild_npy(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
-    return _rebuild_file(NpySink, fields, node)
+def _rebuild_npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    return _rebuild_file(NpySink, fields, node, rebuilding)
 
 
-def _rebuild_raw(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
-    return _rebuild_file(RawSink, fields, node)
+def _rebuild_raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    return _rebuild_file(RawSink, fields, node, rebuilding)
 
 
 def _nothing(_: Destination, __: Describing) -> dict[str, Any]:

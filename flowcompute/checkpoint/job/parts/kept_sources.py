@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
-from flowcompute.checkpoint.job.fingerprint import array_sample, described_file, read_state
+from flowcompute.checkpoint.job.fingerprint import array_sample, changed_file, described_file, read_state
 from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, KeptNode, Part, Rebuilding
 from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
@@ -39,13 +41,26 @@ def _stored_name(dtype: np.dtype) -> str:
     return dtype.name if dtype == BFLOAT16 or dtype.isnative else f">{dtype.name}"
 
 
+def _kept_path(fields: Fields) -> str:
+    """Return the path of a file that is still in the state that was kept. No other one is opened."""
+    path, state = read_state(fields)
+    # A file that cannot be read at all is told by the source itself.
+    if os.path.exists(path) and (changed := changed_file(path, state)):
+        refuse(
+            "cannot read a file that is not as it was when the job was frozen",
+            got="; ".join(changed),
+            hint="put it back, or begin anew",
+        )
+    return path
+
+
 def _npy(fields: Fields, node: KeptNode) -> StoredSource:
-    path, _ = read_state(fields)
+    path = _kept_path(fields)
     return NpySource(path, dtype=BFLOAT16 if node.spec.dtype == BFLOAT16 else None, name=node.given)
 
 
 def _raw(fields: Fields, node: KeptNode) -> StoredSource:
-    path, _ = read_state(fields)
+    path = _kept_path(fields)
     name = fields.text("stored")
     dtype = DTYPES.get(name.removeprefix(">"))
     if dtype is None or (name.startswith(">") and (dtype == BFLOAT16 or dtype.itemsize == 1)):
@@ -141,12 +156,12 @@ def describe_policy(policy: ErrorPolicy) -> dict[str, Any]:
     return {"on_error": policy.on_error, "dead_letter": policy.path}
 
 
-def read_policy(fields: Fields) -> ErrorPolicy:
+def read_policy(fields: Fields, rebuilding: Rebuilding) -> ErrorPolicy:
     """Read what becomes of records that fail."""
     policy = parse_policy(fields.text("on_error"), fields.maybe("dead_letter", fields.text), "on_error")
     if policy.path is not None and policy.path != fields.text("dead_letter"):
         fields.wrong("dead_letter", "an absolute path")
-    return policy
+    return replace(policy, allow=rebuilding.allow)
 
 
 def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
@@ -163,13 +178,13 @@ def _describe_iterate(source: IterateSource, _: Describing) -> dict[str, Any]:
     return {"bind": "iterable", "items": source.items, **describe_policy(source.policy)}
 
 
-def _rebuild_iterate(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
+def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     return IterateSource(
         node.bound,
         shape=node.spec.shape,
         dtype=node.spec.dtype,
         items=fields.flag("items"),
-        policy=read_policy(fields),
+        policy=read_policy(fields, rebuilding),
         name=node.given,
     )
 

@@ -46,11 +46,15 @@ class Rebuilding:
         get: gives an array for what `put` gave.
         bind: objects given by name.
         kernels: functions of `fc.kernel`, by digest.
+        allow: folders whose files the job may replace.
+        accept_touched: whether a file that was touched since is taken if its contents are the same.
     """
 
     get: Callable[[Any], np.ndarray]
     bind: Mapping[str, object]
     kernels: Mapping[str, ir.TypedFunction]
+    allow: tuple[str, ...] = ()
+    accept_touched: bool = False
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """Return the array of that dtype and shape.

@@ -1,0 +1,261 @@
+"""A sound call of every public function, and values that nobody should give to any of them."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import flowcompute as fc
+from flowcompute.elements import Function
+
+
+class Call(NamedTuple):
+    """A sound call.
+
+    Attributes:
+        name: for people.
+        function: what is called.
+        arguments: by name where Python knows one, else by place.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: dict[str | int, Any]
+
+    def at(self, arguments: dict[str | int, Any]) -> Any:
+        """Call it with these arguments."""
+        places = [arguments[key] for key in arguments if isinstance(key, int)]
+        return self.function(*places, **{key: value for key, value in arguments.items() if isinstance(key, str)})
+
+
+def endless() -> Iterator[int]:
+    while True:
+        yield 1
+
+
+def unknown() -> Any:
+    return fc.iterate([np.ones(3, "f4")], shape=(), dtype="float32")
+
+
+NUMBERS = fc.source(np.arange(12.0))
+ROWS = fc.source(np.arange(24, dtype="f4").reshape(6, 4))
+WHOLE = fc.source(np.arange(12) % 3)
+SQUARES = fc.source(np.ones((2, 3, 4), "f4"))
+IMAGES = fc.source(np.ones((2, 4, 6, 6), "f4"))
+KNOWN = fc.constant(np.arange(12.0).reshape(3, 4))
+SCALAR = fc.constant(2.0)
+
+HOSTILE: list[Any] = [
+    None, True, False, 0, 1, -1, 2, 3, 1.5, -0.0, float("nan"), float("inf"), -float("inf"), 1j,
+    2**31, 2**63, 2**64, -(2**63), 10**12, 10**30, 10**400, -(10**400), 10**5000, 1e308,
+    "", "a", "float32", "nonsense", "9" * 400, "\0", b"bytes", (), [], {}, set(), (0, 0), (1, 2), (1, -1), [1, [2, 3]],
+    (10**30,), ("a", 1), (None, None), [None], ((((1,),),),), slice(None), slice("a", None, 10**30), Ellipsis, ...,
+    np.int64(1), np.float32(2), np.nan, np.array(3), np.array([]), np.array(["a"]), np.array([1j]), np.array([None]),
+    np.ones((2, 2)), np.datetime64("2020"), np.dtype("f4"), np.dtype([("a", "f4")]), int, float, object, str,
+    object(), lambda: None, print, operator.index, type("Odd", (), {}), iter([1]), NotImplemented,
+    NUMBERS, ROWS, SQUARES, KNOWN, SCALAR, WHOLE, ROWS > 1, NUMBERS > 1, ROWS.T, fc.save("never.npy"), unknown(),
+    fc.constant(np.zeros((0, 3))), fc.source(np.zeros((0, 3))), range(3), range(10**12), {1: 2}, {"a": NUMBERS},
+    fc.constant(True), fc.constant(np.int8(1)), 10**9,
+]  # fmt: skip
+"""Values of every kind: legal here and hostile there."""
+
+HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]), lambda: (one for one in "ab")]
+"""Those that can be used once only."""
+
+_LOW_LEVEL = {
+    "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
+    "opencl", "nn", "random",
+}  # fmt: skip
+"""Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
+
+_VERBS = {"plan", "run", "start", "resolve", "open_flow", "thaw"}
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+GOOD: dict[str, dict[str | int, Any]] = {
+    "Constant": {"value": [1, 2], "dtype": "f4", "name": "kept"},
+    "constant": {"value": [1, 2], "dtype": "f4", "name": "kept"},
+    "Number": {"dtype": "f4"},
+    "Vector": {"n": 3, "dtype": "f4"},
+    "Matrix": {"m": 3, "n": 2, "dtype": "f4"},
+    "all": {"x": ROWS, "axis": 0, "keepdims": False},
+    "any": {"x": ROWS, "axis": 0, "keepdims": False},
+    "argmax": {"x": ROWS, "axis": 0, "keepdims": False},
+    "argmin": {"x": ROWS, "axis": 0, "keepdims": False},
+    "astype": {"x": ROWS, "dtype": "f8"},
+    "bincount": {"x": WHOLE, "length": 3},
+    "bitwise_and": {0: WHOLE, 1: 1},
+    "bitwise_invert": {0: WHOLE},
+    "bitwise_or": {0: WHOLE, 1: 1},
+    "bitwise_xor": {0: WHOLE, 1: 1},
+    "bitwise_left_shift": {0: WHOLE, 1: 1},
+    "bitwise_right_shift": {0: WHOLE, 1: 1},
+    "broadcast_to": {"x": ROWS[:, None], "shape": (6, 2, 4)},
+    "callback": {"function": print, "name": "call"},
+    "clip": {"x": ROWS, "min": 0, "max": 3},
+    "concat": {"values": [ROWS, ROWS], "axis": 1},
+    "convolve": {"x": NUMBERS, "taps": [1.0, 2.0], "mode": "same"},
+    "corrcoef": {"x": ROWS},
+    "count_nonzero": {"x": ROWS, "axis": 0, "keepdims": False},
+    "cov": {"x": ROWS, "correction": 1},
+    "cumulative_max": {"x": ROWS, "axis": 0},
+    "cumulative_min": {"x": ROWS, "axis": 0},
+    "cumulative_prod": {"x": ROWS, "axis": 0, "dtype": "f8", "exclusive": True},
+    "cumulative_sum": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "method": "blelloch"},
+    "cut": {"x": NUMBERS, "every": 4, "tail": "pad", "fill": 1},
+    "diff": {"x": ROWS, "n": 1, "axis": 1, "prepend": 0, "append": None},
+    "discard": {},
+    "ema": {"x": NUMBERS, "alpha": 0.5},
+    "expand_dims": {"x": ROWS, "axis": 1},
+    "feed": {"shape": (3,), "dtype": "f4", "name": "fed"},
+    "first": {"x": ROWS},
+    "flatten": {"x": ROWS},
+    "flip": {"x": ROWS, "axis": 1},
+    "histogram": {"x": NUMBERS, "bins": 4, "range": (0, 4)},
+    "host": {0: np.abs, 1: ROWS, "dtype": "f4", "shape": (4,), "on_error": "raise", "dead_letter": None},
+    "iterate": {
+        "iterable": [np.ones(3)], "shape": (), "dtype": "f8", "items": False, "on_error": "raise", "dead_letter": None,
+    },
+    "last": {"x": ROWS},
+    "linear_recurrence": {"a": ROWS, "b": ROWS, "axis": 0},
+    "matmul": {"x1": ROWS, "x2": np.ones((4, 2), "f4"), "dtype": "f4"},
+    "max": {"x": ROWS, "axis": 0, "keepdims": False},
+    "mean": {"x": ROWS, "axis": 0, "keepdims": False},
+    "min": {"x": ROWS, "axis": 0, "keepdims": False},
+    "moveaxis": {"x": SQUARES, "source": 1, "destination": 2},
+    "pad": {"x": ROWS, "pad_width": 1, "mode": "constant", "constant_values": 0},
+    "permute_dims": {"x": SQUARES, "axes": (0, 2, 1)},
+    "pinned": {"array": np.ones(3)},
+    "pow": {"x1": ROWS, "x2": 2},
+    "prod": {"x": ROWS, "axis": 0, "dtype": "f8", "keepdims": False},
+    "quantile": {"x": NUMBERS, "q": 0.5},
+    "range": {"start": 0, "stop": 5, "step": 1, "dtype": "i4"},
+    "repeat": {"x": ROWS, "repeats": 2, "axis": 1},
+    "reshape": {"x": ROWS, "shape": (-1, 2, 2)},
+    "scan": {0: _plus, 1: NUMBERS, "init": 0.0, "axis": 0, "associative": False},
+    "segment_max": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "segment_mean": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "segment_min": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "segment_sum": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "source": {"array": np.ones(3), "name": "given"},
+    "open": {"path": "nowhere.bin", "format": "raw", "dtype": "f4", "shape": (2,), "offset": 0},
+    "save": {"path": "never.npy", "format": "npy", "name": "kept"},
+    "spool": {"x": NUMBERS, "folder": None, "limit": None},
+    "squeeze": {"x": ROWS[:, :1], "axis": 1},
+    "stack": {"values": [ROWS, ROWS], "axis": 1},
+    "std": {"x": ROWS, "axis": 0, "correction": 1, "keepdims": False},
+    "sum": {"x": ROWS, "axis": 0, "dtype": "f8", "keepdims": False},
+    "take": {"x": ROWS, "indices": [1, 2], "axis": 1},
+    "to_array": {"out": None, "name": "kept"},
+    "top_k": {"x": ROWS, "k": 2, "axis": 1},
+    "var": {"x": ROWS, "axis": 0, "correction": 1, "keepdims": False},
+    "vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
+    "where": {"condition": ROWS > 1, "x1": ROWS, "x2": 0},
+    "window": {"x": NUMBERS, "size": 3, "step": 1, "pad": 0},
+    "nn.attention": {
+        "q": SQUARES, "k": SQUARES, "v": SQUARES, "causal": True, "window": 2, "mask": None, "scale": 1.0,
+    },
+    "nn.avg_pool1d": {
+        "x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True, "count_include_pad": True,
+    },
+    "nn.avg_pool2d": {
+        "x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True,
+        "count_include_pad": True,
+    },
+    "nn.max_pool1d": {"x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.max_pool2d": {"x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.conv1d": {
+        "x": SQUARES, "weight": np.ones((2, 3, 2), "f4"), "bias": np.ones(2, "f4"), "stride": 1, "padding": 1,
+        "dilation": 1, "groups": 1,
+    },
+    "nn.conv2d": {
+        "x": IMAGES, "weight": np.ones((2, 4, 2, 2), "f4"), "bias": None, "stride": 1, "padding": (1, (0, 1)),
+        "dilation": 1, "groups": 1,
+    },
+    "nn.cross_entropy": {"logits": ROWS, "labels": fc.source(np.zeros(6, int)), "axis": 1, "reduction": "mean"},
+    "nn.binary_cross_entropy": {"logits": ROWS, "labels": ROWS, "reduction": None},
+    "nn.mse": {"x": ROWS, "target": ROWS, "reduction": "sum"},
+    "nn.huber": {"x": ROWS, "target": ROWS, "delta": 1.0, "reduction": None},
+    "nn.softmax": {"x": ROWS, "axis": 1},
+    "nn.log_softmax": {"x": ROWS, "axis": 1},
+    "nn.logsumexp": {"x": ROWS, "axis": 1, "keepdims": True},
+    "nn.elu": {"x": ROWS, "alpha": 1.0},
+    "nn.leaky_relu": {"x": ROWS, "slope": 0.1},
+    "nn.gelu": {"x": ROWS, "approximate": "tanh"},
+    "nn.group_norm": {"x": IMAGES, "groups": 2, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
+    "nn.instance_norm": {"x": IMAGES, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
+    "nn.layer_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
+    "nn.rms_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4")},
+    "nn.selective_scan": {
+        "u": SQUARES, "delta": SQUARES, "A": np.ones((4, 2), "f4"), "B": SQUARES[..., :2], "C": SQUARES[..., :2],
+        "D": np.ones(4, "f4"),
+    },
+    "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
+    "random.uniform": {"length": 5, "shape": (2,), "low": 0.0, "high": 1.0, "dtype": "f4", "seed": 1},
+    "random.normal": {"length": 5, "shape": (2,), "mean": 0.0, "std": 1.0, "dtype": "f4", "seed": 1},
+    "random.integers": {"length": 5, "low": 0, "high": 4, "shape": (2,), "dtype": "i4", "seed": 1},
+}  # fmt: skip
+"""A sound call of each function that takes more than elements of any kind."""
+
+
+def _sound(name: str, function: Any) -> Call:
+    if name in GOOD:
+        return Call(name, function, GOOD[name])
+    if isinstance(function, Function):
+        return Call(name, function, dict.fromkeys(range(function.op.arity), ROWS))
+    required = [
+        one.name for one in inspect.signature(function).parameters.values() if one.default is inspect.Parameter.empty
+    ]
+    return Call(name, function, dict.fromkeys(required, ROWS))
+
+
+def functions() -> list[Call]:
+    """Return a sound call of every public function of `fc`, `fc.nn` and `fc.random`, of every method and operator."""
+    calls = []
+    for room, prefix in ((fc, ""), (fc.nn, "nn."), (fc.random, "random.")):
+        for name in sorted(set(getattr(room, "__all__", ())) - _LOW_LEVEL - _VERBS):
+            function = getattr(room, name)
+            if not (isinstance(function, type) and issubclass(function, Exception | Warning)) and callable(function):
+                calls.append(_sound(prefix + name, function))
+    return calls
+
+
+BINARY: dict[str, tuple[Any, Any]] = {
+    **dict.fromkeys(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "eq"), (ROWS, 1)),
+    "matmul": (ROWS, np.ones((4, 2), "f4")),
+    "getitem": (ROWS, (slice(None), 1)),
+    "rshift": (WHOLE, 1),
+    "and_": (WHOLE, 1),
+}
+"""Operators, and operands of each."""
+
+
+def operators() -> list[Call]:
+    """Return a sound call of each operator and of each function behind a method."""
+    return [
+        *(Call(f"x {name} y", partial(getattr(operator, name), x), {0: y}) for name, (x, y) in BINARY.items()),
+        Call("y matmul x", KNOWN.__rmatmul__, {0: np.ones(3)}),
+        Call("pin", lambda device: (ROWS * 2).on(device), {0: "cpu"}),
+        Call("name", lambda name: fc.source(np.ones(3), name=name), {0: "given"}),
+    ]
+
+
+VERBS: dict[str, list[str]] = {
+    "plan": [
+        "memory", "device", "device_memory", "strategy", "precision", "isolate", "launch_timeout_s",
+    ],
+    "resolve": [
+        "progress", "on_batch", "stall_timeout_s", "checkpoint", "checkpoint_every", "tune", "metrics",
+        "metrics_port", "metrics_log", "trace",
+    ],
+    "open_flow": ["mode"],
+}  # fmt: skip
+"""The options of each verb that are tried there."""
