@@ -148,6 +148,7 @@ from flowcompute.errors import (
     DeviceError,
     DeviceFullError,
     DeviceWarning,
+    EventLoopWarning,
     FlowError,
     KernelError,
     MetricsWarning,
@@ -158,7 +159,7 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import open_flow, plan, resolve, run, start
+from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -178,6 +179,7 @@ __all__ = [
     "DeviceFullError",
     "DeviceWarning",
     "Element",
+    "EventLoopWarning",
     "FlowError",
     "Frozen",
     "KernelError",
@@ -202,8 +204,10 @@ __all__ = [
     "add",
     "all",
     "any",
+    "aresolve",
     "argmax",
     "argmin",
+    "arun",
     "asin",
     "asinh",
     "astype",

@@ -161,3 +161,7 @@ class DeviceWarning(UserWarning):
 
     No bit of the results depends on it.
     """
+
+
+class EventLoopWarning(UserWarning):
+    """A warning that a blocking call holds up the asyncio loop that it is made in."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -11,7 +13,8 @@ import numpy as np
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.engine import PlannedJob
-from flowcompute.errors import PlanError, SpecError
+from flowcompute.errors import PlanError, Site, SpecError
+from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
@@ -33,7 +36,7 @@ from flowcompute.runtime.checkpoints import (
 )
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import RunOptions, shows_options
-from flowcompute.runtime.run import Run
+from flowcompute.runtime.run import Run, refuse_in_trio_task
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
@@ -57,7 +60,7 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
     Args:
         elements: the roots; one that is no destination is kept in memory.
         memory: budget on the host: bytes, as a whole number or as text ("24MiB", "24MB", "0.5GiB", "100"); by default
-            half of the machine's memory.
+            half of the memory that the machine, the process's control groups and `ulimit` let it have.
         device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name;
             or a list of such names, best first. Devices of one kind share the batches; of others the first computes all
             that it can, and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
@@ -125,10 +128,11 @@ def _plan(
 
 @shows_options(StartOptions)
 def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
-    """Start to resolve these elements in the background, and return the running `Run`.
+    """Start to resolve these elements in the background, and return the running `Run`. In asyncio: `await run`.
 
     Args:
         elements: the roots, in one reading.
+        name: what progress lines, `metrics_log` and `trace` call the run.
         progress: True shows a bar (plain lines without a terminal), False nothing; by default
             a bar on a terminal, and a line in a notebook.
         throttle: seconds to pause after each batch, to be polite to a shared disk.
@@ -161,12 +165,31 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
         TypeError: if there is no such option.
     """
     _check_elements("start", elements)
-    return _start(elements, RunOptions.parse("start", options, StartOptions))
+    loop = asyncio_loop()
+    refuse_in_trio_task("start a run")
+    return _start(elements, RunOptions.parse("start", options, StartOptions), loop=loop, awaited=loop is not None)
 
 
-def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
+def _start(
+    elements: tuple[Element, ...],
+    options: RunOptions,
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+    awaited: bool = False,
+) -> Run:
+    return _prepared(elements, options, user_site())(loop=loop, awaited=awaited)
+
+
+async def _start_awaited(elements: tuple[Element, ...], options: RunOptions) -> Run:
+    """Plan in a thread, start in the task, whose thread may handle signals, and wait."""
+    begin = await in_thread(_prepared, elements, options, user_site())
+    return await begin(loop=asyncio_loop(), awaited=True)
+
+
+def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | None) -> Callable[..., Run]:
+    """Return what starts the run of a job that is planned here."""
     path = options.checkpoint_path
-    request = Request(path, policy=CheckpointPolicy.parse(options.checkpoint_every), site=user_site())
+    request = Request(path, policy=CheckpointPolicy.parse(options.checkpoint_every), site=site)
     made = _plan(
         elements,
         options,
@@ -178,7 +201,8 @@ def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
     if path is not None:
         refuse_unreadable(made.plan)
         refuse_overwriting(made.plan, path)
-    return start_run(
+    return partial(
+        start_run,
         made,
         options,
         tuner=None if options.tune is False else Tuner(made, options.tune),
@@ -208,6 +232,28 @@ def resolve(*elements: Element, **options: Unpack[StartOptions]) -> Any:
     """
     _check_elements("resolve", elements)
     values = _start(elements, RunOptions.parse("resolve", options, StartOptions)).wait().values
+    return values[0] if len(values) == 1 else values
+
+
+@shows_options(StartOptions)
+async def arun(*elements: Element, **options: Unpack[StartOptions]) -> Run:
+    """Resolve these elements without blocking the event loop, in asyncio or trio, and return the finished `Run`.
+
+    Planning is done in a thread. In asyncio, asynchronous iterables are read as tasks of the loop. Where the task is
+    cancelled the run is stopped, and waited for until nothing of it is left. Options and errors as for `run`.
+    """
+    _check_elements("arun", elements)
+    return await _start_awaited(elements, RunOptions.parse("arun", options, StartOptions))
+
+
+@shows_options(StartOptions)
+async def aresolve(*elements: Element, **options: Unpack[StartOptions]) -> Any:
+    """Return the values of these elements without blocking the event loop: one value, or a tuple of several.
+
+    Options and errors as for `arun`.
+    """
+    _check_elements("aresolve", elements)
+    values = (await _start_awaited(elements, RunOptions.parse("aresolve", options, StartOptions))).values
     return values[0] if len(values) == 1 else values
 
 
@@ -287,7 +333,7 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         SpecError: naming the verb.
     """
     if not elements:
-        raise SpecError("needs at least one element", element=verb)
+        raise SpecError("needs at least one element", element=verb, site=user_site())
     for element in elements:
         if isinstance(element, Element):
             continue
@@ -296,7 +342,7 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
-        raise SpecError("takes elements", element=verb, got=type(element).__name__, hint=hint)
+        raise SpecError("takes elements", element=verb, site=user_site(), got=type(element).__name__, hint=hint)
 
 
 def _graph(elements: tuple[Element, ...]) -> Graph:
@@ -315,12 +361,23 @@ def _refuse_feeds(made: Plan) -> None:
 
 
 Element.verbs = VerbSlot(
-    resolve=resolve, run=run, plan=plan, start=start, flow=open_flow, draw=draw, html=html_of, hash=structural_hash_of
+    resolve=resolve,
+    run=run,
+    plan=plan,
+    start=start,
+    aresolve=aresolve,
+    arun=arun,
+    flow=open_flow,
+    draw=draw,
+    html=html_of,
+    hash=structural_hash_of,
 )
 for _verb, _known in (
     (Element.resolve, StartOptions),
     (Element.run, StartOptions),
     (Element.start, StartOptions),
+    (Element.aresolve, StartOptions),
+    (Element.arun, StartOptions),
     (Element.plan, PlanOptions),
     (Element.flow, FlowOptions),
 ):

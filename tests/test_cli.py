@@ -72,8 +72,8 @@ def say(folder: Path, capsys: pytest.CaptureFixture[str]):
     return run
 
 
-def refused(said: Said, *words: str) -> None:
-    assert said.code == 2
+def refused(said: Said, *words: str, code: int = 2) -> None:
+    assert said.code == code
     assert said.err.startswith("flowcompute: ")
     assert "Traceback" not in said.err
     for word in words:
@@ -132,7 +132,7 @@ def test_run_takes_budget_and_device(say) -> None:
 def test_commands_take_a_budget_of_the_device(say, command: str) -> None:
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
         said = say(command, "cli_jobs:total", "--device-memory", "10B")
-        refused(said, "into the device's memory", "at least", "device_memory=")
+        refused(said, "into the device's memory", "at least", "--device-memory")
     refused(say(command, "cli_jobs:total", "--device-memory", "much"), "device_memory", "'much'")
 
 
@@ -163,18 +163,9 @@ def test_a_name_that_is_no_job_is_wrong_usage(say, text: str, capsys: pytest.Cap
         assert f"perhaps cli_jobs:{'both' if 'both' in text else 'job'}" in err
 
 
-def test_errors_of_the_users_module_are_not_hidden(say, folder: Path) -> None:
-    (folder / "cli_broken.py").write_text("1 / 0\n")
-    with pytest.raises(ZeroDivisionError):
-        say("run", "cli_broken:job")
-    (folder / "cli_missing.py").write_text("import no_such_module\n")
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        say("run", "cli_missing:job")
-
-
 def test_a_flow_error_in_the_users_module_is_told_with_its_line(say, folder: Path) -> None:
     (folder / "cli_shapes.py").write_text("import flowcompute as fc\n\njob = fc.open('none.npy')\n")
-    refused(say("run", "cli_shapes:job"), "none.npy", "cli_shapes.py:3")
+    refused(say("run", "cli_shapes:job"), "none.npy", "cli_shapes.py:3", code=1)
 
 
 # -- plan -----------------------------------------------------------------------------------------
@@ -197,7 +188,9 @@ def test_plan_prints_kernels_and_writes_pictures(say, folder: Path) -> None:
 
 
 def test_plan_says_where_a_picture_cannot_be_written(say) -> None:
-    refused(say("plan", "cli_jobs:saved", "--svg", "no/such/folder.svg"), "no/such/folder.svg", "check the path")
+    refused(
+        say("plan", "cli_jobs:saved", "--svg", "no/such/folder.svg"), "no/such/folder.svg", "check the path", code=1
+    )
 
 
 # -- inspect --------------------------------------------------------------------------------------
@@ -250,10 +243,10 @@ def test_inspect_prefers_a_file_that_bears_the_name_of_a_job(say, folder: Path) 
 
 
 def test_inspect_refuses_what_is_neither(say, folder: Path) -> None:
-    refused(say("inspect", "none.npy"), "none.npy", "check the path")
+    refused(say("inspect", "none.npy"), "none.npy", "check the path", code=1)
     refused(say("inspect", "what"), "format")
     (folder / "text.npy").write_text("no array")
-    refused(say("inspect", "text.npy"), "text.npy", "NUMPY")
+    refused(say("inspect", "text.npy"), "text.npy", "NUMPY", code=1)
 
 
 def test_a_wrong_shape_is_wrong_usage(say) -> None:
@@ -290,9 +283,7 @@ def test_version_and_missing_command(capsys: pytest.CaptureFixture[str]) -> None
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"flowcompute {fc.__version__}\n"
-    with pytest.raises(SystemExit) as ended:
-        main([])
-    assert ended.value.code == 2
+    assert main([]) == 2
 
 
 def program(folder: Path, *arguments: str, **options: object) -> subprocess.Popen[str]:

@@ -4,42 +4,59 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
-from flowcompute.cli.inspect_file import describe_file, describe_job
+from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.cli.completion import add_completion
+from flowcompute.cli.inspect_file import describe_file, describe_job, first_records
 from flowcompute.cli.make_report import add_report
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
-from flowcompute.cli.output import write_text
-from flowcompute.cli.resume_job import add_resume, left_at
+from flowcompute.cli.output import drop_output, open_closed_outputs, output_console, write_text
+from flowcompute.cli.resume_job import add_resume, is_finished, left_at, say_finished
 from flowcompute.cli.running import (
     CommandParser,
     add_every,
+    add_knobs,
     add_observe,
+    add_pace,
+    add_precision,
     add_progress,
     add_run_options,
     measured,
     options_of,
     print_results,
 )
-from flowcompute.cli.show_checkpoint import add_checkpoint
+from flowcompute.cli.show_checkpoint import add_checkpoint, describe_checkpoint
+from flowcompute.cli.show_error import FAILED, show_error
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
-from flowcompute.elements import Source
-from flowcompute.errors import CheckpointWarning, FlowError
+from flowcompute.elements import Source, user_site
+from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
 from flowcompute.strategy import PlanOptions, StartOptions
 
-FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+_FATAL = 128
+_ENDED = {
+    _FATAL + signal.SIGINT: "interrupted",
+    _FATAL + signal.SIGTERM: "terminated",
+    _FATAL + signal.SIGHUP: "hung up",
+}
+"""What is said of a command that a signal ended, by its exit code."""
+
+_EXIT_CODES = """exit codes:
+  0 if all went well, 1 if the job failed or a checkpoint is damaged, 2 for wrong usage and for a job that cannot
+  be run as asked, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,57 +66,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those after the program's name; by default the process's.
 
     Returns:
-        The exit code: 0 for success. It is 1 if nobody reads the output any more, or if a checkpoint is
-            damaged. It
-        is 2 for an error of flowcompute, printed on standard error, and for wrong usage. It is 130 after
-        Ctrl-C.
+        The exit code: 0 for success; 1 if the job failed, if a checkpoint is damaged, or if nobody can take the
+            output; 2 for a job that cannot be run as asked; 130 after Ctrl-C.
 
     Raises:
-        SystemExit: with code 143 after SIGTERM.
+        SystemExit: with code 2 for wrong usage, 143 after SIGTERM and 129 after SIGHUP.
     """
+    open_closed_outputs()
+    entry = user_site()
+    try:
+        try:
+            return _act(arguments, entry)
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            print(f"flowcompute: cannot write standard output: {error.strerror}", file=sys.stderr)
+        drop_output()
+        return FAILED
+
+
+def _act(arguments: Sequence[str] | None, entry: Site | None) -> int:
+    """Parse and run the command; `entry` is the line that called it."""
     options = _parser().parse_args(arguments)
-    code: int | None = 0
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = partial(_warn, warnings.showwarning)
-            code = options.act(options)
-        sys.stdout.flush()
-    except FlowError as error:
-        print(f"flowcompute: {error}", file=sys.stderr)
-        return REFUSED
+            warnings.showwarning = partial(_warn, warnings.showwarning, set())
+            return options.act(options) or 0
     except KeyboardInterrupt:
-        print(f"flowcompute: interrupted; {left_at(options)}", file=sys.stderr)
-        return INTERRUPTED
+        return _told(_FATAL + signal.SIGINT, options)
     except SystemExit as ended:
-        if ended.code == TERMINATED:
-            print(f"flowcompute: terminated; {left_at(options)}", file=sys.stderr)
+        if ended.code in _ENDED:
+            _told(ended.code, options)
         raise
-    except BrokenPipeError:
-        # Python flushes standard output once more at exit, which would print an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    return code or 0
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            # Nothing but printing lets one pass: those of files are told as errors of the family, with their paths.
+            raise
+        return show_error(error, entry=entry, options=options.known, whole=getattr(options, "traceback", False))
+
+
+def _told(code: int, options: argparse.Namespace) -> int:
+    print(f"flowcompute: {_ENDED[code]}; {left_at(options)}", file=sys.stderr)
+    return code
 
 
 def _warn(
-    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
+    otherwise: Callable[..., None],
+    told: set[str],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
+    **more: Any,
 ) -> None:
-    """Print a warning about a checkpoint as errors are printed, and any other as Python does."""
-    if issubclass(category, CheckpointWarning):
-        print(f"flowcompute: {message}", file=sys.stderr)
-    else:
+    """Print a warning about a checkpoint once, as errors are printed, and any other as Python does."""
+    if not issubclass(category, CheckpointWarning):
         otherwise(message, category, *place, **more)
+    elif str(message) not in told:
+        told.add(str(message))
+        print(f"flowcompute: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(
-        prog="flowcompute", description="Stream data larger than memory through fused OpenCL kernels."
+        prog="flowcompute",
+        description="Stream data larger than memory through fused OpenCL kernels.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"flowcompute {fc.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="the whole thing on real data: how far away the Moon is")
     add_run_options(demo)
+    add_precision(demo)
+    add_knobs(demo)
     demo.add_argument("--large", action="store_true", help="6000 years, 171 MB (a download of 545 MB)")
     demo.add_argument("--offline", action="store_true", help="never ask the network; generate a file if none was kept")
     demo.add_argument("--keep", metavar="FOLDER", help="write the distances there")
@@ -112,17 +153,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     devices.set_defaults(act=_devices)
 
-    inspect = commands.add_parser("inspect", help="what a file holds, or what a job is made of")
-    inspect.add_argument("what", metavar="FILE|MODULE:JOB", help=f"a file, a pattern, or {JOB_HELP}")
+    inspect = commands.add_parser("inspect", help="what a file or a checkpoint holds, or what a job is made of")
+    inspect.add_argument(
+        "what", metavar="FILE|PATH|MODULE:JOB", help=f"a file, a pattern, a checkpoint's folder, or {JOB_HELP}"
+    )
     inspect.add_argument("--format", choices=("npy", "raw"), help="where the file's extension does not say it")
     inspect.add_argument("--dtype", help='of a raw file: "float32", ">f4"; "bfloat16" also of an .npy file')
     inspect.add_argument("--shape", type=_item_shape, metavar="N,N", help="item shape of a raw file")
     inspect.add_argument("--offset", type=int, default=0, metavar="BYTES", help="before the first item of a raw file")
+    inspect.add_argument(
+        "--head", nargs="?", type=int, const=5, metavar="N", help="also print the first records of a file (5)"
+    )
     inspect.set_defaults(act=_inspect)
 
     plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
     _add_job(plan)
     add_run_options(plan)
+    add_precision(plan)
+    add_knobs(plan)
     plan.add_argument("--explain", action="store_true", help="also print each knob, and what else was tried")
     plan.add_argument("--kernels", action="store_true", help="also print the kernels' OpenCL C")
     plan.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz's language")
@@ -132,6 +180,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a job and print its values")
     _add_job(run)
     add_run_options(run)
+    add_precision(run)
+    add_knobs(run)
+    add_pace(run)
     add_progress(run)
     run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
     add_every(run)
@@ -150,6 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     add_checkpoint(commands)
     add_strategies(commands)
     add_report(commands)
+    add_completion(commands, parser)
     return parser
 
 
@@ -165,7 +217,7 @@ def _item_shape(text: str) -> tuple[int, ...]:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    console = Console()
+    console = output_console()
     report = run_demo(
         **options_of(options, PlanOptions),
         large=options.large,
@@ -188,7 +240,7 @@ def _devices(options: argparse.Namespace) -> None:
         cells = (row.spec, row.name, row.summary, memory, str(row.units), double, row.driver)
         table.add_row(*(Text(cell) for cell in cells))
     table.add_row("numpy", "NumPy", "the reference: slow, needs no driver", "", "", "yes", "")
-    console = Console()
+    console = output_console()
     console.print(table)
     # Without a device this raises an error that says what to install.
     console.print(Text(f"\n{select_device('auto', needs_float64=False).capabilities.reason}"))
@@ -199,13 +251,26 @@ def _devices(options: argparse.Namespace) -> None:
 def _inspect(options: argparse.Namespace) -> None:
     what = options.what
     job = _job_or_none(what)
+    kept = job is None and CheckpointFolder.is_at(what)
+    if options.head is not None and (kept or job is not None):
+        raise PlanError(
+            "cannot print records of what is no file",
+            element="--head",
+            got=what,
+            hint="flowcompute resume goes on with a job" if kept else "flowcompute run computes a job",
+        )
     if job is not None:
         print(describe_job(load_job(job)))
+        return
+    if kept:
+        print(describe_checkpoint(what))
         return
     source: Source = fc.open(
         what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset
     )
     print(describe_file(source))
+    if options.head is not None:
+        print(first_records(source, options.head))
 
 
 def _job_or_none(text: str) -> JobName | None:
@@ -219,21 +284,25 @@ def _job_or_none(text: str) -> JobName | None:
 
 def _plan(options: argparse.Namespace) -> None:
     made = fc.plan(*load_job(options.job), **options_of(options, PlanOptions))
+    # Before anything is printed, since whoever reads that may go away early.
+    if options.dot is not None:
+        write_text(options.dot, made.dot())
+    if options.svg is not None:
+        write_text(options.svg, made.svg())
     print(made)
     if options.explain:
         print(f"\n{made.explain()}")
     if options.kernels:
         for kernel in made.kernels:
             print(f"\n{kernel.source}", end="")
-    if options.dot is not None:
-        write_text(options.dot, made.dot())
-    if options.svg is not None:
-        write_text(options.svg, made.svg())
 
 
 def _run(options: argparse.Namespace) -> None:
     elements = load_job(options.job)
+    finished = is_finished(options.checkpoint)
     run = fc.run(*elements, **options_of(options, StartOptions))
+    if finished:
+        say_finished(options.checkpoint)
     print_results(run)
     if options.tune:
         print(run.tuning, file=sys.stderr)

@@ -37,3 +37,13 @@ def describe_job(elements: Sequence[Element]) -> str:
     """Draw the lazy graph of a job, with its structural hashes."""
     hashes = [f"hash {element.hash}  {element!r}" for element in elements]
     return "\n".join([draw(*elements), "", *hashes])
+
+
+def first_records(source: Source, count: int) -> str:
+    """Return the values of the first records of a file, as NumPy prints them.
+
+    Raises:
+        SourceError: if they cannot be read.
+    """
+    records = source[: max(count, 0)].resolve(device="numpy", progress=False)
+    return str(records)

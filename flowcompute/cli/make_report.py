@@ -10,7 +10,14 @@ from typing import Any
 import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
-from flowcompute.cli.running import add_progress, add_run_options, measured, options_of
+from flowcompute.cli.running import (
+    add_knobs,
+    add_precision,
+    add_progress,
+    add_run_options,
+    measured,
+    options_of,
+)
 from flowcompute.observe import write_report
 from flowcompute.strategy import PlanOptions
 
@@ -23,6 +30,8 @@ def add_report(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the page; by default the name with .html")
     add_run_options(parser)
+    add_precision(parser)
+    add_knobs(parser)
     add_progress(parser)
     parser.set_defaults(act=_report)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from flowcompute.elements import Element
-from flowcompute.errors import SpecError
+from flowcompute.cli.show_error import user_line
+from flowcompute.elements import Element, user_site
+from flowcompute.errors import FlowError, RunError, SpecError
 
 JOB_HELP = "module:name of an element, of a tuple or list of elements, or of a function that returns them"
 
@@ -46,24 +49,23 @@ def job_name(text: str) -> JobName:
 def load_job(job: JobName) -> tuple[Element, ...]:
     """Return the elements of a job. Import its module, with the current folder on the path.
 
-    Exceptions of the module itself are passed on.
-
     Raises:
         SpecError: if there is no such module or name, or it is not a job.
+        RunError: in place of an exception of the module, or of the function, which becomes its cause.
+        FlowError: whatever they raise of the family.
     """
     folder = os.getcwd()
     if folder not in sys.path:
         # The folder stays on the path, since the module may import others when the job runs.
         sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(job.module)
+        with _loading(job):
+            found: Any = importlib.import_module(job.module)
     except ModuleNotFoundError as error:
-        # The module itself is there, and the error of the import that fails inside it says more.
-        if error.name is None or not f"{job.module}.".startswith(f"{error.name}."):
-            raise
         raise SpecError(
             f"cannot import {error.name!r}: there is no such module",
             element=str(job),
+            site=user_site(),
             expected=f"a module on Python's path or in {folder}",
             hint="go to the folder where the module is, or set PYTHONPATH",
         ) from None
@@ -72,11 +74,35 @@ def load_job(job: JobName) -> tuple[Element, ...]:
             raise SpecError(
                 f"cannot find {job.name!r} in {job.module}",
                 element=str(job),
+                site=user_site(),
                 expected=f"one of {', '.join(candidates)}" if (candidates := _candidates(found)) else None,
                 hint=f"it must be {JOB_HELP.partition(' ')[2]}",
             )
         found = getattr(found, part)
-    return _elements(job, found() if callable(found) and not isinstance(found, Element) else found)
+    if callable(found) and not isinstance(found, Element):
+        with _loading(job):
+            found = found()
+    return _elements(job, found)
+
+
+@contextlib.contextmanager
+def _loading(job: JobName) -> Iterator[None]:
+    """Have exceptions of the user's module name the user's line. One that says that there is no module is passed on.
+
+    Raises:
+        RunError: in place of any other exception that is none of the family.
+    """
+    try:
+        yield
+    except FlowError:
+        raise
+    except Exception as error:
+        # Where the module itself is there, the error of the import that fails inside it says more.
+        if isinstance(error, ModuleNotFoundError) and f"{job.module}.".startswith(f"{error.name}."):
+            raise
+        raise RunError(
+            f"cannot load the job: {type(error).__name__}: {error}", element=str(job), site=user_line(error)
+        ) from error
 
 
 def _candidates(module: object) -> list[str]:
@@ -89,7 +115,11 @@ def _elements(job: JobName, found: object) -> tuple[Element, ...]:
     for element in elements:
         if not isinstance(element, Element):
             got = f"{type(element).__name__} among them" if isinstance(found, tuple | list) else type(found).__name__
-            raise SpecError("cannot use this as a job", element=str(job), expected=JOB_HELP, got=got)
+            raise _no_job(job, JOB_HELP, got)
     if not elements:
-        raise SpecError("cannot use this as a job", element=str(job), expected="at least one element", got="none")
+        raise _no_job(job, "at least one element", "none")
     return elements
+
+
+def _no_job(job: JobName, expected: str, got: str) -> SpecError:
+    return SpecError("cannot use this as a job", element=str(job), site=user_site(), expected=expected, got=got)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from typing import Any
 
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.running import (
     add_every,
+    add_knobs,
     add_observe,
+    add_pace,
     add_progress,
     add_run_options,
     options_of,
@@ -32,6 +35,8 @@ def add_resume(commands: Any) -> None:
         help="a folder whose files the job may replace; see `flowcompute checkpoint show`",
     )
     add_run_options(parser)
+    add_knobs(parser)
+    add_pace(parser)
     add_progress(parser)
     add_every(parser)
     add_observe(parser)
@@ -47,7 +52,24 @@ def left_at(options: argparse.Namespace) -> str:
     return f"what was done is kept in {shown(path)}, and {goes_on} goes on"
 
 
+def is_finished(path: str | None) -> bool:
+    """Check whether there is a checkpoint at this path whose job has nothing left to do.
+
+    Raises:
+        CheckpointError: if the checkpoint cannot be used.
+    """
+    return path is not None and CheckpointFolder.exists(path) and thaw(path).done
+
+
+def say_finished(path: str) -> None:
+    """Say on standard error that the job in a checkpoint had nothing left to do."""
+    print(f"flowcompute: the job in {shown(path)} had already finished; these are its results", file=sys.stderr)
+
+
 def _resume(options: argparse.Namespace) -> None:
     asked = options_of(options, ThawOptions)
-    run = thaw(options.checkpoint, allow=options.allow).run(**asked)
+    frozen = thaw(options.checkpoint, allow=options.allow)
+    run = frozen.run(**asked)
+    if frozen.done:
+        say_finished(options.checkpoint)
     print_results(run)

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
+from flowcompute.cli.show_error import REFUSED
 from flowcompute.engine import Backend
+from flowcompute.errors import FlowError
 from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
-from flowcompute.strategy import Every, Limits, default_memory_bytes, load_limits, save_limits
+from flowcompute.strategy import Every, Limits, Precision, Strategy, default_memory_bytes, load_limits, save_limits
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that offers the nearest name for an option that it does not have."""
+    """A parser of a command, or of one that only has commands of its own and prints its help alone.
+
+    It offers the nearest name for an option that it does not have. What it parses has `act`, the function of the
+    command, and `known`, the names of the command's options.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.set_defaults(act=self._help)
+        # Without a default, which would replace what was given before the command's name.
+        self.add_argument(
+            "--traceback", action="store_true", default=argparse.SUPPRESS, help="show all frames of an error"
+        )
+
+    def _help(self, _options: argparse.Namespace) -> int:
+        self.print_help(sys.stderr)
+        return REFUSED
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse as the class above, but refuse an unknown option at once: sub-parsers know theirs best."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        if not hasattr(parsed, "known"):
+            parsed.known = frozenset(self._option_string_actions)
         for name in (text.partition("=")[0] for text in unknown if text.startswith("-")):
             near = nearest(name, tuple(self._option_string_actions))
             meant = f"; did you mean {near}?" if near else ""
@@ -40,6 +60,29 @@ class _OneOrSeveral(argparse.Action):
         setattr(namespace, self.dest, [*known, values] if known else values)
 
 
+class _Knobs(argparse.Action):
+    """A strategy of all that was given: `--strategy depth=3,unroll=4`, what is kept as JSON, and `--input read`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        text = str(values).strip()
+        try:
+            if text.startswith("{"):
+                given = Strategy.from_json(text)
+            else:
+                pairs = [f"input={text}"] if self.choices else text.split(",")
+                given = Strategy.from_plain(dict(map(_knob, pairs)))
+        except FlowError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, given if before is None else given.with_defaults(before))
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the budgets and the device."""
     parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
@@ -53,6 +96,56 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name; '
         "given again, several devices share the work",
     )
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Add the arithmetic."""
+    parser.add_argument(
+        "--precision",
+        choices=get_args(Precision),
+        default="exact",
+        help="exact: IEEE rounding of each operation (the default); fast: multiply-add may be contracted; "
+        "tf32x3: tensor cores multiply float32",
+    )
+
+
+def add_knobs(parser: argparse.ArgumentParser) -> None:
+    """Add what may be pinned of a plan: knobs, and a process for kernels."""
+    parser.add_argument(
+        "--strategy",
+        action=_Knobs,
+        metavar="KNOB=VALUE,...",
+        help='knobs to pin, as "depth=3,reader_threads=2", or JSON of Strategy.to_json; may be given again',
+    )
+    parser.add_argument(
+        "--input", action=_Knobs, dest="strategy", choices=("mapped", "read"), help="how files are read (mapped)"
+    )
+    parser.add_argument(
+        "--isolate", action="store_true", help="run kernels in a worker process, whose crash is an error and no more"
+    )
+    parser.add_argument(
+        "--launch-timeout",
+        dest="launch_timeout_s",
+        type=float,
+        metavar="SECONDS",
+        help="with --isolate: end a launch that takes longer",
+    )
+
+
+def add_pace(parser: argparse.ArgumentParser) -> None:
+    """Add what may be asked for while batches flow."""
+    parser.add_argument(
+        "--throttle", type=float, default=0.0, metavar="SECONDS", help="pause after each batch, for a shared disk"
+    )
+    parser.add_argument(
+        "--stall-timeout",
+        dest="stall_timeout_s",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="fail after so long without any movement (120)",
+    )
+    parser.add_argument("--name", help="what progress lines, the metrics log and the trace call the run")
 
 
 def options_of(command: argparse.Namespace, known: type) -> dict[str, Any]:
@@ -125,6 +218,11 @@ def print_results(run: Run) -> None:
 
 def _port(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdecimal() else text
+
+
+def _knob(text: str) -> tuple[str, int | str]:
+    name, _, value = (part.strip() for part in text.partition("="))
+    return name, int(value) if value.isascii() and value.isdecimal() else value
 
 
 def _every(text: str) -> Every:

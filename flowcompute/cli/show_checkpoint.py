@@ -18,7 +18,7 @@ _DAMAGED = 1
 def add_checkpoint(commands: Any) -> None:
     """Add `checkpoint` with its own commands to a parser's sub-parsers."""
     parser = commands.add_parser("checkpoint", help="what a frozen job is, and whether it is sound")
-    own = parser.add_subparsers(metavar="list|verify|show", required=True)
+    own = parser.add_subparsers(metavar="list|verify|show")
     for name, act, text in (
         ("list", _list, "one line for each generation, oldest first"),
         ("verify", _verify, "check every byte, in bounded memory; exit code 1 if something is wrong"),
@@ -65,33 +65,46 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> None:
-    frozen = thaw(options.path)
-    with CheckpointFolder.peek(options.path) as folder:
+    print(describe_checkpoint(options.path))
+
+
+def describe_checkpoint(path: str) -> str:
+    """Describe the job in a checkpoint: what it reads, computes and writes, how far it is, and what goes on with it.
+
+    Raises:
+        CheckpointError: if there is no checkpoint that can be used.
+    """
+    frozen = thaw(path)
+    with CheckpointFolder.peek(path) as folder:
         job, body = KeptJob.read(folder.job()), folder.look().body
     words = JobWords.read(job.graph)
     done = frozen.progress
     share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
-    print(f"{shown(options.path)}: {frozen.state}{share}, {done.bytes_read:,} bytes read")
-    print(f"  generation {frozen.number} of {_when(frozen.created)}")
-    print(f"  precision {job.precision}, reductions in order {job.order}, made on {job.kind}")
-    _print_part("reads", words.sources())
-    _print_part("computes", words.graph().splitlines())
-    _print_part("writes", words.destinations())
-    _print_part("files that it makes", map(str, find_writes(words.targets(), job.token, body)))
     bound = {name: what for name, what in words.bound().items() if not (frozen.done and what in NEVER_CALLED)}
-    _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
     given = ", ".join(f"{name!r}: ..." for name in bound)
-    thawed = f"fc.thaw({options.path!r}{f', bind={{{given}}}' if bound else ''})"
+    thawed = f"fc.thaw({path!r}{f', bind={{{given}}}' if bound else ''})"
     if job.flow is not None:
-        print(f"goes on with {thawed}.flow()")
+        goes_on = f"{thawed}.flow()"
     else:
-        print(f"goes on with {f'{thawed}.resolve()' if bound else f'flowcompute resume {shown(options.path)}'}")
+        goes_on = f"{thawed}.resolve()" if bound else f"flowcompute resume {shown(path)}"
+    return "\n".join(
+        [
+            f"{shown(path)}: {frozen.state}{share}, {done.bytes_read:,} bytes read",
+            f"  generation {frozen.number} of {_when(frozen.created)}",
+            f"  precision {job.precision}, reductions in order {job.order}, made on {job.kind}",
+            *_part("reads", words.sources()),
+            *_part("computes", words.graph().splitlines()),
+            *_part("writes", words.destinations()),
+            *_part("files that it makes", map(str, find_writes(words.targets(), job.token, body))),
+            *_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items())),
+            f"goes on with {goes_on}",
+        ]
+    )
 
 
-def _print_part(title: str, lines: Iterable[str]) -> None:
+def _part(title: str, lines: Iterable[str]) -> list[str]:
     told = [f"  {line}" for line in lines]
-    if told:
-        print("\n".join([title, *told]))
+    return [title, *told] if told else []
 
 
 def _when(created: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from flowcompute.cli.named_job import JOB_HELP, job_name, load_job
 from flowcompute.cli.output import write_text
-from flowcompute.cli.running import add_run_options, options_of
+from flowcompute.cli.running import add_precision, add_run_options, options_of
 from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
@@ -21,10 +21,11 @@ def add_strategies(commands: Any) -> None:
     tune.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
     tune.add_argument("--quick", action="store_true", help="in 10 s instead of two minutes")
     add_run_options(tune)
+    add_precision(tune)
     tune.set_defaults(act=_tune)
 
     parser = commands.add_parser("strategies", help="what tuning has found and keeps")
-    own = parser.add_subparsers(metavar="show|export|import|clear", required=True)
+    own = parser.add_subparsers(metavar="show|export|import|clear")
 
     show = own.add_parser("show", help="what is kept, the latest first")
     show.add_argument("--trials", action="store_true", help="also what was tried")

@@ -24,6 +24,8 @@ class VerbSlot:
     run: Callable[..., Any]
     plan: Callable[..., Any]
     start: Callable[..., Any]
+    aresolve: Callable[..., Any]
+    arun: Callable[..., Any]
     flow: Callable[..., Any]
     draw: Callable[..., str]
     html: Callable[..., str]
@@ -164,8 +166,16 @@ class Element(ABC):
         """Start running in the background and give the running `Run`."""
         return Element.verbs.start(self, **options)
 
+    async def aresolve(self, **options: Unpack[StartOptions]) -> Any:
+        """Run without blocking the event loop, in asyncio or trio, and give the value."""
+        return await Element.verbs.aresolve(self, **options)
+
+    async def arun(self, **options: Unpack[StartOptions]) -> Any:
+        """Run to the end without blocking the event loop, in asyncio or trio, and give the finished `Run`."""
+        return await Element.verbs.arun(self, **options)
+
     def flow(self, **options: Unpack[FlowOptions]) -> Any:
-        """Open a flow over `fc.feed` sources by `with` or, in trio, `async with`; see `fc.open_flow`."""
+        """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

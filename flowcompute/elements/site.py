@@ -26,6 +26,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
 
 
+_told: dict[str | tuple[str, type[Warning], int], int] = {}
+"""What was warned of before, as Python keeps it in each module: a line warns of the same thing once."""
+
+
 def user_site() -> Site | None:
     """Return the innermost frame outside the package, or None when there is none."""
     frame: FrameType | None = inspect.currentframe()
@@ -66,7 +70,7 @@ def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:
     if site is None:
         warnings.warn(message, category, stacklevel=4)
     else:
-        warnings.warn_explicit(message, category, site.file, site.line)
+        warnings.warn_explicit(message, category, site.file, site.line, registry=_told)
 
 
 # -- calls -------------------------------------------------------------------------------------

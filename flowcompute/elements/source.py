@@ -69,7 +69,7 @@ class Reader(ABC):
 
 
 class AsyncReader(Reader):
-    """A reader over something asynchronous: `read_async` is called in the trio task instead of `read`."""
+    """A reader over something asynchronous: trio awaits `read_async` and `aclose` in place of `read` and `close`."""
 
     def read(self, out: np.ndarray) -> int:
         """Refuse: an asynchronous source has no blocking form."""
@@ -78,6 +78,10 @@ class AsyncReader(Reader):
     @abstractmethod
     async def read_async(self, out: np.ndarray) -> int:
         """Read as `read` does, awaiting."""
+
+    async def aclose(self) -> None:
+        """Close as `close` does, awaiting. Not to be cancelled."""
+        self.close()
 
 
 class Source(Element):

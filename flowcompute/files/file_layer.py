@@ -34,7 +34,7 @@ _HINTS = {
     errno.ENFILE: "the machine has too many open files: close some",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path runs through too many symbolic links",
-    errno.ENOMEM: "not enough memory to map the file: read it instead",
+    errno.ENOMEM: 'read it instead of mapping it: strategy=fc.Strategy(input="read"); or raise the limit (ulimit -v)',
 }
 
 
@@ -122,6 +122,15 @@ class Files(Folders):
     def map_read(self, handle: int, size: int) -> mmap.mmap:
         """Map the first `size` bytes (not 0) for reading."""
         return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+
+    def drop_pages(self, mapping: mmap.mmap, begin: int, end: int) -> None:
+        """Let the process's pages of a mapping between two bytes go; the system's cache keeps what it can.
+
+        Whoever still reads there has them mapped again. Systems without `madvise` keep them.
+        """
+        begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
     def stat(self, path: str) -> os.stat_result:
         """Return the status of `path`, following links."""

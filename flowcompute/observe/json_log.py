@@ -69,13 +69,17 @@ class MetricsLog(Consumer):
     Args:
         target: a path, to whose end the lines are added, or an open text file, which stays open.
         snapshot: gives the numbers.
+        name: what lines call the run, if anything.
 
     Raises:
         DestinationError: if the file cannot be written.
     """
 
-    def __init__(self, target: str | os.PathLike[str] | TextIO, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self, target: str | os.PathLike[str] | TextIO, snapshot: Callable[[], Snapshot], name: str | None = None
+    ) -> None:
         self._snapshot = snapshot
+        self._named = {} if name is None else {"name": name}
         self._problem: str | None = None
         self._over = threading.Event()
         self._owned = isinstance(target, str | os.PathLike)
@@ -108,6 +112,6 @@ class MetricsLog(Consumer):
             self._problem = f"the log of metrics could not be written: {type(error).__name__}: {error}"
 
     def _line(self) -> None:
-        line = {"time": round(time.time(), 3), **plain(self._snapshot())}
+        line = {"time": round(time.time(), 3), **self._named, **plain(self._snapshot())}
         self._file.write(f"{json.dumps(line)}\n")
         self._file.flush()

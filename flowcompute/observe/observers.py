@@ -28,12 +28,14 @@ class Observe:
         port: where to serve Prometheus, if anywhere; see `parse_port`.
         trace: where to write a trace, if anywhere.
         log: where to write JSON lines, if anywhere.
+        name: what trace and lines call the run.
     """
 
     metrics: bool = True
     port: int | str | None = None
     trace: str | os.PathLike[str] | None = None
     log: Log | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.metrics, bool):
@@ -59,9 +61,9 @@ class Observe:
 
 
 _CONSUMERS: tuple[Callable[[Observe, RunView], Consumer | None], ...] = (
-    lambda asked, view: None if asked.trace is None else Trace(asked.trace, view),
+    lambda asked, view: None if asked.trace is None else Trace(asked.trace, view, asked.name),
     lambda asked, view: None if asked.port is None else Exporter(asked.port, view.snapshot),
-    lambda asked, view: None if asked.log is None else MetricsLog(asked.log, view.snapshot),
+    lambda asked, view: None if asked.log is None else MetricsLog(asked.log, view.snapshot, asked.name),
 )
 """Makes each consumer that is asked for. A new one has a file of its own, and its line here."""
 

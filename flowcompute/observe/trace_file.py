@@ -43,13 +43,15 @@ class Trace(Consumer):
     Args:
         path: of the file.
         view: of the run.
+        name: what the trace calls the run.
 
     Raises:
         DestinationError: if it cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], view: RunView) -> None:
+    def __init__(self, path: str | os.PathLike[str], view: RunView, name: str | None = None) -> None:
         self._view = view
+        self._name = name or "flowcompute"
         self._spans = SPANS // view.tracks
         self._passes: list[tuple[Stage, ...]] = []
         self._stages: dict[Stage, _StageSpans] = {}
@@ -92,7 +94,7 @@ class Trace(Consumer):
         """Write all and give the file its name."""
         try:
             offset, piece = 0, bytearray()
-            for text in _text(tuple(self.tracks()), self._view.snapshot(), self._view.about()):
+            for text in _text(self._name, tuple(self.tracks()), self._view.snapshot(), self._view.about()):
                 piece += text.encode()
                 if len(piece) > _PIECE_BYTES:
                     self._draft.write(bytes(piece), offset)
@@ -141,11 +143,11 @@ def _span(event: StageEntered, ended_s: float) -> Span:
     return Span(name, event.at_s, max(ended_s, event.at_s), event.records)
 
 
-def _text(tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> Iterator[str]:
+def _text(name: str, tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> Iterator[str]:
     lost = {track.name: track.lost for track in tracks if track.lost}
     other = {"flowcompute": version, "run": plain(end), "lost_spans": lost, **about}
     yield f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(other)},\n"traceEvents": [\n'
-    yield json.dumps({"name": "process_name", "ph": "M", "pid": _PROCESS, "args": {"name": "flowcompute"}})
+    yield json.dumps({"name": "process_name", "ph": "M", "pid": _PROCESS, "args": {"name": name}})
     for number, track in enumerate(tracks, 1):
         for event in _events(number, track):
             yield f",\n{json.dumps(event)}"

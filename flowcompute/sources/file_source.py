@@ -24,6 +24,12 @@ from flowcompute.thread_pool import ThreadPool
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
+_DROP_BYTES = 1 << 24
+"""Bytes of a mapped file that are let go at a time: to do it for each small batch would cost a call for each."""
+
+_KEPT_VIEWS = 4
+"""Views whose pages are kept behind the reader: those of batches in flight."""
+
 _MIN_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
@@ -117,6 +123,7 @@ class StoredReader(Reader):
         self._length = source.layout.length
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
+        self._dropped = 0
         self._threads = ThreadPool("flowcompute-reader")
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
@@ -183,7 +190,14 @@ class StoredReader(Reader):
         array = data.view(layout.dtype).reshape(items, *layout.item_shape)
         self._check_bools(self.position, array)
         self.position += items
+        self._drop_behind(begin - (_KEPT_VIEWS - 1) * data.nbytes)
         return array
+
+    def _drop_behind(self, end: int) -> None:
+        """Let the pages before byte `end` go, so that the process does not seem to grow by the file."""
+        if self._mapping is not None and end - self._dropped >= _DROP_BYTES:
+            self._files.drop_pages(self._mapping, self._dropped, end)
+            self._dropped = end // mmap.PAGESIZE * mmap.PAGESIZE
 
     def check(self) -> None:
         """Check that the open file is in the state in which it was composed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -14,6 +15,7 @@ from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dt
 from flowcompute.elements.arguments import flag
 from flowcompute.elements.policies import ErrorPolicy, OnError, SkipCounter, parse_policy
 from flowcompute.errors import DestinationError, SourceError, SpecError
+from flowcompute.event_loops import HOME, in_loop
 from flowcompute.sources.record_packer import RecordPacker, SkippingPacker
 from flowcompute.spec import Spec, Stream, parse_dtype
 
@@ -36,7 +38,8 @@ def iterate(
         iterable: yields batches of shape `(k, *shape)` with any k, also 0, or single items. A generator or
             other iterator is read once. An object whose `iter()` begins anew (a list, an instance with
             `__iter__`) may be read as often as needed. The iterable may use an array again once it is asked for
-            the next one.
+            the next one. An asynchronous one is read in the asyncio loop that awaits the run (`await
+            fc.aresolve(...)`), else in trio.
         shape: item shape or item type.
         dtype: of the stream, unless the item type says it. Yielded arrays must cast to it safely (NumPy's
             `same_kind`), and integers must fit. Python's own numbers are cast where they fit.
@@ -116,6 +119,11 @@ class IterateSource(Source):
         """Name of the function that made it."""
         return "iterate"
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """True if it can be iterated over by `async for` only."""
+        return not hasattr(self.iterable, "__iter__") and hasattr(self.iterable, "__aiter__")
+
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Return the reason why the records are copied into buffers."""
         return "an iterable yields arrays of any size"
@@ -130,8 +138,11 @@ class IterateSource(Source):
             raise SourceError(
                 "cannot start reading at this record", element=self.name, site=self.site, got=str(position)
             )
-        asynchronous = not hasattr(self.iterable, "__iter__") and hasattr(self.iterable, "__aiter__")
+        asynchronous = self.is_asynchronous
         iterator = self._begin(asynchronous)
+        loop = HOME.get()
+        if asynchronous and loop is not None:
+            return LoopIterateReader(self, iterator, position, loop)
         reader = AsyncIterateReader if asynchronous else IterateReader
         return reader(self, iterator, position)
 
@@ -259,6 +270,33 @@ class AsyncIterateReader(AsyncReader):
             step.close()
 
 
+class LoopIterateReader(AsyncIterateReader):
+    """Reader of an asynchronous iterator in the asyncio loop that awaits the run: each read is a task there."""
+
+    def __init__(
+        self, source: IterateSource, iterator: AsyncIterator[Any], position: int, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(source, iterator, position)
+        self._loop = loop
+
+    async def read_async(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        try:
+            return await in_loop(self._loop, super().read_async(out))
+        except RuntimeError as error:
+            raise iterable_error(self._source, error, self.position) from error
+
+    async def aclose(self) -> None:
+        """Close the asynchronous generator, if it is one, in its loop."""
+        iterator, self._iterator = self._iterator, None
+        aclose = getattr(iterator, "aclose", None)
+        if aclose is not None:
+            try:
+                await in_loop(self._loop, aclose())
+            except Exception as error:
+                raise iterable_error(self._source, error, self.position) from error
+
+
 def make_packer(source: IterateSource) -> tuple[RecordPacker, SkipCounter | None]:
     """Make the packer of an iterable's values, with a counter where unfit values are dropped."""
     element = source.name or source.label
@@ -288,10 +326,15 @@ def too_short_error(source: IterateSource, position: int, length: int) -> Source
 
 def iterable_error(source: IterateSource, error: Exception, record: int) -> SourceError:
     """Return the error for an exception raised in the user's iterable."""
+    hint = "see the exception above, which is the cause"
+    if isinstance(error, RuntimeError) and "no running event loop" in str(error):
+        hint = "it awaits asyncio: have its run awaited there, as await fc.aresolve(...)"
+    elif isinstance(error, RuntimeError) and "async context" in str(error):
+        hint = "it awaits trio: have it run from trio or from plain code"
     return SourceError(
         f"cannot read the iterable: it raised {type(error).__name__}: {error}",
         element=source.name or source.label,
         site=source.site,
         records=(record, record + 1),
-        hint="see the exception above, which is the cause",
+        hint=hint,
     )

@@ -1,7 +1,8 @@
 """Strategy (the tunable knobs) and Config (the user's settings)."""
 
-from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.memory_limits import default_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
 from flowcompute.strategy.paired_trials import (
     PairedTrials,

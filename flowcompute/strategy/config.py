@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,17 +103,3 @@ def _suggestion(value: object, match: re.Match[str] | None, option: str) -> str 
             if (whole := _whole(float(value))) is not None and whole > 0:
                 return f"{option}={whole}"
     return None
-
-
-def default_memory_bytes() -> int:
-    """Return half of the machine's memory, or of the control group's limit if that is smaller."""
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as file:
-                text = file.read().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            limits.append(int(text))
-    return min(limits) // 2

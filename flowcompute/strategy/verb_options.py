@@ -56,6 +56,7 @@ class _ObserveOptions(TypedDict, total=False):
 class ThawOptions(_KernelOptions, _ObserveOptions, total=False):
     """Options of `start`, `run` and `resolve` of a thawed job, which keeps its checkpoint and its precision."""
 
+    name: str | None
     progress: bool | None
     throttle: float
     on_batch: Callable[[Any], object] | None

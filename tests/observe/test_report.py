@@ -140,7 +140,7 @@ def test_what_is_no_trace_is_refused(tmp_path, text):
 
 def test_without_plotly_it_says_what_to_install(trace, monkeypatch, capsys):
     monkeypatch.setattr(_plotly, "_problem", ImportError("No module named 'plotly'"))
-    assert main(["report", str(trace)]) == 2
+    assert main(["report", str(trace)]) == 1
     assert "flowcompute[report]" in capsys.readouterr().err
     with pytest.raises(RunError):
         _plotly.plotly_script()

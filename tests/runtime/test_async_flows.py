@@ -128,7 +128,7 @@ def test_closing_wakes_who_waits(doing: str) -> None:
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait_and_see)
-                while not flow._changed.statistics().tasks_waiting:
+                while not flow._changed.waiting:
                     await trio.lowlevel.checkpoint()
                 await flow.aclose()
                 await flow.aclose()

@@ -45,12 +45,13 @@ def test_who_sees_what(progress, terminal, shown):
     out = io.StringIO()
     record = RunRecord(100, 0)
     display = Display.start(record, progress, Console(file=out, force_terminal=terminal, width=100))
+    record.resume(Progress(items=7, total_items=100, bytes_read=0, seconds=0.0, done=False))
     record.end(complete=False)
     if display is not None:
         display.stop()
     assert bool(out.getvalue()) == bool(shown)
     if shown:
-        assert "0 of 100 records" in out.getvalue()
+        assert "7 of 100 records" in out.getvalue()
         assert ("\x1b" in out.getvalue()) == (shown == "bar")
 
 

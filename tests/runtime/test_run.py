@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import trio
 
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import EventLoopWarning, PlanError, RunError
 from flowcompute.metrics import Metrics, NodeMetrics
 from flowcompute.runtime.run.interrupt import Interrupts
 from tests.runtime.fakes import Boom, FakeAsyncSource, Job, Scene, full_job, full_values
@@ -311,7 +311,8 @@ def test_a_run_within_a_run():
 
 def test_from_an_asyncio_loop():
     async def main():
-        return start(full_job(Scene()).planned(), progress=False).wait(30).values[3]
+        with pytest.warns(EventLoopWarning, match="blocks the event loop"):
+            return start(full_job(Scene()).planned(), progress=False).wait(30).values[3]
 
     assert asyncio.run(main()) == full_values()[3]
 
@@ -320,7 +321,7 @@ async def test_in_a_trio_task_it_is_refused():
     job = full_job(Scene()).planned()
     with pytest.raises(RunError, match="trio task") as caught:
         start(job, progress=False)
-    assert "to_thread" in caught.value.hint
+    assert "await fc.arun" in caught.value.hint
     run = await trio.to_thread.run_sync(lambda: start(job, progress=False))
     with pytest.raises(RunError, match="trio task"):
         run.wait()

@@ -163,7 +163,7 @@ def test_other_files_are_not_imported(folder, tmp_path, capsys, text):
     assert main(["strategies", "import", str(tmp_path / "other.json")]) == 2
     assert "strategies" in capsys.readouterr().err
     assert main(["strategies", "import", str(tmp_path / "none.json")]) == 2
-    assert main(["strategies", "export", str(tmp_path / "no" / "folder.json")]) == 2
+    assert main(["strategies", "export", str(tmp_path / "no" / "folder.json")]) == 1
     assert StrategyStore().every() == []
 
 

@@ -108,6 +108,11 @@ class CheckpointFolder:
         return cls(path, path, files, None, None)
 
     @staticmethod
+    def is_at(path: str) -> bool:
+        """Check whether a folder with files of a checkpoint is at this path, sound or not."""
+        return os.path.isdir(path) and any(map(is_ours, FILES.list_folder(absolute_path(path))))
+
+    @staticmethod
     def exists(path: str | os.PathLike[str], files: Files = FILES) -> bool:
         """Check whether something is at this path.
 

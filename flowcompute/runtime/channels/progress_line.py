@@ -42,10 +42,20 @@ class Display:
         console: where to show it.
         bar: a bar, or lines.
         line: of a notebook, in place of both.
+        name: what lines call the run.
     """
 
-    def __init__(self, record: RunRecord, console: Console, *, bar: bool, line: NotebookLine | None = None) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        console: Console,
+        *,
+        bar: bool,
+        line: NotebookLine | None = None,
+        name: str | None = None,
+    ) -> None:
         self._record = record
+        self._name = name or "flowcompute"
         self._console = console
         self._notebook_line = line
         self._over = threading.Event()
@@ -54,7 +64,9 @@ class Display:
         self._thread = threading.Thread(target=self._run, args=(show,), name="flowcompute-show", daemon=True)
 
     @classmethod
-    def start(cls, record: RunRecord, progress: bool | None, console: Console | None = None) -> Self | None:
+    def start(
+        cls, record: RunRecord, progress: bool | None, console: Console | None = None, name: str | None = None
+    ) -> Self | None:
         """Start showing, or None where nothing is to be shown.
 
         Args:
@@ -62,6 +74,7 @@ class Display:
             progress: True for a line in a notebook, a bar on a terminal and lines elsewhere, False for nothing,
                 None for the first two and nothing elsewhere.
             console: standard error by default.
+            name: what lines call the run.
         """
         if progress is False:
             return None
@@ -76,7 +89,7 @@ class Display:
             return None
         if progress is None and not console.is_terminal:
             return None
-        display = cls(record, console, bar=console.is_terminal)
+        display = cls(record, console, bar=console.is_terminal, name=name)
         display._thread.start()
         return display
 
@@ -93,7 +106,10 @@ class Display:
     def _show_lines(self) -> None:
         while not self._over.wait(_LINE_EVERY_S):
             self._line()
-        self._line()
+        progress = self._record.progress
+        # What failed before its first record is told by its error.
+        if progress.items or progress.total_items == 0:
+            self._line()
 
     def _show_notebook(self) -> None:
         assert self._notebook_line is not None
@@ -102,7 +118,8 @@ class Display:
         self._notebook_line.show(_now(self._record))
 
     def _line(self) -> None:
-        self._console.print(f"flowcompute: {_now(self._record)}", highlight=False)
+        line = f"{self._name}: {_now(self._record)}"
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _show_bar(self) -> None:
         columns = (BarColumn(), TextColumn("{task.description}", markup=False))

@@ -1,4 +1,4 @@
-"""Persistent flows: a graph that is opened once and fed by hand, from plain code or from trio."""
+"""Persistent flows: a graph that is opened once and fed by hand, from plain code, from asyncio or from trio."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Self
 import numpy.typing as npt
 import trio
 
+from flowcompute.elements import user_site, warn_at
 from flowcompute.engine import PlannedJob
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import EventLoopWarning, PlanError, RunError
+from flowcompute.event_loops import Changes, blocks_asyncio, in_thread, make_lock, to_the_end
 from flowcompute.observe import Observe
 from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
@@ -25,11 +27,11 @@ from flowcompute.sources import FeedSource
 from flowcompute.strategy import Mode
 
 _WAITING = 2
-"""Results that may wait in a trio flow before `send` waits for somebody to receive."""
+"""Results that may wait in an asynchronous flow before `send` waits for somebody to receive."""
 
 
 class FlowOpener:
-    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
+    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow`. Made by `open_flow`."""
 
     def __init__(
         self, job: PlannedJob, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None
@@ -70,8 +72,11 @@ class FlowOpener:
         self._flows: list[Flow | AsyncFlow] = []
 
     def __enter__(self) -> Flow:
+        hint = "async with element.flow() as flow: ..."
         if trio.lowlevel.in_trio_task():
-            raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
+            raise RunError("a plain flow would block the event loop", hint=hint)
+        if blocks_asyncio():
+            warn_at(user_site(), f"a plain flow blocks the event loop: {hint}", EventLoopWarning)
         flow = Flow(FlowCore(self._job, self._mode, self._observe), self._checkpoint)
         self._flows.append(flow)
         return flow
@@ -86,7 +91,7 @@ class FlowOpener:
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self._job, self._mode, self._observe)
         coordinator = FlowCheckpoints(core, self._checkpoint)
-        await trio.to_thread.run_sync(_open, core, coordinator)
+        await in_thread(_open, core, coordinator)
         flow = AsyncFlow(core, coordinator)
         self._flows.append(flow)
         return flow
@@ -222,7 +227,7 @@ class Flow(WatchedFlow):
 
 
 class AsyncFlow(WatchedFlow):
-    """A flow for trio: `send` waits while results wait to be received, so a slow receiver stalls the sender.
+    """A flow for asyncio and trio: `send` waits while results wait, so that a slow receiver stalls the sender.
 
     Iterating gives the result of each send until the input is closed. Tasks may send and
     receive at the same time.
@@ -235,8 +240,8 @@ class AsyncFlow(WatchedFlow):
         self.plan = core.plan
         self._core = core
         self._coordinator = coordinator
-        self._turn = trio.Lock()
-        self._changed = trio.lowlevel.ParkingLot()
+        self._turn = make_lock()
+        self._changed = Changes()
         self._input_closed = False
         self._closed = False
 
@@ -245,15 +250,15 @@ class AsyncFlow(WatchedFlow):
         arrays = self._core.records(array, named)
         while True:
             while self._core.waiting >= _WAITING and not self._closed and not self._input_closed:
-                await self._changed.park()
+                await self._changed.wait()
             async with self._turn:
                 self._check_open("send")
                 if self._core.waiting >= _WAITING:
                     continue
                 try:
-                    await trio.to_thread.run_sync(self._core.send, arrays)
+                    await in_thread(self._core.send, arrays)
                 finally:
-                    self._changed.unpark_all()
+                    self._changed.tell()
                 return
 
     async def receive(self) -> Result:
@@ -266,9 +271,9 @@ class AsyncFlow(WatchedFlow):
             self._core.check()
             if self._input_closed or self._closed:
                 raise RunError("there is nothing to receive any more", element="flow", got="a closed input")
-            await self._changed.park()
+            await self._changed.wait()
         result = self._core.receive()
-        self._changed.unpark_all()
+        self._changed.tell()
         return result
 
     async def aclose_input(self) -> None:
@@ -276,11 +281,11 @@ class AsyncFlow(WatchedFlow):
         async with self._turn:
             if not self._input_closed and not self._closed:
                 try:
-                    await trio.to_thread.run_sync(self._core.end)
+                    await in_thread(self._core.end)
                 finally:
                     # Not before what comes out at the end is there, and not where this was cancelled before it began.
                     self._input_closed = self._core.ended
-                    self._changed.unpark_all()
+                    self._changed.tell()
 
     async def resolve(self) -> Result:
         """Resolve as `Flow.resolve`."""
@@ -288,25 +293,27 @@ class AsyncFlow(WatchedFlow):
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
             try:
-                return await trio.to_thread.run_sync(self._core.resolve)
+                return await in_thread(self._core.resolve)
             finally:
-                self._changed.unpark_all()
+                self._changed.tell()
 
     async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Freeze as `Flow.freeze`."""
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
-            return await trio.to_thread.run_sync(self._coordinator.freeze, path)
+            return await in_thread(self._coordinator.freeze, path)
 
     async def aclose(self) -> None:
         """Release everything; calling it twice is harmless."""
-        with trio.CancelScope(shield=True):
-            async with self._turn:
-                if not self._closed:
-                    self._closed = True
-                    self._changed.unpark_all()
-                    await trio.to_thread.run_sync(_close, self._core, self._coordinator)
+        await to_the_end(self._close)
+
+    async def _close(self) -> None:
+        async with self._turn:
+            if not self._closed:
+                self._closed = True
+                self._changed.tell()
+                await in_thread(_close, self._core, self._coordinator)
 
     async def __aiter__(self) -> AsyncIterator[Result]:
         while self._core.waiting or not (self._input_closed or self._closed):
@@ -314,7 +321,7 @@ class AsyncFlow(WatchedFlow):
                 yield await self.receive()
             else:
                 self._core.check()
-                await self._changed.park()
+                await self._changed.wait()
         self._core.check()
 
     def _check_open(self, doing: str) -> None:

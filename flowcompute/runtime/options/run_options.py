@@ -48,6 +48,7 @@ class RunOptions:
     precision: Precision = "exact"
     isolate: bool = False
     launch_timeout_s: float | None = None
+    name: str | None = None
     progress: bool | None = None
     throttle: float = 0.0
     on_batch: Callable[[Any], object] | None = None
@@ -87,6 +88,13 @@ class RunOptions:
         if self.checkpoint is not None:
             checkpoint_path(self.checkpoint)
         CheckpointPolicy.parse(self.checkpoint_every)
+        if self.checkpoint is None and self.checkpoint_every != "auto":
+            raise PlanError(
+                "checkpoint_every= needs checkpoint=",
+                element="checkpoint_every",
+                got=f"checkpoint_every={self.checkpoint_every!r} alone",
+                hint="say where to keep checkpoints: checkpoint=",
+            )
         _ = self.observe
 
     def _check_plan(self) -> None:
@@ -109,6 +117,8 @@ class RunOptions:
             raise _bad_value("throttle", "seconds to pause after each batch, from 0 to a day", self.throttle)
         if self.stall_timeout_s is not None and (not _is_number(self.stall_timeout_s) or self.stall_timeout_s <= 0):
             raise _bad_value("stall_timeout_s", "seconds, more than 0, or None", self.stall_timeout_s)
+        if self.name is not None and not (isinstance(self.name, str) and self.name and self.name.isprintable()):
+            raise _bad_value("name", "printable text", self.name)
         if self.on_batch is not None and not callable(self.on_batch):
             raise _bad_value("on_batch", "a function that takes the run", self.on_batch)
         if not isinstance(self.progress, bool | None):
@@ -132,7 +142,7 @@ class RunOptions:
     @property
     def observe(self) -> Observe:
         """The places where the numbers of the run go."""
-        return Observe(self.metrics, self.metrics_port, self.trace, self.metrics_log)
+        return Observe(self.metrics, self.metrics_port, self.trace, self.metrics_log, self.name)
 
 
 def check_names(verb: str, given: Mapping[str, Any], known: type) -> None:

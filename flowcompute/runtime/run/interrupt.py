@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the main thread has a run."""
+"""Ctrl-C, SIGTERM and SIGHUP while the main thread has a run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 
 _FATAL = 128
 
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals besides SIGINT that ask a program to end; Windows has no SIGHUP."""
+
 
 def farewell(signum: int) -> BaseException:
     """Return what ends a program that got this signal: KeyboardInterrupt, or the exit code that shells show."""
@@ -19,11 +22,11 @@ def farewell(signum: int) -> BaseException:
 
 
 class Interrupts:
-    """Handlers within `with`: the first Ctrl-C or SIGTERM asks for a clean end, the second does not wait for it.
+    """Handlers within `with`: the first Ctrl-C, SIGTERM or SIGHUP asks for a clean end, the second does not wait.
 
     Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
-    Python only, and SIGTERM unless it is ignored: a process that ignores a signal goes on ignoring
-    it. The earlier handlers are restored.
+    Python only, the others unless they are ignored: a process that ignores a signal (one that was begun by `nohup`)
+    goes on ignoring it. The earlier handlers are restored.
 
     Args:
         ask: called at the first signal, in the middle of whatever the main thread does.
@@ -50,9 +53,9 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for signum in (signal.SIGINT, signal.SIGTERM):
+            for signum in (signal.SIGINT, *_ENDING):
                 earlier = signal.getsignal(signum)
-                if callable(earlier) or (signum == signal.SIGTERM and earlier == signal.SIG_DFL):
+                if callable(earlier) or (signum in _ENDING and earlier == signal.SIG_DFL):
                     self._earlier[signum] = earlier
                     signal.signal(signum, self._handle)
         return self

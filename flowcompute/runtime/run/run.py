@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import os
@@ -9,7 +10,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
@@ -20,12 +22,14 @@ from rich.filesize import decimal
 
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
+from flowcompute.event_loops import HOME, completed
 from flowcompute.html import heading
 from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
 from flowcompute.runtime.events import about
 from flowcompute.runtime.options import RunOptions
+from flowcompute.runtime.run.blocking import check_blocking, refuse_in_trio_task
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.interrupt import Interrupts, farewell
 from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
@@ -48,15 +52,6 @@ _working_for: ContextVar[weakref.ref[Run] | None] = ContextVar("flowcompute_run"
 
 Weakly, as trio's tasks are garbage in cycles when they have ended, and results are too large to wait for it.
 """
-
-
-def refuse_in_trio_task(doing: str) -> None:
-    """Raise RunError where blocking would stop a trio event loop."""
-    if trio.lowlevel.in_trio_task():
-        raise RunError(
-            f"cannot {doing} in a trio task: it would block the event loop",
-            hint="do it in a thread: await trio.to_thread.run_sync(job.run)",
-        )
 
 
 def _stop_all() -> None:
@@ -90,6 +85,8 @@ class Run(Watched):
         aliases: Mapping[str, str],
         request: Request,
         tuner: RunTuner | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        awaited: bool = False,
     ) -> None:
         self.plan = plan = job.plan
         self._options = options
@@ -123,6 +120,9 @@ class Run(Watched):
         self._scope = trio.CancelScope()
         self._token: trio.lowlevel.TrioToken | None = None
         self._settled = threading.Event()
+        self._ended: Future[None] = Future()
+        self._loop = loop
+        self._awaited = awaited
         self._thread = threading.Thread(target=self._main, name="flowcompute-run", daemon=True)
         self._display: Display | None = None
 
@@ -134,9 +134,10 @@ class Run(Watched):
         _begun.add(self)
         if self._request.path is not None:
             # Before anything of the checkpoint can be seen: who sees it may send the signal.
-            self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen, self._settled.is_set)
+            finish = self._finish_awaited if self._awaited else self._finish_frozen
+            self._interrupts = Interrupts(self._ask_freeze, finish, self._settled.is_set)
             self._interrupts.__enter__()
-        self._display = Display.start(self._record, self._options.progress)
+        self._display = Display.start(self._record, self._options.progress, name=self._options.name)
         self._thread.start()
 
     @property
@@ -164,8 +165,9 @@ class Run(Watched):
         """
         self._check_usable("wait for a run")
         refuse_in_trio_task("wait for a run")
-        if self._is_own_thread():
-            raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+        self._refuse_own_thread()
+        if not self._settled.is_set():
+            check_blocking(self.plan, self._loop)
         interrupts = Interrupts(self.stop) if self._interrupts is None else None
         try:
             with interrupts or contextlib.nullcontext():
@@ -182,6 +184,31 @@ class Run(Watched):
             raise farewell(interrupts.received)
         if not settled:
             raise TimeoutError(f"the run has not ended after {timeout_s} s; it goes on")
+        self._raise_error()
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Wait until the run has ended, in asyncio or trio, and give the run: `await fc.start(...)`.
+
+        Where the wait is cancelled the run is stopped, and waited for until nothing of it is left. Errors are those
+        of `wait`.
+        """
+        return self._wait_async().__await__()
+
+    async def _wait_async(self) -> Self:
+        self._check_usable("wait for a run")
+        self._refuse_own_thread()
+        interrupts = self._interrupts or Interrupts(self.stop).__enter__()
+        try:
+            await completed(self._ended, self.stop)
+        finally:
+            interrupts.__exit__()
+            self._error_seen = True
+            if not self._stuck:
+                # Its last instant.
+                self._thread.join()
+        if interrupts.received:
+            raise farewell(interrupts.received)
         self._raise_error()
         return self
 
@@ -319,7 +346,7 @@ class Run(Watched):
         except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
             self._error = self._error or error
         self._trace = None if self._error is None else self._error.__traceback__
-        self._settled.set()
+        self._settle()
 
     async def _drive(self) -> None:
         options = self._options
@@ -334,6 +361,7 @@ class Run(Watched):
         )
         driver = Driver(self._chosen.job, self._record, settings, self._request)
         _working_for.set(weakref.ref(self))
+        HOME.set(self._loop)
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None
         try:
@@ -371,6 +399,22 @@ class Run(Watched):
             leaving.add_note(f"the job was frozen into {path}: run it again, or fc.thaw({path!r}).resolve() goes on")
         raise leaving
 
+    def _finish_awaited(self, signum: int) -> None:
+        """After a signal: let the loop go on, which the run may need; whoever awaits it leaves, or the loop itself."""
+
+        def leave() -> None:
+            if not self._error_seen:
+                self._error_seen = True
+                raise farewell(signum)
+
+        loop = self._loop
+        if loop is not None:
+            self._ended.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(leave))
+
+    def _refuse_own_thread(self) -> None:
+        if self._is_own_thread():
+            raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+
     def _is_own_thread(self) -> bool:
         return (working_for := _working_for.get()) is not None and working_for() is self
 
@@ -380,7 +424,13 @@ class Run(Watched):
         self._error = error
         with contextlib.suppress(Warning):
             self._observers.close()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let those that wait go on; what is told first counts."""
         self._settled.set()
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     def _wait_settled(self, timeout_s: float | None) -> bool:
         left = threading.TIMEOUT_MAX if timeout_s is None else timeout_s

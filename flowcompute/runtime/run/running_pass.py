@@ -196,7 +196,7 @@ class RunningPass:
             try:
                 with attributed(source.name, source.element.site):
                     if isinstance(reader, AsyncReader):
-                        reader.close()
+                        await reader.aclose()
                     else:
                         await self._workers.call(reader.close)
             except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told

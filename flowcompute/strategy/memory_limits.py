@@ -1,0 +1,103 @@
+"""Memory that this process may have: the machine's, or less where a control group or a limit of its own says so.
+
+A control group (containers, systemd, Slurm) is found as cgroups(7) says: `/proc/self/cgroup` has the group's path in
+each hierarchy, and `/proc/self/mountinfo` the place where that hierarchy is mounted. Each group above counts too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_UNIFIED = ("memory.max", "memory.high")
+_LEGACY = ("memory.limit_in_bytes",)
+
+
+class _Hierarchy(NamedTuple):
+    """A mounted hierarchy of control groups that may limit memory.
+
+    Attributes:
+        group: what part of the hierarchy is mounted: "/" for all of it.
+        folder: where.
+        unified: whether it is version 2.
+    """
+
+    group: str
+    folder: str
+    unified: bool
+
+
+def default_memory_bytes(system: str = "/") -> int:
+    """Return half of the memory that this process may have.
+
+    Args:
+        system: the folder that holds `proc` and `sys`; another one only in tests.
+    """
+    return min(_limits(system)) // 2
+
+
+def _limits(system: str) -> Iterator[int]:
+    yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if resource is not None:
+        for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            soft, _ = resource.getrlimit(limit)
+            if soft != resource.RLIM_INFINITY:
+                yield soft
+    mounted = tuple(_hierarchies(system))
+    for unified, path in _groups(system):
+        for hierarchy in mounted:
+            if hierarchy.unified == unified:
+                yield from _group_limits(system, hierarchy, path)
+
+
+def _groups(system: str) -> Iterator[tuple[bool, str]]:
+    """Yield whether a hierarchy is version 2, and the path of this process's group in it, where it limits memory."""
+    for line in _lines(f"{system}/proc/self/cgroup"):
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            yield True, path
+        elif "memory" in controllers.split(","):
+            yield False, path
+
+
+def _hierarchies(system: str) -> Iterator[_Hierarchy]:
+    for line in _lines(f"{system}/proc/self/mountinfo"):
+        before, _, after = line.partition(" - ")
+        place, kind = before.split(), after.split()
+        if len(place) < 5 or len(kind) < 3:
+            continue
+        unified = kind[0] == "cgroup2"
+        if unified or (kind[0] == "cgroup" and "memory" in kind[2].split(",")):
+            yield _Hierarchy(_unescaped(place[3]), _unescaped(place[4]), unified)
+
+
+def _group_limits(system: str, hierarchy: _Hierarchy, path: str) -> Iterator[int]:
+    """Yield the limits of a group and of those above it, as far as they can be seen."""
+    inside = os.path.relpath(path, hierarchy.group)
+    # A group outside of what is mounted, as in a container: what is mounted is its own then.
+    parts = [] if inside == "." or inside.startswith("..") else inside.split("/")
+    for depth in range(len(parts), -1, -1):
+        folder = "/".join([system.rstrip("/") + hierarchy.folder, *parts[:depth]])
+        for name in _UNIFIED if hierarchy.unified else _LEGACY:
+            text = "".join(_lines(f"{folder}/{name}")).strip()
+            # "max" is no limit, and neither is 0 of a hierarchy whose limit nobody has set.
+            if text.isdecimal() and int(text) > 0:
+                yield int(text)
+
+
+def _lines(path: str) -> list[str]:
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().splitlines()
+    return []
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
