@@ -18,12 +18,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import trio
-from rich.filesize import decimal
 
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
 from flowcompute.event_loops import HOME, completed
-from flowcompute.html import heading
 from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
@@ -313,13 +311,6 @@ class Run(Watched):
     def _state(self) -> str:
         ended = "complete" if self._error is None else "failed"
         return ended if self._settled.is_set() else "running"
-
-    def _repr_html_(self) -> str:
-        progress = self._record.progress
-        rate = f"{decimal(int(progress.throughput))}/s read and written"
-        waited = f", waiting for {self._record.bottleneck}" if self._record.bottleneck else ""
-        told = f"{self._state}: {progress.records} in {progress.seconds:.3f} s, {rate}{waited}"
-        return heading("Run", told) + self._record.metrics(self._aliases)._repr_html_()
 
     # -- inside -----------------------------------------------------------------------------
 
