@@ -1,7 +1,6 @@
 """Kernel IR: a loop nest over named integers with typed vector values. Rendered by `gpu/render`.
 
-Indices, bounds and conditions are integer expressions in C's syntax. They are kept as text, since every dialect shares
-this syntax and no pass rewrites them. Each value is a `Var` that one `Let` declares.
+Indices, bounds and conditions are those of `ir.index_nodes`. Each value is a `Var` that one `Let` declares.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
+from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "scalar", "integer"]
@@ -64,16 +64,16 @@ def register_dtype(dtype: np.dtype) -> np.dtype:
 class Load:
     """`lanes` numbers from `argument` at `index`, `stride` apart; only `count` of them exist if it is given.
 
-    A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `{lane}` in it, for
+    A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `LANE` in it, for
     accesses without a single stride. `aligned` means that the index is a multiple of the lanes, and that the buffer
     begins at a multiple of a vector.
     """
 
     argument: Argument
-    index: str
+    index: IndexLike
     stride: int = 1
-    count: str | None = None
-    each: str | None = None
+    count: IndexLike | None = None
+    each: IndexLike | None = None
     aligned: bool = False
 
 
@@ -136,7 +136,7 @@ class ArrayItem:
     """
 
     array: str
-    index: str
+    index: IndexLike
     vector: bool = False
 
 
@@ -150,31 +150,31 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer expression as an int64 value; with `step`, `text + step * lane` in each lane."""
+    """An integer expression as an int64 value; with `step`, `value + step * lane` in each lane."""
 
-    text: str
+    value: IndexLike | ConditionLike
     step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Numbers generated from their positions: `text + step * lane`, or `each` as for `Load`.
+    """Numbers generated from their positions: `position + step * lane`, or `each` as for `Load`.
 
     `operands` are scalar parameters.
     """
 
     op: Generator
-    text: str
+    position: IndexLike
     step: int
-    each: str | None
+    each: IndexLike | None
     operands: tuple[Argument, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A mask: true in the first `count` lanes."""
+    """A mask: true in the first `count` lanes; a condition counts as one lane."""
 
-    count: str
+    count: IndexLike | ConditionLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,12 +263,11 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class SetInteger:
-    """Declare (`new`) or assign an integer of 64 bits, or of 32 (`narrow`)."""
+    """Declare (`new`) or assign an integer, with as many bits as its name has."""
 
-    name: str
-    text: str
+    name: Name
+    value: IndexLike | ConditionLike
     new: bool = True
-    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +278,12 @@ class Store:
     """
 
     argument: Argument
-    index: str
+    index: IndexLike
     var: Var
     stride: int = 1
-    count: str | None = None
+    count: IndexLike | None = None
     canonical: bool = False
-    each: str | None = None
+    each: IndexLike | None = None
     aligned: bool = False
 
 
@@ -305,7 +304,7 @@ class PutItem:
     """Set an element of an array; as a `vector`, several numbers of a private one from `index` on."""
 
     array: str
-    index: str
+    index: IndexLike
     var: Var
     vector: bool = False
 
@@ -321,10 +320,10 @@ class For:
     `unroll` asks the compiler to unroll the loop: by this factor, completely with 1, or not at all with `ROLLED`.
     """
 
-    index: str
-    start: str
-    stop: str
-    step: str
+    index: Name
+    start: IndexLike
+    stop: IndexLike
+    step: IndexLike
     body: tuple[Stmt, ...]
     unroll: int = 0
 
@@ -333,7 +332,7 @@ class For:
 class While:
     """Repeat while an integer condition holds."""
 
-    condition: str
+    condition: ConditionLike
     body: tuple[Stmt, ...]
 
 
@@ -341,7 +340,7 @@ class While:
 class If:
     """Branch on an integer condition."""
 
-    condition: str
+    condition: ConditionLike
     body: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
 
@@ -362,7 +361,7 @@ class CallFunction:
     vars: tuple[Var, ...]
     op: UserOp | SourceOp
     operands: tuple[Var, ...]
-    count: str | None = None
+    count: IndexLike | None = None
     rounds: np.dtype | None = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowcompute.ir.index_nodes import IndexLike
 from flowcompute.ir.nodes import Argument, Copying
 
 LINE_BYTES = 64
@@ -18,5 +19,5 @@ class Prefetch(Copying):
     """
 
     argument: Argument
-    index: str
+    index: IndexLike
     written: bool

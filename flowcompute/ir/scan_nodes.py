@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.elements.functions import UserOp
+from flowcompute.ir.index_nodes import BLOCKS, IndexLike, Name
 from flowcompute.ir.nodes import Argument, CarryStatement, Var
 
 
@@ -19,10 +20,10 @@ class Ticket(CarryStatement):
     Numbers from `tickets` on mean that no tile is left. Every work-group draws tickets until it gets one of these.
     """
 
-    name: str
+    name: Name
     argument: Argument
     new: bool = True
-    tickets: str = "blocks"
+    tickets: IndexLike = BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Publish(CarryStatement):
     """Make a number visible to later tiles in a slot: a tile's aggregate, or with `prefix` its inclusive prefix."""
 
     argument: Argument
-    slot: str
+    slot: IndexLike
     var: Var
     prefix: bool
 
@@ -41,7 +42,7 @@ class Await(CarryStatement):
 
     var: Var
     argument: Argument
-    slot: str
+    slot: IndexLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class AwaitSlot(CarryStatement):
     """Declare the content of a slot once there is any, and an integer with its kind: `ADDS` or `ENDS`."""
 
     var: Var
-    kind: str
+    kind: Name
     argument: Argument
-    slot: str
+    slot: IndexLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class LookBehind(CarryStatement):
     var: Var
     argument: Argument
     state: Argument
-    tile: str
+    tile: IndexLike
     window: int
     op: str | UserOp
 
@@ -89,7 +90,7 @@ class LookBack(CarryStatement):
 
     argument: Argument
     state: Argument
-    tile: str
+    tile: IndexLike
     columns: int
     together: int
     window: int

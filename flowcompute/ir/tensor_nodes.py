@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.ir.index_nodes import ConditionLike, IndexLike
 from flowcompute.ir.nodes import Argument, Copying, OfFragments, Var
 
 
@@ -22,7 +23,7 @@ class Fragment(OfFragments):
     """
 
     array: str
-    index: str
+    index: IndexLike
     dtype: np.dtype
     transposed: bool = False
 
@@ -32,7 +33,7 @@ class Words(OfFragments):
     """Four words of 32 bits from positions in local memory, counted in such words."""
 
     array: str
-    indices: tuple[str, str, str, str]
+    indices: tuple[IndexLike, IndexLike, IndexLike, IndexLike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ class Copy(Copying):
     """
 
     array: str
-    place: str
+    place: IndexLike
     argument: Argument
-    index: str
+    index: IndexLike
     numbers: int
-    exists: str = "1"
+    exists: ConditionLike = True
 
 
 @dataclass(frozen=True, slots=True)

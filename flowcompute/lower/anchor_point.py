@@ -20,7 +20,21 @@ import numpy as np
 from flowcompute.elements.axes import RESHAPE
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import Argument, Convert, Load, Storage, Var, c_strides, seen_as, storage, views_of
+from flowcompute.ir import (
+    FIRST,
+    LANE,
+    Argument,
+    Convert,
+    IndexLike,
+    Load,
+    Name,
+    Storage,
+    Var,
+    c_strides,
+    seen_as,
+    storage,
+    views_of,
+)
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.spec import Spec
 
@@ -57,18 +71,13 @@ class Axes:
         """True if one stride serves all axes."""
         return len(self.sizes) == 1
 
-    def offset(self, index: str) -> str:
-        """Return the offset of the number at this index of all axes; `index` is a name or in brackets."""
-        if self.single:
-            return times(index, self.stride)
-        terms = []
+    def offset(self, index: IndexLike) -> IndexLike:
+        """Return the offset of the number at this index of all axes."""
+        offset: IndexLike = 0
         for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
-            if not stride:
-                continue
-            below = math.prod(self.sizes[axis + 1 :])
-            whole = index if below == 1 else f"{index} / {below}"
-            terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
-        return " + ".join(terms) or "0"
+            whole = index // math.prod(self.sizes[axis + 1 :])
+            offset += (whole if axis == 0 else whole % size) * stride
+        return offset
 
     def place(self, index: int) -> int:
         """Return the offset of the number at a known index of all axes."""
@@ -109,7 +118,7 @@ class Anchor:
         column_axes: axes that count columns.
         dtype: dtype in which it is computed.
         split_columns: values whose run of columns may extend along several axes.
-        first: parameter with the begin of a weight tile in its operand, if weights are streamed.
+        first: begin of a weight tile in its operand, if weights are streamed.
     """
 
     def __init__(
@@ -134,7 +143,9 @@ class Anchor:
         self.names = itertools.count()
         self.split_columns: set[int] = set()
         weight_tiles = region.weight_tiles
-        self.first = "" if weight_tiles is None else self.arguments.get("integer", _INT64, weight_tiles.value).name
+        self.first: IndexLike = 0
+        if weight_tiles is not None:
+            self.first = Name(self.arguments.get("integer", _INT64, weight_tiles.value).name)
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
         """Describe an operand whose last axes are `rows` axes of rows and `columns` axes of columns."""
@@ -190,41 +201,38 @@ class Anchor:
 
     # -- places of a row --------------------------------------------------------------------------
 
-    def row(self, scope: Scope, r: str) -> Row:
+    def row(self, scope: Scope, r: IndexLike) -> Row:
         """Declare the indices of row `r` as integers in the scope."""
-        record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
-        within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
+        record = scope.integer(r // self.units)
+        within = scope.integer(r % self.units)
         many = math.prod(self.stack) > 1
-        matrix = scope.integer(f"{within} / {self.height}") if many else "0"
-        own = within if not many else scope.integer(f"{within} % {self.height}")
+        matrix = scope.integer(within // self.height) if many else 0
+        own = scope.integer(within % self.height) if many else within
         return Row(r, record, matrix, own)
 
-    def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
-        """Return the terms of the offset at which a matrix of an operand begins.
+    def matrix_base(self, operand: Operand, record: IndexLike, matrix: IndexLike) -> IndexLike:
+        """Return the offset at which a matrix of an operand begins.
 
         Stacks are broadcast. Where an operand has fewer matrices on an axis, neighbours share one.
         """
         shape = operand.spec.shape[: operand.stack]
-        terms = [str(operand.lies.offset)] if operand.lies.offset else []
+        base: IndexLike = operand.lies.offset
         for back in range(1, len(shape) + 1):
             stride = operand.lies.strides[len(shape) - back]
             if shape[-back] != 1 and stride:
                 sharing = self.stack[-back] // shape[-back] if shape[-back] else 1
-                shared = f" / {sharing}" if sharing > 1 else ""
-                terms.append(f"{self._stack_index(matrix, back)}{shared} * {stride}")
-        if operand.lies.record:
-            terms.append(f"{record} * {operand.lies.record}")
-        return terms
+                base += self._stack_index(matrix, back) // sharing * stride
+        return base + record * operand.lies.record
 
-    def _stack_index(self, matrix: str, back: int) -> str:
+    def _stack_index(self, matrix: IndexLike, back: int) -> IndexLike:
         below = math.prod(self.stack[len(self.stack) - back + 1 :])
-        return f"({matrix} / {below} % {self.stack[-back]})"
+        return matrix // below % self.stack[-back]
 
-    def stack_indices(self, matrix: str) -> list[str]:
+    def stack_indices(self, matrix: IndexLike) -> list[IndexLike]:
         """Return the index on each axis of the stack."""
         return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
 
-    def placed(self, row: Row, column: str) -> tuple[Row, str]:
+    def placed(self, row: Row, column: IndexLike) -> tuple[Row, IndexLike]:
         """Return the row and column in the result of a row and column that the kernel computes."""
         return row, column
 
@@ -241,7 +249,7 @@ class Anchor:
             return var
         return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
 
-    def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
+    def store(self, scope: Scope, row: Row, column: IndexLike, count: IndexLike | None, total: Var) -> None:
         """Apply the epilogue to `total`, the result at columns `column` to `column + lanes` of a row, and store."""
         point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
         made = self.node.spec.dtype
@@ -252,20 +260,17 @@ class Anchor:
             point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
 
 
-@dataclass(frozen=True)
 class Row:
     """Row of the result, as integers in the scope that declared them."""
 
-    number: str
-    record: str
-    matrix: str
-    own: str
+    def __init__(self, number: IndexLike, record: IndexLike, matrix: IndexLike, own: IndexLike) -> None:
+        self.number, self.record, self.matrix, self.own = number, record, matrix, own
 
 
 class AfterPoint(Point):
     """Point of the epilogue: columns `column` to `column + lanes` of a row of the result, of which `count` exist."""
 
-    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: str, count: str | None) -> None:
+    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: IndexLike, count: IndexLike | None) -> None:
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
         self.anchor = anchor
         self.row = row
@@ -284,12 +289,14 @@ class AfterPoint(Point):
         index, stride, count, each = self.place(strides, lies.record, lies.offset)
         return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of these columns, counted from the first record of the stream."""
         index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
-        return f"first * {node.spec.item_numbers} + {index}", stride, None
+        return FIRST * node.spec.item_numbers + index, stride, None
 
-    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
+    def place(
+        self, strides: Sequence[int], record: int, offset: int = 0
+    ) -> tuple[IndexLike, int, IndexLike | None, IndexLike | None]:
         """Return index, stride, count and lane index of these columns in a value with these strides along the domain.
 
         The lane index is None where one stride serves all lanes.
@@ -298,15 +305,13 @@ class AfterPoint(Point):
         rows = one.stack_indices(self.row.matrix)
         rows += [self.row.own] if len(self.region.domain) > len(rows) + one.column_axes else []
         split = len(self.region.domain) - one.column_axes
-        terms = [str(offset)] if offset else []
-        terms += [times(self.row.record, record)] if record else []
-        terms += [times(index, stride) for index, stride in zip(rows, strides[:split], strict=True) if stride]
+        base: IndexLike = offset + self.row.record * record
+        for index, stride in zip(rows, strides[:split], strict=True):
+            base += index * stride
         columns = Axes.of(self.region.domain[split:], strides[split:])
         if columns.single:
-            terms += [times(f"({self.column})", columns.stride)] if columns.stride else []
-            return " + ".join(terms) or "0", columns.stride, self.count, None
-        base = " + ".join(terms) or "0"
-        return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
+            return base + columns.offset(self.column), columns.stride, self.count, None
+        return base, 1, self.count, base + columns.offset(self.column + LANE)
 
 
 class BeforePoint(Point):
@@ -326,26 +331,27 @@ class BeforePoint(Point):
         """Load a producer's operand at the same place."""
         lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
         argument = self.arguments.get("input", spec.dtype, lies.base)
-        strides, behind = [0] * len(self.spec.shape), f" + {lies.offset}" if lies.offset else ""
+        strides = [0] * len(self.spec.shape)
+        behind: list[IndexLike] = [lies.offset]
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
                 # A value that is not streamed is read from the first column or row of the weight tile on.
                 if axis == self.cut and not self.anchor.is_cut(access.value):
-                    behind += f" + {times(self.anchor.first, stride)}"
+                    behind.append(self.anchor.first * stride)
         # No index is divided by the first of several axes, so any length stands for that of the stream.
         records = [(2, lies.record)] if self.spec.is_stream else []
         pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
         axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
         if asked.each is not None:
-            each = f"{axes.offset(f'({asked.each})')}{behind}"
+            each = sum(behind, axes.offset(asked.each))
             return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
-        index = f"({asked.index})" if axes.single else self.scope.integer(asked.index)
-        index = f"{axes.offset(index)}{behind}"
+        index = asked.index if axes.single else self.scope.integer(asked.index)
+        index = sum(behind, axes.offset(index))
         if axes.single or asked.stride == 0 or self.straight:
             stride = axes.stride * asked.stride if axes.single else self._stride(strides)
             return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None))
-        each = f"{axes.offset(f'({asked.index} + {asked.stride} * {{lane}})')}{behind}"
+        each = sum(behind, axes.offset(asked.index + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 
     def _stride(self, strides: Sequence[int]) -> int:
@@ -364,8 +370,3 @@ def divides_only(graph: Graph, value: int) -> bool:
         if node.op is RESHAPE and not all(math.prod(seen[axis:]) in ends for axis in range(len(seen))):
             return False
     return True
-
-
-def times(text: str, factor: int) -> str:
-    """Return the product of an index and a stride."""
-    return text if factor == 1 else f"{text} * {factor}"

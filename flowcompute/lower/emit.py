@@ -15,23 +15,33 @@ from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, is_literal
 from flowcompute.ir import (
+    CHUNK,
+    GID,
+    GSIZE,
     Apply,
     Argument,
     ArgumentKind,
     CallFunction,
+    ConditionLike,
     ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
+    IndexLike,
+    IsSet,
     Let,
     Load,
+    N,
+    Name,
     ScalarArgument,
     SetInteger,
     Splat,
     Stmt,
     Store,
     Var,
+    choose,
+    index_min,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -50,6 +60,11 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "integer": "at",
 }
 """Names of parameters, in their order in the kernel: pointers first, then scalars."""
+
+START, STOP = Name("start"), Name("stop")
+"""The range of a CPU's work-item."""
+CHUNK_RANGE: tuple[Stmt, ...] = (SetInteger(START, GID * CHUNK), SetInteger(STOP, index_min(N, START + CHUNK)))
+"""Declarations of `START` and `STOP`: each work-item takes `chunk` of `n` rows or numbers."""
 
 
 @dataclass
@@ -114,20 +129,31 @@ class Scope:
         self.statements.append(Let(var, expr))
         return var
 
-    def integer(self, text: str) -> str:
-        """Declare an integer, unless the text is already one name or number."""
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text))
-        return name
+    def name(self, prefix: str) -> Name:
+        """Return a new name of an integer, which a loop or `SetInteger` declares."""
+        return Name(f"{prefix}{next(self.names)}")
 
-    def narrow(self, text: str) -> str:
+    def integer(self, value: IndexLike) -> IndexLike:
+        """Declare an integer, unless it is already one name or number."""
+        return self._declared(value, narrow=False)
+
+    def narrow(self, value: IndexLike) -> IndexLike:
         """Declare an integer of 32 bits, which takes half of the registers."""
-        if text.isidentifier() or text.isdigit():
-            return text
-        name = f"i{next(self.names)}"
-        self.statements.append(SetInteger(name, text, narrow=True))
+        return self._declared(value, narrow=True)
+
+    def flag(self, condition: ConditionLike, *, narrow: bool = False) -> ConditionLike:
+        """Declare a condition, so that it is computed once; as an integer of 32 bits if `narrow`."""
+        if isinstance(condition, bool | IsSet):
+            return condition
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, condition))
+        return IsSet(name)
+
+    def _declared(self, value: IndexLike, *, narrow: bool) -> IndexLike:
+        if isinstance(value, int | Name):
+            return value
+        name = Name(f"i{next(self.names)}", narrow)
+        self.statements.append(SetInteger(name, value))
         return name
 
     def add(self, *statements: Stmt) -> None:
@@ -142,7 +168,7 @@ class Point:
     Everything else is common.
     """
 
-    count: str | None = None
+    count: IndexLike | None = None
     """Number of valid lanes, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
@@ -156,7 +182,7 @@ class Point:
         """Emit the load of a value that the region reads."""
         raise NotImplementedError
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of a generated stream's numbers: the first, the step between lanes, and of each lane."""
         raise NotImplementedError
 
@@ -295,10 +321,10 @@ class Point:
     def store(
         self,
         value: int,
-        index: str,
+        index: IndexLike,
         stride: int = 1,
-        count: str | None = None,
-        each: str | None = None,
+        count: IndexLike | None = None,
+        each: IndexLike | None = None,
         *,
         aligned: bool = False,
     ) -> None:
@@ -331,9 +357,9 @@ def loaded(scope: Scope, load: Load) -> Var:
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
 
 
-def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+def units_loop(index: Name, count: IndexLike, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
-        return [For(index, "gid", count, "gsize", body)]
-    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
-    return [limit, For(index, "gid * chunk", "limit", "1", body)]
+        return [For(index, GID, count, GSIZE, body)]
+    limit, stop = Name("limit"), (GID + 1) * CHUNK
+    return [SetInteger(limit, choose(stop < count, stop, count)), For(index, GID * CHUNK, limit, 1, body)]

@@ -14,6 +14,8 @@ from flowcompute.ir import (
     Below,
     Combine,
     ConstantValue,
+    Half,
+    IndexLike,
     Integer,
     MultiplyAdd,
     Select,
@@ -37,14 +39,14 @@ class Reduction:
         dtypes: dtypes of the accumulator parts.
         operands: returns the operands in a scope at column `column`, of which only `count` exist; two for a
             dot product.
-        position: expression that, followed by the column, is an index; for argmin and argmax.
+        position: index of column 0, for argmin and argmax.
     """
 
     name: str
     op: str
     dtypes: tuple[np.dtype, ...]
-    operands: Callable[[Scope, str, str | None], Parts]
-    position: str = ""
+    operands: Callable[[Scope, IndexLike, IndexLike | None], Parts]
+    position: IndexLike = 0
 
     @property
     def finds(self) -> bool:
@@ -56,10 +58,10 @@ class Reduction:
         """True if any order gives the same bits, except for which NaN, which is promised nowhere."""
         return self.op in ("min", "max", "any", "all") or (not self.finds and not is_float(self.dtypes[0]))
 
-    def given(self, scope: Scope, column: str, count: str | None) -> Parts:
+    def given(self, scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
         """Return the operands of a step, and the index for argmin and argmax."""
         operands = self.operands(scope, column, count)
-        return (*operands, index_operand(scope, f"{self.position}{column}")) if self.finds else operands
+        return (*operands, index_operand(scope, self.position + column)) if self.finds else operands
 
     def identity(self, part: int) -> object:
         """Return the identity of an accumulator part."""
@@ -75,17 +77,13 @@ class Reduction:
             for part, dtype in enumerate(self.dtypes)
         )
 
-    def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
+    def step(self, scope: Scope, total: Parts, column: IndexLike, count: IndexLike | None) -> None:
         """Accumulate the operands at `column` into `total`, in place."""
         after = self.combined(scope, total, self.given(scope, column, count), fused=True)
         if count is not None:
             mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
-            after = tuple(
-                scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
-                for new, old in zip(after, total, strict=True)
-            )
-        for old, new in zip(total, after, strict=True):
-            scope.add(Assign(old, Splat(new)))
+            after = selected(scope, mask, after, total)
+        assign(scope, total, after)
 
     def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
         """Combine two states as new values; with `fused`, `right` is the two operands of a dot product."""
@@ -97,8 +95,68 @@ class Reduction:
             for part, old in enumerate(left)
         )
 
+    def across(self, scope: Scope, parts: Parts) -> Parts:
+        """Combine the lanes of a vector in a tree of halves."""
+        while (lanes := parts[0].lanes // 2) > 0:
+            low, high = (
+                tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
+                for upper in (False, True)
+            )
+            parts = self.combined(scope, low, high)
+        return parts
 
-def index_operand(scope: Scope, column: str) -> Var:
+    def of_no_columns(self, scope: Scope) -> Parts:
+        """Declare the result of a row without columns."""
+        value, dtype = 0 if self.op in ("sum", "vecdot") else self.identity(0), self.dtypes[0]
+        return (scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
+
+
+def combined_all(scope: Scope, reductions: list[Reduction], left: list[Parts], right: list[Parts]) -> list[Parts]:
+    """Combine two states of each reduction as new values."""
+    return [one.combined(scope, a, b) for one, a, b in zip(reductions, left, right, strict=True)]
+
+
+def tree_of(
+    scope: Scope,
+    reductions: list[Reduction],
+    leaf: Callable[[int], list[Parts]],
+    leaves: int,
+    first: int = 0,
+    apart: int = 1,
+) -> list[Parts]:
+    """Combine the states `leaf(first)`, `leaf(first + apart)`, ... in a tree of halves.
+
+    The tree is evaluated depth first, so that few states live at a time.
+
+    Args:
+        scope: where they are combined.
+        reductions: at least one.
+        leaf: emits a state of each reduction.
+        leaves: number of leaves of the whole tree, a power of two.
+        first: the first leaf of this tree.
+        apart: distance of its leaves.
+    """
+    if apart == leaves:
+        return leaf(first)
+    left = tree_of(scope, reductions, leaf, leaves, first, 2 * apart)
+    right = tree_of(scope, reductions, leaf, leaves, first + apart, 2 * apart)
+    return combined_all(scope, reductions, left, right)
+
+
+def selected(scope: Scope, mask: Var, yes: Parts, no: Parts) -> Parts:
+    """Declare `yes` where a mask is true, otherwise `no`."""
+    return tuple(
+        scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
+        for new, old in zip(yes, no, strict=True)
+    )
+
+
+def assign(scope: Scope, old: Parts, new: Parts) -> None:
+    """Assign new values to the parts of a state."""
+    scope.add(*(Assign(before, Splat(after)) for before, after in zip(old, new, strict=True)))
+
+
+def index_operand(scope: Scope, column: IndexLike) -> Var:
     """Return the column's index in each lane."""
     return scope.let(Integer(column, 1), INT64)
 

@@ -23,7 +23,7 @@ void k0(
     for (long r = start; r < stop; r++) {
         long record = r;
         long i0 = record * 20;
-        int16 v1 = *(const __global fc_loose_int32_16 *)(in0 + (i0 + 0));
+        int16 v1 = *(const __global fc_loose_int32_16 *)(in0 + (i0));
         int16 v2 = v1;
         int16 v3 = (int16)((long)(0));
         int16 v9 = fc_load_first_4_int32_16(in0 + (i0 + 16));
@@ -65,7 +65,6 @@ void k0(
         long v43 = (long)(0);
         long v44 = as_long((ulong)(as_ulong(v43) + as_ulong(v42)));
         long4 v45 = (long4)(v44);
-        long i46 = record * 1;
-        out0[i46] = (v45).s0;
+        out0[record] = (v45).s0;
     }
 }

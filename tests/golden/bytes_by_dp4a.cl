@@ -22,903 +22,900 @@ void k0(
     const long blocks,
     const long first,
     const long phase) {
-    __local int l14[640] __attribute__((aligned(64)));
-    __local int l95[640] __attribute__((aligned(64)));
+    __local int l13[640] __attribute__((aligned(64)));
+    __local int l94[640] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    for (long t = gid; t < ((n + 15) / 16) * 1; t += gsize) {
+    for (long t = gid; t < ((n + 15) / 16); t += gsize) {
         long i0 = (n + 15) / 16;
         long i1 = t / 8;
         long i2 = t % 8;
-        long i3 = min((long)8, i0 - i1 * 8);
-        long i4 = 0 + (i1 * 8 + i2 % i3) * 16;
+        long i3 = min(8L, i0 - i1 * 8);
+        long i4 = (i1 * 8 + i2 % i3) * 16;
         long i5 = i2 / i3 * 16;
-        int i6 = (int)(min((long)16, n - i4) - 1);
-        int i7 = (int)(min((long)16, 9 - i5) - 1);
+        int i6 = (int)(min(16L, n - i4) - 1);
+        int i7 = (int)(min(16L, 9 - i5) - 1);
         long i8 = i4 / 9;
         long i9 = i4 % 9;
-        long i10 = 0 + i5;
-        long i11 = i4 / 9;
-        long i12 = i4 % 9;
-        long i13 = i12 * 24;
-        int i15 = (int)(lid % 16);
-        int i16 = (int)(lid / 16);
-        int i17 = (int)(i15 * 20 + i16);
-        int i18 = (int)(min(i16, i6) * 24 + i15 * 4);
-        int v19 = (int)((int)(0L));
-        int i20 = (int)(lid % 16);
-        int i21 = (int)(lid / 16 + 1);
-        int i22 = (int)(i20 * 20 + i21);
-        int i23 = (int)(min(i21, i6) * 24 + i20 * 4);
-        int v24 = (int)((int)(0L));
-        int i25 = (int)(lid % 16);
-        int i26 = (int)(lid / 16 + 2);
-        int i27 = (int)(i25 * 20 + i26);
-        int i28 = (int)(min(i26, i6) * 24 + i25 * 4);
-        int v29 = (int)((int)(0L));
-        int i30 = (int)(lid % 16);
-        int i31 = (int)(lid / 16 + 3);
-        int i32 = (int)(i30 * 20 + i31);
-        int i33 = (int)(min(i31, i6) * 24 + i30 * 4);
-        int v34 = (int)((int)(0L));
-        int i35 = (int)(lid % 16);
-        int i36 = (int)(lid / 16 + 4);
-        int i37 = (int)(i35 * 20 + i36);
-        int i38 = (int)(min(i36, i6) * 24 + i35 * 4);
-        int v39 = (int)((int)(0L));
-        int i40 = (int)(lid % 16);
-        int i41 = (int)(lid / 16 + 5);
-        int i42 = (int)(i40 * 20 + i41);
-        int i43 = (int)(min(i41, i6) * 24 + i40 * 4);
-        int v44 = (int)((int)(0L));
-        int i45 = (int)(lid % 16);
-        int i46 = (int)(lid / 16 + 6);
-        int i47 = (int)(i45 * 20 + i46);
-        int i48 = (int)(min(i46, i6) * 24 + i45 * 4);
-        int v49 = (int)((int)(0L));
-        int i50 = (int)(lid % 16);
-        int i51 = (int)(lid / 16 + 7);
-        int i52 = (int)(i50 * 20 + i51);
-        int i53 = (int)(min(i51, i6) * 24 + i50 * 4);
-        int v54 = (int)((int)(0L));
-        int i55 = (int)(lid % 16);
-        int i56 = (int)(lid / 16 + 8);
-        int i57 = (int)(i55 * 20 + i56);
-        int i58 = (int)(min(i56, i6) * 24 + i55 * 4);
-        int v59 = (int)((int)(0L));
-        int i60 = (int)(lid % 16);
-        int i61 = (int)(lid / 16 + 9);
-        int i62 = (int)(i60 * 20 + i61);
-        int i63 = (int)(min(i61, i6) * 24 + i60 * 4);
-        int v64 = (int)((int)(0L));
-        int i65 = (int)(lid % 16);
-        int i66 = (int)(lid / 16 + 10);
-        int i67 = (int)(i65 * 20 + i66);
-        int i68 = (int)(min(i66, i6) * 24 + i65 * 4);
-        int v69 = (int)((int)(0L));
-        int i70 = (int)(lid % 16);
-        int i71 = (int)(lid / 16 + 11);
-        int i72 = (int)(i70 * 20 + i71);
-        int i73 = (int)(min(i71, i6) * 24 + i70 * 4);
-        int v74 = (int)((int)(0L));
-        int i75 = (int)(lid % 16);
-        int i76 = (int)(lid / 16 + 12);
-        int i77 = (int)(i75 * 20 + i76);
-        int i78 = (int)(min(i76, i6) * 24 + i75 * 4);
-        int v79 = (int)((int)(0L));
-        int i80 = (int)(lid % 16);
-        int i81 = (int)(lid / 16 + 13);
-        int i82 = (int)(i80 * 20 + i81);
-        int i83 = (int)(min(i81, i6) * 24 + i80 * 4);
-        int v84 = (int)((int)(0L));
-        int i85 = (int)(lid % 16);
-        int i86 = (int)(lid / 16 + 14);
-        int i87 = (int)(i85 * 20 + i86);
-        int i88 = (int)(min(i86, i6) * 24 + i85 * 4);
-        int v89 = (int)((int)(0L));
-        int i90 = (int)(lid % 16);
-        int i91 = (int)(lid / 16 + 15);
-        int i92 = (int)(i90 * 20 + i91);
-        int i93 = (int)(min(i91, i6) * 24 + i90 * 4);
-        int v94 = (int)((int)(0L));
-        int i96 = (int)(lid / 16);
-        int i97 = (int)(lid % 16);
-        int i98 = (int)(i96 * 20 + i97);
-        int i99 = (int)(min(i97, i7) + i96 * 36);
-        int v100 = (int)((int)(0L));
-        int i101 = (int)(lid / 16 + 1);
-        int i102 = (int)(lid % 16);
-        int i103 = (int)(i101 * 20 + i102);
-        int i104 = (int)(min(i102, i7) + i101 * 36);
-        int v105 = (int)((int)(0L));
-        int i106 = (int)(lid / 16 + 2);
-        int i107 = (int)(lid % 16);
-        int i108 = (int)(i106 * 20 + i107);
-        int i109 = (int)(min(i107, i7) + i106 * 36);
-        int v110 = (int)((int)(0L));
-        int i111 = (int)(lid / 16 + 3);
-        int i112 = (int)(lid % 16);
-        int i113 = (int)(i111 * 20 + i112);
-        int i114 = (int)(min(i112, i7) + i111 * 36);
-        int v115 = (int)((int)(0L));
-        int i116 = (int)(lid / 16 + 4);
-        int i117 = (int)(lid % 16);
-        int i118 = (int)(i116 * 20 + i117);
-        int i119 = (int)(min(i117, i7) + i116 * 36);
-        int v120 = (int)((int)(0L));
-        int i121 = (int)(lid / 16 + 5);
-        int i122 = (int)(lid % 16);
-        int i123 = (int)(i121 * 20 + i122);
-        int i124 = (int)(min(i122, i7) + i121 * 36);
-        int v125 = (int)((int)(0L));
-        int i126 = (int)(lid / 16 + 6);
-        int i127 = (int)(lid % 16);
-        int i128 = (int)(i126 * 20 + i127);
-        int i129 = (int)(min(i127, i7) + i126 * 36);
-        int v130 = (int)((int)(0L));
-        int i131 = (int)(lid / 16 + 7);
-        int i132 = (int)(lid % 16);
-        int i133 = (int)(i131 * 20 + i132);
-        int i134 = (int)(min(i132, i7) + i131 * 36);
-        int v135 = (int)((int)(0L));
-        int i136 = (int)(lid / 16 + 8);
-        int i137 = (int)(lid % 16);
-        int i138 = (int)(i136 * 20 + i137);
-        int i139 = (int)(min(i137, i7) + i136 * 36);
-        int v140 = (int)((int)(0L));
-        int i141 = (int)(lid / 16 + 9);
-        int i142 = (int)(lid % 16);
-        int i143 = (int)(i141 * 20 + i142);
-        int i144 = (int)(min(i142, i7) + i141 * 36);
-        int v145 = (int)((int)(0L));
-        int i146 = (int)(lid / 16 + 10);
-        int i147 = (int)(lid % 16);
-        int i148 = (int)(i146 * 20 + i147);
-        int i149 = (int)(min(i147, i7) + i146 * 36);
-        int v150 = (int)((int)(0L));
-        int i151 = (int)(lid / 16 + 11);
-        int i152 = (int)(lid % 16);
-        int i153 = (int)(i151 * 20 + i152);
-        int i154 = (int)(min(i152, i7) + i151 * 36);
-        int v155 = (int)((int)(0L));
-        int i156 = (int)(lid / 16 + 12);
-        int i157 = (int)(lid % 16);
-        int i158 = (int)(i156 * 20 + i157);
-        int i159 = (int)(min(i157, i7) + i156 * 36);
-        int v160 = (int)((int)(0L));
-        int i161 = (int)(lid / 16 + 13);
-        int i162 = (int)(lid % 16);
-        int i163 = (int)(i161 * 20 + i162);
-        int i164 = (int)(min(i162, i7) + i161 * 36);
-        int v165 = (int)((int)(0L));
-        int i166 = (int)(lid / 16 + 14);
-        int i167 = (int)(lid % 16);
-        int i168 = (int)(i166 * 20 + i167);
-        int i169 = (int)(min(i167, i7) + i166 * 36);
-        int v170 = (int)((int)(0L));
-        int i171 = (int)(lid / 16 + 15);
-        int i172 = (int)(lid % 16);
-        int i173 = (int)(i171 * 20 + i172);
-        int i174 = (int)(min(i172, i7) + i171 * 36);
-        int v175 = (int)((int)(0L));
+        long i10 = i4 / 9;
+        long i11 = i4 % 9;
+        long i12 = i11 * 24;
+        int i14 = (int)(lid % 16);
+        int i15 = (int)(lid / 16);
+        int i16 = (int)(i14 * 20 + i15);
+        int i17 = (int)(min(i15, i6) * 24 + i14 * 4);
+        int v18 = (int)((int)(0L));
+        int i19 = (int)(lid % 16);
+        int i20 = (int)(lid / 16 + 1);
+        int i21 = (int)(i19 * 20 + i20);
+        int i22 = (int)(min(i20, i6) * 24 + i19 * 4);
+        int v23 = (int)((int)(0L));
+        int i24 = (int)(lid % 16);
+        int i25 = (int)(lid / 16 + 2);
+        int i26 = (int)(i24 * 20 + i25);
+        int i27 = (int)(min(i25, i6) * 24 + i24 * 4);
+        int v28 = (int)((int)(0L));
+        int i29 = (int)(lid % 16);
+        int i30 = (int)(lid / 16 + 3);
+        int i31 = (int)(i29 * 20 + i30);
+        int i32 = (int)(min(i30, i6) * 24 + i29 * 4);
+        int v33 = (int)((int)(0L));
+        int i34 = (int)(lid % 16);
+        int i35 = (int)(lid / 16 + 4);
+        int i36 = (int)(i34 * 20 + i35);
+        int i37 = (int)(min(i35, i6) * 24 + i34 * 4);
+        int v38 = (int)((int)(0L));
+        int i39 = (int)(lid % 16);
+        int i40 = (int)(lid / 16 + 5);
+        int i41 = (int)(i39 * 20 + i40);
+        int i42 = (int)(min(i40, i6) * 24 + i39 * 4);
+        int v43 = (int)((int)(0L));
+        int i44 = (int)(lid % 16);
+        int i45 = (int)(lid / 16 + 6);
+        int i46 = (int)(i44 * 20 + i45);
+        int i47 = (int)(min(i45, i6) * 24 + i44 * 4);
+        int v48 = (int)((int)(0L));
+        int i49 = (int)(lid % 16);
+        int i50 = (int)(lid / 16 + 7);
+        int i51 = (int)(i49 * 20 + i50);
+        int i52 = (int)(min(i50, i6) * 24 + i49 * 4);
+        int v53 = (int)((int)(0L));
+        int i54 = (int)(lid % 16);
+        int i55 = (int)(lid / 16 + 8);
+        int i56 = (int)(i54 * 20 + i55);
+        int i57 = (int)(min(i55, i6) * 24 + i54 * 4);
+        int v58 = (int)((int)(0L));
+        int i59 = (int)(lid % 16);
+        int i60 = (int)(lid / 16 + 9);
+        int i61 = (int)(i59 * 20 + i60);
+        int i62 = (int)(min(i60, i6) * 24 + i59 * 4);
+        int v63 = (int)((int)(0L));
+        int i64 = (int)(lid % 16);
+        int i65 = (int)(lid / 16 + 10);
+        int i66 = (int)(i64 * 20 + i65);
+        int i67 = (int)(min(i65, i6) * 24 + i64 * 4);
+        int v68 = (int)((int)(0L));
+        int i69 = (int)(lid % 16);
+        int i70 = (int)(lid / 16 + 11);
+        int i71 = (int)(i69 * 20 + i70);
+        int i72 = (int)(min(i70, i6) * 24 + i69 * 4);
+        int v73 = (int)((int)(0L));
+        int i74 = (int)(lid % 16);
+        int i75 = (int)(lid / 16 + 12);
+        int i76 = (int)(i74 * 20 + i75);
+        int i77 = (int)(min(i75, i6) * 24 + i74 * 4);
+        int v78 = (int)((int)(0L));
+        int i79 = (int)(lid % 16);
+        int i80 = (int)(lid / 16 + 13);
+        int i81 = (int)(i79 * 20 + i80);
+        int i82 = (int)(min(i80, i6) * 24 + i79 * 4);
+        int v83 = (int)((int)(0L));
+        int i84 = (int)(lid % 16);
+        int i85 = (int)(lid / 16 + 14);
+        int i86 = (int)(i84 * 20 + i85);
+        int i87 = (int)(min(i85, i6) * 24 + i84 * 4);
+        int v88 = (int)((int)(0L));
+        int i89 = (int)(lid % 16);
+        int i90 = (int)(lid / 16 + 15);
+        int i91 = (int)(i89 * 20 + i90);
+        int i92 = (int)(min(i90, i6) * 24 + i89 * 4);
+        int v93 = (int)((int)(0L));
+        int i95 = (int)(lid / 16);
+        int i96 = (int)(lid % 16);
+        int i97 = (int)(i95 * 20 + i96);
+        int i98 = (int)(min(i96, i7) + i95 * 36);
+        int v99 = (int)((int)(0L));
+        int i100 = (int)(lid / 16 + 1);
+        int i101 = (int)(lid % 16);
+        int i102 = (int)(i100 * 20 + i101);
+        int i103 = (int)(min(i101, i7) + i100 * 36);
+        int v104 = (int)((int)(0L));
+        int i105 = (int)(lid / 16 + 2);
+        int i106 = (int)(lid % 16);
+        int i107 = (int)(i105 * 20 + i106);
+        int i108 = (int)(min(i106, i7) + i105 * 36);
+        int v109 = (int)((int)(0L));
+        int i110 = (int)(lid / 16 + 3);
+        int i111 = (int)(lid % 16);
+        int i112 = (int)(i110 * 20 + i111);
+        int i113 = (int)(min(i111, i7) + i110 * 36);
+        int v114 = (int)((int)(0L));
+        int i115 = (int)(lid / 16 + 4);
+        int i116 = (int)(lid % 16);
+        int i117 = (int)(i115 * 20 + i116);
+        int i118 = (int)(min(i116, i7) + i115 * 36);
+        int v119 = (int)((int)(0L));
+        int i120 = (int)(lid / 16 + 5);
+        int i121 = (int)(lid % 16);
+        int i122 = (int)(i120 * 20 + i121);
+        int i123 = (int)(min(i121, i7) + i120 * 36);
+        int v124 = (int)((int)(0L));
+        int i125 = (int)(lid / 16 + 6);
+        int i126 = (int)(lid % 16);
+        int i127 = (int)(i125 * 20 + i126);
+        int i128 = (int)(min(i126, i7) + i125 * 36);
+        int v129 = (int)((int)(0L));
+        int i130 = (int)(lid / 16 + 7);
+        int i131 = (int)(lid % 16);
+        int i132 = (int)(i130 * 20 + i131);
+        int i133 = (int)(min(i131, i7) + i130 * 36);
+        int v134 = (int)((int)(0L));
+        int i135 = (int)(lid / 16 + 8);
+        int i136 = (int)(lid % 16);
+        int i137 = (int)(i135 * 20 + i136);
+        int i138 = (int)(min(i136, i7) + i135 * 36);
+        int v139 = (int)((int)(0L));
+        int i140 = (int)(lid / 16 + 9);
+        int i141 = (int)(lid % 16);
+        int i142 = (int)(i140 * 20 + i141);
+        int i143 = (int)(min(i141, i7) + i140 * 36);
+        int v144 = (int)((int)(0L));
+        int i145 = (int)(lid / 16 + 10);
+        int i146 = (int)(lid % 16);
+        int i147 = (int)(i145 * 20 + i146);
+        int i148 = (int)(min(i146, i7) + i145 * 36);
+        int v149 = (int)((int)(0L));
+        int i150 = (int)(lid / 16 + 11);
+        int i151 = (int)(lid % 16);
+        int i152 = (int)(i150 * 20 + i151);
+        int i153 = (int)(min(i151, i7) + i150 * 36);
+        int v154 = (int)((int)(0L));
+        int i155 = (int)(lid / 16 + 12);
+        int i156 = (int)(lid % 16);
+        int i157 = (int)(i155 * 20 + i156);
+        int i158 = (int)(min(i156, i7) + i155 * 36);
+        int v159 = (int)((int)(0L));
+        int i160 = (int)(lid / 16 + 13);
+        int i161 = (int)(lid % 16);
+        int i162 = (int)(i160 * 20 + i161);
+        int i163 = (int)(min(i161, i7) + i160 * 36);
+        int v164 = (int)((int)(0L));
+        int i165 = (int)(lid / 16 + 14);
+        int i166 = (int)(lid % 16);
+        int i167 = (int)(i165 * 20 + i166);
+        int i168 = (int)(min(i166, i7) + i165 * 36);
+        int v169 = (int)((int)(0L));
+        int i170 = (int)(lid / 16 + 15);
+        int i171 = (int)(lid % 16);
+        int i172 = (int)(i170 * 20 + i171);
+        int i173 = (int)(min(i171, i7) + i170 * 36);
+        int v174 = (int)((int)(0L));
+        int4 v175 = (int4)((int)(0L));
         int4 v176 = (int4)((int)(0L));
         int4 v177 = (int4)((int)(0L));
         int4 v178 = (int4)((int)(0L));
-        int4 v179 = (int4)((int)(0L));
-        long i180 = i13 + 0 * 4;
-        if (0 + i15 < 6) {
-            char4 v181 = vload4(0, in0 + (i180 + i18));
+        if (i14 < 6) {
+            char4 v179 = vload4(0, in0 + (i12 + i17));
+            int v180 = as_int(v179);
+            v18 = v180;
+        } else {
+            v18 = (int)((int)(0L));
+        }
+        if (i19 < 6) {
+            char4 v181 = vload4(0, in0 + (i12 + i22));
             int v182 = as_int(v181);
-            v19 = v182;
+            v23 = v182;
         } else {
-            v19 = (int)((int)(0L));
+            v23 = (int)((int)(0L));
         }
-        if (0 + i20 < 6) {
-            char4 v183 = vload4(0, in0 + (i180 + i23));
+        if (i24 < 6) {
+            char4 v183 = vload4(0, in0 + (i12 + i27));
             int v184 = as_int(v183);
-            v24 = v184;
+            v28 = v184;
         } else {
-            v24 = (int)((int)(0L));
+            v28 = (int)((int)(0L));
         }
-        if (0 + i25 < 6) {
-            char4 v185 = vload4(0, in0 + (i180 + i28));
+        if (i29 < 6) {
+            char4 v185 = vload4(0, in0 + (i12 + i32));
             int v186 = as_int(v185);
-            v29 = v186;
+            v33 = v186;
         } else {
-            v29 = (int)((int)(0L));
+            v33 = (int)((int)(0L));
         }
-        if (0 + i30 < 6) {
-            char4 v187 = vload4(0, in0 + (i180 + i33));
+        if (i34 < 6) {
+            char4 v187 = vload4(0, in0 + (i12 + i37));
             int v188 = as_int(v187);
-            v34 = v188;
+            v38 = v188;
         } else {
-            v34 = (int)((int)(0L));
+            v38 = (int)((int)(0L));
         }
-        if (0 + i35 < 6) {
-            char4 v189 = vload4(0, in0 + (i180 + i38));
+        if (i39 < 6) {
+            char4 v189 = vload4(0, in0 + (i12 + i42));
             int v190 = as_int(v189);
-            v39 = v190;
+            v43 = v190;
         } else {
-            v39 = (int)((int)(0L));
+            v43 = (int)((int)(0L));
         }
-        if (0 + i40 < 6) {
-            char4 v191 = vload4(0, in0 + (i180 + i43));
+        if (i44 < 6) {
+            char4 v191 = vload4(0, in0 + (i12 + i47));
             int v192 = as_int(v191);
-            v44 = v192;
+            v48 = v192;
         } else {
-            v44 = (int)((int)(0L));
+            v48 = (int)((int)(0L));
         }
-        if (0 + i45 < 6) {
-            char4 v193 = vload4(0, in0 + (i180 + i48));
+        if (i49 < 6) {
+            char4 v193 = vload4(0, in0 + (i12 + i52));
             int v194 = as_int(v193);
-            v49 = v194;
+            v53 = v194;
         } else {
-            v49 = (int)((int)(0L));
+            v53 = (int)((int)(0L));
         }
-        if (0 + i50 < 6) {
-            char4 v195 = vload4(0, in0 + (i180 + i53));
+        if (i54 < 6) {
+            char4 v195 = vload4(0, in0 + (i12 + i57));
             int v196 = as_int(v195);
-            v54 = v196;
+            v58 = v196;
         } else {
-            v54 = (int)((int)(0L));
+            v58 = (int)((int)(0L));
         }
-        if (0 + i55 < 6) {
-            char4 v197 = vload4(0, in0 + (i180 + i58));
+        if (i59 < 6) {
+            char4 v197 = vload4(0, in0 + (i12 + i62));
             int v198 = as_int(v197);
-            v59 = v198;
+            v63 = v198;
         } else {
-            v59 = (int)((int)(0L));
+            v63 = (int)((int)(0L));
         }
-        if (0 + i60 < 6) {
-            char4 v199 = vload4(0, in0 + (i180 + i63));
+        if (i64 < 6) {
+            char4 v199 = vload4(0, in0 + (i12 + i67));
             int v200 = as_int(v199);
-            v64 = v200;
+            v68 = v200;
         } else {
-            v64 = (int)((int)(0L));
+            v68 = (int)((int)(0L));
         }
-        if (0 + i65 < 6) {
-            char4 v201 = vload4(0, in0 + (i180 + i68));
+        if (i69 < 6) {
+            char4 v201 = vload4(0, in0 + (i12 + i72));
             int v202 = as_int(v201);
-            v69 = v202;
+            v73 = v202;
         } else {
-            v69 = (int)((int)(0L));
+            v73 = (int)((int)(0L));
         }
-        if (0 + i70 < 6) {
-            char4 v203 = vload4(0, in0 + (i180 + i73));
+        if (i74 < 6) {
+            char4 v203 = vload4(0, in0 + (i12 + i77));
             int v204 = as_int(v203);
-            v74 = v204;
+            v78 = v204;
         } else {
-            v74 = (int)((int)(0L));
+            v78 = (int)((int)(0L));
         }
-        if (0 + i75 < 6) {
-            char4 v205 = vload4(0, in0 + (i180 + i78));
+        if (i79 < 6) {
+            char4 v205 = vload4(0, in0 + (i12 + i82));
             int v206 = as_int(v205);
-            v79 = v206;
+            v83 = v206;
         } else {
-            v79 = (int)((int)(0L));
+            v83 = (int)((int)(0L));
         }
-        if (0 + i80 < 6) {
-            char4 v207 = vload4(0, in0 + (i180 + i83));
+        if (i84 < 6) {
+            char4 v207 = vload4(0, in0 + (i12 + i87));
             int v208 = as_int(v207);
-            v84 = v208;
+            v88 = v208;
         } else {
-            v84 = (int)((int)(0L));
+            v88 = (int)((int)(0L));
         }
-        if (0 + i85 < 6) {
-            char4 v209 = vload4(0, in0 + (i180 + i88));
+        if (i89 < 6) {
+            char4 v209 = vload4(0, in0 + (i12 + i92));
             int v210 = as_int(v209);
-            v89 = v210;
+            v93 = v210;
         } else {
-            v89 = (int)((int)(0L));
+            v93 = (int)((int)(0L));
         }
-        if (0 + i90 < 6) {
-            char4 v211 = vload4(0, in0 + (i180 + i93));
-            int v212 = as_int(v211);
-            v94 = v212;
+        l13[i16] = v18;
+        l13[i21] = v23;
+        l13[i26] = v28;
+        l13[i31] = v33;
+        l13[i36] = v38;
+        l13[i41] = v43;
+        l13[i46] = v48;
+        l13[i51] = v53;
+        l13[i56] = v58;
+        l13[i61] = v63;
+        l13[i66] = v68;
+        l13[i71] = v73;
+        l13[i76] = v78;
+        l13[i81] = v83;
+        l13[i86] = v88;
+        l13[i91] = v93;
+        if (i95 < 6) {
+            long i211 = i5 + i98;
+            uchar v212 = in1[i211];
+            uchar v213 = in1[i211 + 9];
+            uchar v214 = in1[i211 + 18];
+            uchar v215 = in1[i211 + 27];
+            int v216 = as_int((uchar4)(v212, v213, v214, v215));
+            v99 = v216;
         } else {
-            v94 = (int)((int)(0L));
+            v99 = (int)((int)(0L));
         }
-        l14[(0) * 320 + i17] = v19;
-        l14[(0) * 320 + i22] = v24;
-        l14[(0) * 320 + i27] = v29;
-        l14[(0) * 320 + i32] = v34;
-        l14[(0) * 320 + i37] = v39;
-        l14[(0) * 320 + i42] = v44;
-        l14[(0) * 320 + i47] = v49;
-        l14[(0) * 320 + i52] = v54;
-        l14[(0) * 320 + i57] = v59;
-        l14[(0) * 320 + i62] = v64;
-        l14[(0) * 320 + i67] = v69;
-        l14[(0) * 320 + i72] = v74;
-        l14[(0) * 320 + i77] = v79;
-        l14[(0) * 320 + i82] = v84;
-        l14[(0) * 320 + i87] = v89;
-        l14[(0) * 320 + i92] = v94;
-        long i213 = i10 + 0 * 36;
-        if (0 + i96 < 6) {
-            long i214 = i213 + i99;
-            uchar v215 = in1[i214 + 0];
-            uchar v216 = in1[i214 + 9];
-            uchar v217 = in1[i214 + 18];
-            uchar v218 = in1[i214 + 27];
-            int v219 = as_int((uchar4)(v215, v216, v217, v218));
-            v100 = v219;
+        if (i100 < 6) {
+            long i217 = i5 + i103;
+            uchar v218 = in1[i217];
+            uchar v219 = in1[i217 + 9];
+            uchar v220 = in1[i217 + 18];
+            uchar v221 = in1[i217 + 27];
+            int v222 = as_int((uchar4)(v218, v219, v220, v221));
+            v104 = v222;
         } else {
-            v100 = (int)((int)(0L));
+            v104 = (int)((int)(0L));
         }
-        if (0 + i101 < 6) {
-            long i220 = i213 + i104;
-            uchar v221 = in1[i220 + 0];
-            uchar v222 = in1[i220 + 9];
-            uchar v223 = in1[i220 + 18];
-            uchar v224 = in1[i220 + 27];
-            int v225 = as_int((uchar4)(v221, v222, v223, v224));
-            v105 = v225;
+        if (i105 < 6) {
+            long i223 = i5 + i108;
+            uchar v224 = in1[i223];
+            uchar v225 = in1[i223 + 9];
+            uchar v226 = in1[i223 + 18];
+            uchar v227 = in1[i223 + 27];
+            int v228 = as_int((uchar4)(v224, v225, v226, v227));
+            v109 = v228;
         } else {
-            v105 = (int)((int)(0L));
+            v109 = (int)((int)(0L));
         }
-        if (0 + i106 < 6) {
-            long i226 = i213 + i109;
-            uchar v227 = in1[i226 + 0];
-            uchar v228 = in1[i226 + 9];
-            uchar v229 = in1[i226 + 18];
-            uchar v230 = in1[i226 + 27];
-            int v231 = as_int((uchar4)(v227, v228, v229, v230));
-            v110 = v231;
+        if (i110 < 6) {
+            long i229 = i5 + i113;
+            uchar v230 = in1[i229];
+            uchar v231 = in1[i229 + 9];
+            uchar v232 = in1[i229 + 18];
+            uchar v233 = in1[i229 + 27];
+            int v234 = as_int((uchar4)(v230, v231, v232, v233));
+            v114 = v234;
         } else {
-            v110 = (int)((int)(0L));
+            v114 = (int)((int)(0L));
         }
-        if (0 + i111 < 6) {
-            long i232 = i213 + i114;
-            uchar v233 = in1[i232 + 0];
-            uchar v234 = in1[i232 + 9];
-            uchar v235 = in1[i232 + 18];
-            uchar v236 = in1[i232 + 27];
-            int v237 = as_int((uchar4)(v233, v234, v235, v236));
-            v115 = v237;
+        if (i115 < 6) {
+            long i235 = i5 + i118;
+            uchar v236 = in1[i235];
+            uchar v237 = in1[i235 + 9];
+            uchar v238 = in1[i235 + 18];
+            uchar v239 = in1[i235 + 27];
+            int v240 = as_int((uchar4)(v236, v237, v238, v239));
+            v119 = v240;
         } else {
-            v115 = (int)((int)(0L));
+            v119 = (int)((int)(0L));
         }
-        if (0 + i116 < 6) {
-            long i238 = i213 + i119;
-            uchar v239 = in1[i238 + 0];
-            uchar v240 = in1[i238 + 9];
-            uchar v241 = in1[i238 + 18];
-            uchar v242 = in1[i238 + 27];
-            int v243 = as_int((uchar4)(v239, v240, v241, v242));
-            v120 = v243;
+        if (i120 < 6) {
+            long i241 = i5 + i123;
+            uchar v242 = in1[i241];
+            uchar v243 = in1[i241 + 9];
+            uchar v244 = in1[i241 + 18];
+            uchar v245 = in1[i241 + 27];
+            int v246 = as_int((uchar4)(v242, v243, v244, v245));
+            v124 = v246;
         } else {
-            v120 = (int)((int)(0L));
+            v124 = (int)((int)(0L));
         }
-        if (0 + i121 < 6) {
-            long i244 = i213 + i124;
-            uchar v245 = in1[i244 + 0];
-            uchar v246 = in1[i244 + 9];
-            uchar v247 = in1[i244 + 18];
-            uchar v248 = in1[i244 + 27];
-            int v249 = as_int((uchar4)(v245, v246, v247, v248));
-            v125 = v249;
+        if (i125 < 6) {
+            long i247 = i5 + i128;
+            uchar v248 = in1[i247];
+            uchar v249 = in1[i247 + 9];
+            uchar v250 = in1[i247 + 18];
+            uchar v251 = in1[i247 + 27];
+            int v252 = as_int((uchar4)(v248, v249, v250, v251));
+            v129 = v252;
         } else {
-            v125 = (int)((int)(0L));
+            v129 = (int)((int)(0L));
         }
-        if (0 + i126 < 6) {
-            long i250 = i213 + i129;
-            uchar v251 = in1[i250 + 0];
-            uchar v252 = in1[i250 + 9];
-            uchar v253 = in1[i250 + 18];
-            uchar v254 = in1[i250 + 27];
-            int v255 = as_int((uchar4)(v251, v252, v253, v254));
-            v130 = v255;
+        if (i130 < 6) {
+            long i253 = i5 + i133;
+            uchar v254 = in1[i253];
+            uchar v255 = in1[i253 + 9];
+            uchar v256 = in1[i253 + 18];
+            uchar v257 = in1[i253 + 27];
+            int v258 = as_int((uchar4)(v254, v255, v256, v257));
+            v134 = v258;
         } else {
-            v130 = (int)((int)(0L));
+            v134 = (int)((int)(0L));
         }
-        if (0 + i131 < 6) {
-            long i256 = i213 + i134;
-            uchar v257 = in1[i256 + 0];
-            uchar v258 = in1[i256 + 9];
-            uchar v259 = in1[i256 + 18];
-            uchar v260 = in1[i256 + 27];
-            int v261 = as_int((uchar4)(v257, v258, v259, v260));
-            v135 = v261;
+        if (i135 < 6) {
+            long i259 = i5 + i138;
+            uchar v260 = in1[i259];
+            uchar v261 = in1[i259 + 9];
+            uchar v262 = in1[i259 + 18];
+            uchar v263 = in1[i259 + 27];
+            int v264 = as_int((uchar4)(v260, v261, v262, v263));
+            v139 = v264;
         } else {
-            v135 = (int)((int)(0L));
+            v139 = (int)((int)(0L));
         }
-        if (0 + i136 < 6) {
-            long i262 = i213 + i139;
-            uchar v263 = in1[i262 + 0];
-            uchar v264 = in1[i262 + 9];
-            uchar v265 = in1[i262 + 18];
-            uchar v266 = in1[i262 + 27];
-            int v267 = as_int((uchar4)(v263, v264, v265, v266));
-            v140 = v267;
+        if (i140 < 6) {
+            long i265 = i5 + i143;
+            uchar v266 = in1[i265];
+            uchar v267 = in1[i265 + 9];
+            uchar v268 = in1[i265 + 18];
+            uchar v269 = in1[i265 + 27];
+            int v270 = as_int((uchar4)(v266, v267, v268, v269));
+            v144 = v270;
         } else {
-            v140 = (int)((int)(0L));
+            v144 = (int)((int)(0L));
         }
-        if (0 + i141 < 6) {
-            long i268 = i213 + i144;
-            uchar v269 = in1[i268 + 0];
-            uchar v270 = in1[i268 + 9];
-            uchar v271 = in1[i268 + 18];
-            uchar v272 = in1[i268 + 27];
-            int v273 = as_int((uchar4)(v269, v270, v271, v272));
-            v145 = v273;
+        if (i145 < 6) {
+            long i271 = i5 + i148;
+            uchar v272 = in1[i271];
+            uchar v273 = in1[i271 + 9];
+            uchar v274 = in1[i271 + 18];
+            uchar v275 = in1[i271 + 27];
+            int v276 = as_int((uchar4)(v272, v273, v274, v275));
+            v149 = v276;
         } else {
-            v145 = (int)((int)(0L));
+            v149 = (int)((int)(0L));
         }
-        if (0 + i146 < 6) {
-            long i274 = i213 + i149;
-            uchar v275 = in1[i274 + 0];
-            uchar v276 = in1[i274 + 9];
-            uchar v277 = in1[i274 + 18];
-            uchar v278 = in1[i274 + 27];
-            int v279 = as_int((uchar4)(v275, v276, v277, v278));
-            v150 = v279;
+        if (i150 < 6) {
+            long i277 = i5 + i153;
+            uchar v278 = in1[i277];
+            uchar v279 = in1[i277 + 9];
+            uchar v280 = in1[i277 + 18];
+            uchar v281 = in1[i277 + 27];
+            int v282 = as_int((uchar4)(v278, v279, v280, v281));
+            v154 = v282;
         } else {
-            v150 = (int)((int)(0L));
+            v154 = (int)((int)(0L));
         }
-        if (0 + i151 < 6) {
-            long i280 = i213 + i154;
-            uchar v281 = in1[i280 + 0];
-            uchar v282 = in1[i280 + 9];
-            uchar v283 = in1[i280 + 18];
-            uchar v284 = in1[i280 + 27];
-            int v285 = as_int((uchar4)(v281, v282, v283, v284));
-            v155 = v285;
+        if (i155 < 6) {
+            long i283 = i5 + i158;
+            uchar v284 = in1[i283];
+            uchar v285 = in1[i283 + 9];
+            uchar v286 = in1[i283 + 18];
+            uchar v287 = in1[i283 + 27];
+            int v288 = as_int((uchar4)(v284, v285, v286, v287));
+            v159 = v288;
         } else {
-            v155 = (int)((int)(0L));
+            v159 = (int)((int)(0L));
         }
-        if (0 + i156 < 6) {
-            long i286 = i213 + i159;
-            uchar v287 = in1[i286 + 0];
-            uchar v288 = in1[i286 + 9];
-            uchar v289 = in1[i286 + 18];
-            uchar v290 = in1[i286 + 27];
-            int v291 = as_int((uchar4)(v287, v288, v289, v290));
-            v160 = v291;
+        if (i160 < 6) {
+            long i289 = i5 + i163;
+            uchar v290 = in1[i289];
+            uchar v291 = in1[i289 + 9];
+            uchar v292 = in1[i289 + 18];
+            uchar v293 = in1[i289 + 27];
+            int v294 = as_int((uchar4)(v290, v291, v292, v293));
+            v164 = v294;
         } else {
-            v160 = (int)((int)(0L));
+            v164 = (int)((int)(0L));
         }
-        if (0 + i161 < 6) {
-            long i292 = i213 + i164;
-            uchar v293 = in1[i292 + 0];
-            uchar v294 = in1[i292 + 9];
-            uchar v295 = in1[i292 + 18];
-            uchar v296 = in1[i292 + 27];
-            int v297 = as_int((uchar4)(v293, v294, v295, v296));
-            v165 = v297;
+        if (i165 < 6) {
+            long i295 = i5 + i168;
+            uchar v296 = in1[i295];
+            uchar v297 = in1[i295 + 9];
+            uchar v298 = in1[i295 + 18];
+            uchar v299 = in1[i295 + 27];
+            int v300 = as_int((uchar4)(v296, v297, v298, v299));
+            v169 = v300;
         } else {
-            v165 = (int)((int)(0L));
+            v169 = (int)((int)(0L));
         }
-        if (0 + i166 < 6) {
-            long i298 = i213 + i169;
-            uchar v299 = in1[i298 + 0];
-            uchar v300 = in1[i298 + 9];
-            uchar v301 = in1[i298 + 18];
-            uchar v302 = in1[i298 + 27];
-            int v303 = as_int((uchar4)(v299, v300, v301, v302));
-            v170 = v303;
+        if (i170 < 6) {
+            long i301 = i5 + i173;
+            uchar v302 = in1[i301];
+            uchar v303 = in1[i301 + 9];
+            uchar v304 = in1[i301 + 18];
+            uchar v305 = in1[i301 + 27];
+            int v306 = as_int((uchar4)(v302, v303, v304, v305));
+            v174 = v306;
         } else {
-            v170 = (int)((int)(0L));
+            v174 = (int)((int)(0L));
         }
-        if (0 + i171 < 6) {
-            long i304 = i213 + i174;
-            uchar v305 = in1[i304 + 0];
-            uchar v306 = in1[i304 + 9];
-            uchar v307 = in1[i304 + 18];
-            uchar v308 = in1[i304 + 27];
-            int v309 = as_int((uchar4)(v305, v306, v307, v308));
-            v175 = v309;
-        } else {
-            v175 = (int)((int)(0L));
-        }
-        l95[(0) * 320 + i98] = v100;
-        l95[(0) * 320 + i103] = v105;
-        l95[(0) * 320 + i108] = v110;
-        l95[(0) * 320 + i113] = v115;
-        l95[(0) * 320 + i118] = v120;
-        l95[(0) * 320 + i123] = v125;
-        l95[(0) * 320 + i128] = v130;
-        l95[(0) * 320 + i133] = v135;
-        l95[(0) * 320 + i138] = v140;
-        l95[(0) * 320 + i143] = v145;
-        l95[(0) * 320 + i148] = v150;
-        l95[(0) * 320 + i153] = v155;
-        l95[(0) * 320 + i158] = v160;
-        l95[(0) * 320 + i163] = v165;
-        l95[(0) * 320 + i168] = v170;
-        l95[(0) * 320 + i173] = v175;
+        l94[i97] = v99;
+        l94[i102] = v104;
+        l94[i107] = v109;
+        l94[i112] = v114;
+        l94[i117] = v119;
+        l94[i122] = v124;
+        l94[i127] = v129;
+        l94[i132] = v134;
+        l94[i137] = v139;
+        l94[i142] = v144;
+        l94[i147] = v149;
+        l94[i152] = v154;
+        l94[i157] = v159;
+        l94[i162] = v164;
+        l94[i167] = v169;
+        l94[i172] = v174;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (long s = 0; s < 1; s++) {
-            long i310 = (s + 1) * 16;
+            long i307 = (s + 1) * 16;
             if (s + 1 < 1) {
-                long i311 = i13 + i310 * 4;
-                if (i310 + i15 < 6) {
-                    char4 v312 = vload4(0, in0 + (i311 + i18));
-                    int v313 = as_int(v312);
-                    v19 = v313;
+                long i308 = i12 + i307 * 4;
+                if (i307 + i14 < 6) {
+                    char4 v309 = vload4(0, in0 + (i308 + i17));
+                    int v310 = as_int(v309);
+                    v18 = v310;
                 } else {
-                    v19 = (int)((int)(0L));
+                    v18 = (int)((int)(0L));
                 }
-                if (i310 + i20 < 6) {
-                    char4 v314 = vload4(0, in0 + (i311 + i23));
-                    int v315 = as_int(v314);
-                    v24 = v315;
+                if (i307 + i19 < 6) {
+                    char4 v311 = vload4(0, in0 + (i308 + i22));
+                    int v312 = as_int(v311);
+                    v23 = v312;
                 } else {
-                    v24 = (int)((int)(0L));
+                    v23 = (int)((int)(0L));
                 }
-                if (i310 + i25 < 6) {
-                    char4 v316 = vload4(0, in0 + (i311 + i28));
-                    int v317 = as_int(v316);
-                    v29 = v317;
+                if (i307 + i24 < 6) {
+                    char4 v313 = vload4(0, in0 + (i308 + i27));
+                    int v314 = as_int(v313);
+                    v28 = v314;
                 } else {
-                    v29 = (int)((int)(0L));
+                    v28 = (int)((int)(0L));
                 }
-                if (i310 + i30 < 6) {
-                    char4 v318 = vload4(0, in0 + (i311 + i33));
-                    int v319 = as_int(v318);
-                    v34 = v319;
+                if (i307 + i29 < 6) {
+                    char4 v315 = vload4(0, in0 + (i308 + i32));
+                    int v316 = as_int(v315);
+                    v33 = v316;
                 } else {
-                    v34 = (int)((int)(0L));
+                    v33 = (int)((int)(0L));
                 }
-                if (i310 + i35 < 6) {
-                    char4 v320 = vload4(0, in0 + (i311 + i38));
-                    int v321 = as_int(v320);
-                    v39 = v321;
+                if (i307 + i34 < 6) {
+                    char4 v317 = vload4(0, in0 + (i308 + i37));
+                    int v318 = as_int(v317);
+                    v38 = v318;
                 } else {
-                    v39 = (int)((int)(0L));
+                    v38 = (int)((int)(0L));
                 }
-                if (i310 + i40 < 6) {
-                    char4 v322 = vload4(0, in0 + (i311 + i43));
-                    int v323 = as_int(v322);
-                    v44 = v323;
+                if (i307 + i39 < 6) {
+                    char4 v319 = vload4(0, in0 + (i308 + i42));
+                    int v320 = as_int(v319);
+                    v43 = v320;
                 } else {
-                    v44 = (int)((int)(0L));
+                    v43 = (int)((int)(0L));
                 }
-                if (i310 + i45 < 6) {
-                    char4 v324 = vload4(0, in0 + (i311 + i48));
-                    int v325 = as_int(v324);
-                    v49 = v325;
+                if (i307 + i44 < 6) {
+                    char4 v321 = vload4(0, in0 + (i308 + i47));
+                    int v322 = as_int(v321);
+                    v48 = v322;
                 } else {
-                    v49 = (int)((int)(0L));
+                    v48 = (int)((int)(0L));
                 }
-                if (i310 + i50 < 6) {
-                    char4 v326 = vload4(0, in0 + (i311 + i53));
-                    int v327 = as_int(v326);
-                    v54 = v327;
+                if (i307 + i49 < 6) {
+                    char4 v323 = vload4(0, in0 + (i308 + i52));
+                    int v324 = as_int(v323);
+                    v53 = v324;
                 } else {
-                    v54 = (int)((int)(0L));
+                    v53 = (int)((int)(0L));
                 }
-                if (i310 + i55 < 6) {
-                    char4 v328 = vload4(0, in0 + (i311 + i58));
-                    int v329 = as_int(v328);
-                    v59 = v329;
+                if (i307 + i54 < 6) {
+                    char4 v325 = vload4(0, in0 + (i308 + i57));
+                    int v326 = as_int(v325);
+                    v58 = v326;
                 } else {
-                    v59 = (int)((int)(0L));
+                    v58 = (int)((int)(0L));
                 }
-                if (i310 + i60 < 6) {
-                    char4 v330 = vload4(0, in0 + (i311 + i63));
-                    int v331 = as_int(v330);
-                    v64 = v331;
+                if (i307 + i59 < 6) {
+                    char4 v327 = vload4(0, in0 + (i308 + i62));
+                    int v328 = as_int(v327);
+                    v63 = v328;
                 } else {
-                    v64 = (int)((int)(0L));
+                    v63 = (int)((int)(0L));
                 }
-                if (i310 + i65 < 6) {
-                    char4 v332 = vload4(0, in0 + (i311 + i68));
-                    int v333 = as_int(v332);
-                    v69 = v333;
+                if (i307 + i64 < 6) {
+                    char4 v329 = vload4(0, in0 + (i308 + i67));
+                    int v330 = as_int(v329);
+                    v68 = v330;
                 } else {
-                    v69 = (int)((int)(0L));
+                    v68 = (int)((int)(0L));
                 }
-                if (i310 + i70 < 6) {
-                    char4 v334 = vload4(0, in0 + (i311 + i73));
-                    int v335 = as_int(v334);
-                    v74 = v335;
+                if (i307 + i69 < 6) {
+                    char4 v331 = vload4(0, in0 + (i308 + i72));
+                    int v332 = as_int(v331);
+                    v73 = v332;
                 } else {
-                    v74 = (int)((int)(0L));
+                    v73 = (int)((int)(0L));
                 }
-                if (i310 + i75 < 6) {
-                    char4 v336 = vload4(0, in0 + (i311 + i78));
-                    int v337 = as_int(v336);
-                    v79 = v337;
+                if (i307 + i74 < 6) {
+                    char4 v333 = vload4(0, in0 + (i308 + i77));
+                    int v334 = as_int(v333);
+                    v78 = v334;
                 } else {
-                    v79 = (int)((int)(0L));
+                    v78 = (int)((int)(0L));
                 }
-                if (i310 + i80 < 6) {
-                    char4 v338 = vload4(0, in0 + (i311 + i83));
-                    int v339 = as_int(v338);
-                    v84 = v339;
+                if (i307 + i79 < 6) {
+                    char4 v335 = vload4(0, in0 + (i308 + i82));
+                    int v336 = as_int(v335);
+                    v83 = v336;
                 } else {
-                    v84 = (int)((int)(0L));
+                    v83 = (int)((int)(0L));
                 }
-                if (i310 + i85 < 6) {
-                    char4 v340 = vload4(0, in0 + (i311 + i88));
-                    int v341 = as_int(v340);
-                    v89 = v341;
+                if (i307 + i84 < 6) {
+                    char4 v337 = vload4(0, in0 + (i308 + i87));
+                    int v338 = as_int(v337);
+                    v88 = v338;
                 } else {
-                    v89 = (int)((int)(0L));
+                    v88 = (int)((int)(0L));
                 }
-                if (i310 + i90 < 6) {
-                    char4 v342 = vload4(0, in0 + (i311 + i93));
-                    int v343 = as_int(v342);
-                    v94 = v343;
+                if (i307 + i89 < 6) {
+                    char4 v339 = vload4(0, in0 + (i308 + i92));
+                    int v340 = as_int(v339);
+                    v93 = v340;
                 } else {
-                    v94 = (int)((int)(0L));
+                    v93 = (int)((int)(0L));
                 }
-                long i344 = i10 + i310 * 36;
-                if (i310 + i96 < 6) {
-                    long i345 = i344 + i99;
-                    uchar v346 = in1[i345 + 0];
-                    uchar v347 = in1[i345 + 9];
-                    uchar v348 = in1[i345 + 18];
-                    uchar v349 = in1[i345 + 27];
-                    int v350 = as_int((uchar4)(v346, v347, v348, v349));
-                    v100 = v350;
+                long i341 = i5 + i307 * 36;
+                if (i307 + i95 < 6) {
+                    long i342 = i341 + i98;
+                    uchar v343 = in1[i342];
+                    uchar v344 = in1[i342 + 9];
+                    uchar v345 = in1[i342 + 18];
+                    uchar v346 = in1[i342 + 27];
+                    int v347 = as_int((uchar4)(v343, v344, v345, v346));
+                    v99 = v347;
                 } else {
-                    v100 = (int)((int)(0L));
+                    v99 = (int)((int)(0L));
                 }
-                if (i310 + i101 < 6) {
-                    long i351 = i344 + i104;
-                    uchar v352 = in1[i351 + 0];
-                    uchar v353 = in1[i351 + 9];
-                    uchar v354 = in1[i351 + 18];
-                    uchar v355 = in1[i351 + 27];
-                    int v356 = as_int((uchar4)(v352, v353, v354, v355));
-                    v105 = v356;
+                if (i307 + i100 < 6) {
+                    long i348 = i341 + i103;
+                    uchar v349 = in1[i348];
+                    uchar v350 = in1[i348 + 9];
+                    uchar v351 = in1[i348 + 18];
+                    uchar v352 = in1[i348 + 27];
+                    int v353 = as_int((uchar4)(v349, v350, v351, v352));
+                    v104 = v353;
                 } else {
-                    v105 = (int)((int)(0L));
+                    v104 = (int)((int)(0L));
                 }
-                if (i310 + i106 < 6) {
-                    long i357 = i344 + i109;
-                    uchar v358 = in1[i357 + 0];
-                    uchar v359 = in1[i357 + 9];
-                    uchar v360 = in1[i357 + 18];
-                    uchar v361 = in1[i357 + 27];
-                    int v362 = as_int((uchar4)(v358, v359, v360, v361));
-                    v110 = v362;
+                if (i307 + i105 < 6) {
+                    long i354 = i341 + i108;
+                    uchar v355 = in1[i354];
+                    uchar v356 = in1[i354 + 9];
+                    uchar v357 = in1[i354 + 18];
+                    uchar v358 = in1[i354 + 27];
+                    int v359 = as_int((uchar4)(v355, v356, v357, v358));
+                    v109 = v359;
                 } else {
-                    v110 = (int)((int)(0L));
+                    v109 = (int)((int)(0L));
                 }
-                if (i310 + i111 < 6) {
-                    long i363 = i344 + i114;
-                    uchar v364 = in1[i363 + 0];
-                    uchar v365 = in1[i363 + 9];
-                    uchar v366 = in1[i363 + 18];
-                    uchar v367 = in1[i363 + 27];
-                    int v368 = as_int((uchar4)(v364, v365, v366, v367));
-                    v115 = v368;
+                if (i307 + i110 < 6) {
+                    long i360 = i341 + i113;
+                    uchar v361 = in1[i360];
+                    uchar v362 = in1[i360 + 9];
+                    uchar v363 = in1[i360 + 18];
+                    uchar v364 = in1[i360 + 27];
+                    int v365 = as_int((uchar4)(v361, v362, v363, v364));
+                    v114 = v365;
                 } else {
-                    v115 = (int)((int)(0L));
+                    v114 = (int)((int)(0L));
                 }
-                if (i310 + i116 < 6) {
-                    long i369 = i344 + i119;
-                    uchar v370 = in1[i369 + 0];
-                    uchar v371 = in1[i369 + 9];
-                    uchar v372 = in1[i369 + 18];
-                    uchar v373 = in1[i369 + 27];
-                    int v374 = as_int((uchar4)(v370, v371, v372, v373));
-                    v120 = v374;
+                if (i307 + i115 < 6) {
+                    long i366 = i341 + i118;
+                    uchar v367 = in1[i366];
+                    uchar v368 = in1[i366 + 9];
+                    uchar v369 = in1[i366 + 18];
+                    uchar v370 = in1[i366 + 27];
+                    int v371 = as_int((uchar4)(v367, v368, v369, v370));
+                    v119 = v371;
                 } else {
-                    v120 = (int)((int)(0L));
+                    v119 = (int)((int)(0L));
                 }
-                if (i310 + i121 < 6) {
-                    long i375 = i344 + i124;
-                    uchar v376 = in1[i375 + 0];
-                    uchar v377 = in1[i375 + 9];
-                    uchar v378 = in1[i375 + 18];
-                    uchar v379 = in1[i375 + 27];
-                    int v380 = as_int((uchar4)(v376, v377, v378, v379));
-                    v125 = v380;
+                if (i307 + i120 < 6) {
+                    long i372 = i341 + i123;
+                    uchar v373 = in1[i372];
+                    uchar v374 = in1[i372 + 9];
+                    uchar v375 = in1[i372 + 18];
+                    uchar v376 = in1[i372 + 27];
+                    int v377 = as_int((uchar4)(v373, v374, v375, v376));
+                    v124 = v377;
                 } else {
-                    v125 = (int)((int)(0L));
+                    v124 = (int)((int)(0L));
                 }
-                if (i310 + i126 < 6) {
-                    long i381 = i344 + i129;
-                    uchar v382 = in1[i381 + 0];
-                    uchar v383 = in1[i381 + 9];
-                    uchar v384 = in1[i381 + 18];
-                    uchar v385 = in1[i381 + 27];
-                    int v386 = as_int((uchar4)(v382, v383, v384, v385));
-                    v130 = v386;
+                if (i307 + i125 < 6) {
+                    long i378 = i341 + i128;
+                    uchar v379 = in1[i378];
+                    uchar v380 = in1[i378 + 9];
+                    uchar v381 = in1[i378 + 18];
+                    uchar v382 = in1[i378 + 27];
+                    int v383 = as_int((uchar4)(v379, v380, v381, v382));
+                    v129 = v383;
                 } else {
-                    v130 = (int)((int)(0L));
+                    v129 = (int)((int)(0L));
                 }
-                if (i310 + i131 < 6) {
-                    long i387 = i344 + i134;
-                    uchar v388 = in1[i387 + 0];
-                    uchar v389 = in1[i387 + 9];
-                    uchar v390 = in1[i387 + 18];
-                    uchar v391 = in1[i387 + 27];
-                    int v392 = as_int((uchar4)(v388, v389, v390, v391));
-                    v135 = v392;
+                if (i307 + i130 < 6) {
+                    long i384 = i341 + i133;
+                    uchar v385 = in1[i384];
+                    uchar v386 = in1[i384 + 9];
+                    uchar v387 = in1[i384 + 18];
+                    uchar v388 = in1[i384 + 27];
+                    int v389 = as_int((uchar4)(v385, v386, v387, v388));
+                    v134 = v389;
                 } else {
-                    v135 = (int)((int)(0L));
+                    v134 = (int)((int)(0L));
                 }
-                if (i310 + i136 < 6) {
-                    long i393 = i344 + i139;
-                    uchar v394 = in1[i393 + 0];
-                    uchar v395 = in1[i393 + 9];
-                    uchar v396 = in1[i393 + 18];
-                    uchar v397 = in1[i393 + 27];
-                    int v398 = as_int((uchar4)(v394, v395, v396, v397));
-                    v140 = v398;
+                if (i307 + i135 < 6) {
+                    long i390 = i341 + i138;
+                    uchar v391 = in1[i390];
+                    uchar v392 = in1[i390 + 9];
+                    uchar v393 = in1[i390 + 18];
+                    uchar v394 = in1[i390 + 27];
+                    int v395 = as_int((uchar4)(v391, v392, v393, v394));
+                    v139 = v395;
                 } else {
-                    v140 = (int)((int)(0L));
+                    v139 = (int)((int)(0L));
                 }
-                if (i310 + i141 < 6) {
-                    long i399 = i344 + i144;
-                    uchar v400 = in1[i399 + 0];
-                    uchar v401 = in1[i399 + 9];
-                    uchar v402 = in1[i399 + 18];
-                    uchar v403 = in1[i399 + 27];
-                    int v404 = as_int((uchar4)(v400, v401, v402, v403));
-                    v145 = v404;
+                if (i307 + i140 < 6) {
+                    long i396 = i341 + i143;
+                    uchar v397 = in1[i396];
+                    uchar v398 = in1[i396 + 9];
+                    uchar v399 = in1[i396 + 18];
+                    uchar v400 = in1[i396 + 27];
+                    int v401 = as_int((uchar4)(v397, v398, v399, v400));
+                    v144 = v401;
                 } else {
-                    v145 = (int)((int)(0L));
+                    v144 = (int)((int)(0L));
                 }
-                if (i310 + i146 < 6) {
-                    long i405 = i344 + i149;
-                    uchar v406 = in1[i405 + 0];
-                    uchar v407 = in1[i405 + 9];
-                    uchar v408 = in1[i405 + 18];
-                    uchar v409 = in1[i405 + 27];
-                    int v410 = as_int((uchar4)(v406, v407, v408, v409));
-                    v150 = v410;
+                if (i307 + i145 < 6) {
+                    long i402 = i341 + i148;
+                    uchar v403 = in1[i402];
+                    uchar v404 = in1[i402 + 9];
+                    uchar v405 = in1[i402 + 18];
+                    uchar v406 = in1[i402 + 27];
+                    int v407 = as_int((uchar4)(v403, v404, v405, v406));
+                    v149 = v407;
                 } else {
-                    v150 = (int)((int)(0L));
+                    v149 = (int)((int)(0L));
                 }
-                if (i310 + i151 < 6) {
-                    long i411 = i344 + i154;
-                    uchar v412 = in1[i411 + 0];
-                    uchar v413 = in1[i411 + 9];
-                    uchar v414 = in1[i411 + 18];
-                    uchar v415 = in1[i411 + 27];
-                    int v416 = as_int((uchar4)(v412, v413, v414, v415));
-                    v155 = v416;
+                if (i307 + i150 < 6) {
+                    long i408 = i341 + i153;
+                    uchar v409 = in1[i408];
+                    uchar v410 = in1[i408 + 9];
+                    uchar v411 = in1[i408 + 18];
+                    uchar v412 = in1[i408 + 27];
+                    int v413 = as_int((uchar4)(v409, v410, v411, v412));
+                    v154 = v413;
                 } else {
-                    v155 = (int)((int)(0L));
+                    v154 = (int)((int)(0L));
                 }
-                if (i310 + i156 < 6) {
-                    long i417 = i344 + i159;
-                    uchar v418 = in1[i417 + 0];
-                    uchar v419 = in1[i417 + 9];
-                    uchar v420 = in1[i417 + 18];
-                    uchar v421 = in1[i417 + 27];
-                    int v422 = as_int((uchar4)(v418, v419, v420, v421));
-                    v160 = v422;
+                if (i307 + i155 < 6) {
+                    long i414 = i341 + i158;
+                    uchar v415 = in1[i414];
+                    uchar v416 = in1[i414 + 9];
+                    uchar v417 = in1[i414 + 18];
+                    uchar v418 = in1[i414 + 27];
+                    int v419 = as_int((uchar4)(v415, v416, v417, v418));
+                    v159 = v419;
                 } else {
-                    v160 = (int)((int)(0L));
+                    v159 = (int)((int)(0L));
                 }
-                if (i310 + i161 < 6) {
-                    long i423 = i344 + i164;
-                    uchar v424 = in1[i423 + 0];
-                    uchar v425 = in1[i423 + 9];
-                    uchar v426 = in1[i423 + 18];
-                    uchar v427 = in1[i423 + 27];
-                    int v428 = as_int((uchar4)(v424, v425, v426, v427));
-                    v165 = v428;
+                if (i307 + i160 < 6) {
+                    long i420 = i341 + i163;
+                    uchar v421 = in1[i420];
+                    uchar v422 = in1[i420 + 9];
+                    uchar v423 = in1[i420 + 18];
+                    uchar v424 = in1[i420 + 27];
+                    int v425 = as_int((uchar4)(v421, v422, v423, v424));
+                    v164 = v425;
                 } else {
-                    v165 = (int)((int)(0L));
+                    v164 = (int)((int)(0L));
                 }
-                if (i310 + i166 < 6) {
-                    long i429 = i344 + i169;
-                    uchar v430 = in1[i429 + 0];
-                    uchar v431 = in1[i429 + 9];
-                    uchar v432 = in1[i429 + 18];
-                    uchar v433 = in1[i429 + 27];
-                    int v434 = as_int((uchar4)(v430, v431, v432, v433));
-                    v170 = v434;
+                if (i307 + i165 < 6) {
+                    long i426 = i341 + i168;
+                    uchar v427 = in1[i426];
+                    uchar v428 = in1[i426 + 9];
+                    uchar v429 = in1[i426 + 18];
+                    uchar v430 = in1[i426 + 27];
+                    int v431 = as_int((uchar4)(v427, v428, v429, v430));
+                    v169 = v431;
                 } else {
-                    v170 = (int)((int)(0L));
+                    v169 = (int)((int)(0L));
                 }
-                if (i310 + i171 < 6) {
-                    long i435 = i344 + i174;
-                    uchar v436 = in1[i435 + 0];
-                    uchar v437 = in1[i435 + 9];
-                    uchar v438 = in1[i435 + 18];
-                    uchar v439 = in1[i435 + 27];
-                    int v440 = as_int((uchar4)(v436, v437, v438, v439));
-                    v175 = v440;
+                if (i307 + i170 < 6) {
+                    long i432 = i341 + i173;
+                    uchar v433 = in1[i432];
+                    uchar v434 = in1[i432 + 9];
+                    uchar v435 = in1[i432 + 18];
+                    uchar v436 = in1[i432 + 27];
+                    int v437 = as_int((uchar4)(v433, v434, v435, v436));
+                    v174 = v437;
                 } else {
-                    v175 = (int)((int)(0L));
+                    v174 = (int)((int)(0L));
                 }
             }
-            long i441 = s % 2 * 320;
-            long i442 = s % 2 * 320;
-            long i443 = lid / 4;
-            long i444 = lid % 4;
+            long i438 = s % 2 * 320;
+            long i439 = s % 2 * 320;
+            long i440 = lid / 4;
+            long i441 = lid % 4;
             #pragma unroll
             for (long k = 0; k < 16; k++) {
-                int4 v445 = *(__local int4 *)(l14 + i441 + k * 20 + i443 * 4);
-                int4 v446 = *(__local int4 *)(l95 + i442 + k * 20 + i444 * 4);
-                int4 v447 = (int4)(v445.s0);
-                int4 v448 = (int4)(fc_dot_char_uchar(v447.s0, v446.s0, v176.s0), fc_dot_char_uchar(v447.s1, v446.s1, v176.s1), fc_dot_char_uchar(v447.s2, v446.s2, v176.s2), fc_dot_char_uchar(v447.s3, v446.s3, v176.s3));
-                v176 = v448;
-                int4 v449 = (int4)(v445.s1);
-                int4 v450 = (int4)(fc_dot_char_uchar(v449.s0, v446.s0, v177.s0), fc_dot_char_uchar(v449.s1, v446.s1, v177.s1), fc_dot_char_uchar(v449.s2, v446.s2, v177.s2), fc_dot_char_uchar(v449.s3, v446.s3, v177.s3));
-                v177 = v450;
-                int4 v451 = (int4)(v445.s2);
-                int4 v452 = (int4)(fc_dot_char_uchar(v451.s0, v446.s0, v178.s0), fc_dot_char_uchar(v451.s1, v446.s1, v178.s1), fc_dot_char_uchar(v451.s2, v446.s2, v178.s2), fc_dot_char_uchar(v451.s3, v446.s3, v178.s3));
-                v178 = v452;
-                int4 v453 = (int4)(v445.s3);
-                int4 v454 = (int4)(fc_dot_char_uchar(v453.s0, v446.s0, v179.s0), fc_dot_char_uchar(v453.s1, v446.s1, v179.s1), fc_dot_char_uchar(v453.s2, v446.s2, v179.s2), fc_dot_char_uchar(v453.s3, v446.s3, v179.s3));
-                v179 = v454;
+                int4 v442 = *(__local int4 *)(l13 + i438 + k * 20 + i440 * 4);
+                int4 v443 = *(__local int4 *)(l94 + i439 + k * 20 + i441 * 4);
+                int4 v444 = (int4)(v442.s0);
+                int4 v445 = (int4)(fc_dot_char_uchar(v444.s0, v443.s0, v175.s0), fc_dot_char_uchar(v444.s1, v443.s1, v175.s1), fc_dot_char_uchar(v444.s2, v443.s2, v175.s2), fc_dot_char_uchar(v444.s3, v443.s3, v175.s3));
+                v175 = v445;
+                int4 v446 = (int4)(v442.s1);
+                int4 v447 = (int4)(fc_dot_char_uchar(v446.s0, v443.s0, v176.s0), fc_dot_char_uchar(v446.s1, v443.s1, v176.s1), fc_dot_char_uchar(v446.s2, v443.s2, v176.s2), fc_dot_char_uchar(v446.s3, v443.s3, v176.s3));
+                v176 = v447;
+                int4 v448 = (int4)(v442.s2);
+                int4 v449 = (int4)(fc_dot_char_uchar(v448.s0, v443.s0, v177.s0), fc_dot_char_uchar(v448.s1, v443.s1, v177.s1), fc_dot_char_uchar(v448.s2, v443.s2, v177.s2), fc_dot_char_uchar(v448.s3, v443.s3, v177.s3));
+                v177 = v449;
+                int4 v450 = (int4)(v442.s3);
+                int4 v451 = (int4)(fc_dot_char_uchar(v450.s0, v443.s0, v178.s0), fc_dot_char_uchar(v450.s1, v443.s1, v178.s1), fc_dot_char_uchar(v450.s2, v443.s2, v178.s2), fc_dot_char_uchar(v450.s3, v443.s3, v178.s3));
+                v178 = v451;
             }
             if (s + 1 < 1) {
-                l14[((s + 1) % 2) * 320 + i17] = v19;
-                l14[((s + 1) % 2) * 320 + i22] = v24;
-                l14[((s + 1) % 2) * 320 + i27] = v29;
-                l14[((s + 1) % 2) * 320 + i32] = v34;
-                l14[((s + 1) % 2) * 320 + i37] = v39;
-                l14[((s + 1) % 2) * 320 + i42] = v44;
-                l14[((s + 1) % 2) * 320 + i47] = v49;
-                l14[((s + 1) % 2) * 320 + i52] = v54;
-                l14[((s + 1) % 2) * 320 + i57] = v59;
-                l14[((s + 1) % 2) * 320 + i62] = v64;
-                l14[((s + 1) % 2) * 320 + i67] = v69;
-                l14[((s + 1) % 2) * 320 + i72] = v74;
-                l14[((s + 1) % 2) * 320 + i77] = v79;
-                l14[((s + 1) % 2) * 320 + i82] = v84;
-                l14[((s + 1) % 2) * 320 + i87] = v89;
-                l14[((s + 1) % 2) * 320 + i92] = v94;
-                l95[((s + 1) % 2) * 320 + i98] = v100;
-                l95[((s + 1) % 2) * 320 + i103] = v105;
-                l95[((s + 1) % 2) * 320 + i108] = v110;
-                l95[((s + 1) % 2) * 320 + i113] = v115;
-                l95[((s + 1) % 2) * 320 + i118] = v120;
-                l95[((s + 1) % 2) * 320 + i123] = v125;
-                l95[((s + 1) % 2) * 320 + i128] = v130;
-                l95[((s + 1) % 2) * 320 + i133] = v135;
-                l95[((s + 1) % 2) * 320 + i138] = v140;
-                l95[((s + 1) % 2) * 320 + i143] = v145;
-                l95[((s + 1) % 2) * 320 + i148] = v150;
-                l95[((s + 1) % 2) * 320 + i153] = v155;
-                l95[((s + 1) % 2) * 320 + i158] = v160;
-                l95[((s + 1) % 2) * 320 + i163] = v165;
-                l95[((s + 1) % 2) * 320 + i168] = v170;
-                l95[((s + 1) % 2) * 320 + i173] = v175;
+                l13[(s + 1) % 2 * 320 + i16] = v18;
+                l13[(s + 1) % 2 * 320 + i21] = v23;
+                l13[(s + 1) % 2 * 320 + i26] = v28;
+                l13[(s + 1) % 2 * 320 + i31] = v33;
+                l13[(s + 1) % 2 * 320 + i36] = v38;
+                l13[(s + 1) % 2 * 320 + i41] = v43;
+                l13[(s + 1) % 2 * 320 + i46] = v48;
+                l13[(s + 1) % 2 * 320 + i51] = v53;
+                l13[(s + 1) % 2 * 320 + i56] = v58;
+                l13[(s + 1) % 2 * 320 + i61] = v63;
+                l13[(s + 1) % 2 * 320 + i66] = v68;
+                l13[(s + 1) % 2 * 320 + i71] = v73;
+                l13[(s + 1) % 2 * 320 + i76] = v78;
+                l13[(s + 1) % 2 * 320 + i81] = v83;
+                l13[(s + 1) % 2 * 320 + i86] = v88;
+                l13[(s + 1) % 2 * 320 + i91] = v93;
+                l94[(s + 1) % 2 * 320 + i97] = v99;
+                l94[(s + 1) % 2 * 320 + i102] = v104;
+                l94[(s + 1) % 2 * 320 + i107] = v109;
+                l94[(s + 1) % 2 * 320 + i112] = v114;
+                l94[(s + 1) % 2 * 320 + i117] = v119;
+                l94[(s + 1) % 2 * 320 + i122] = v124;
+                l94[(s + 1) % 2 * 320 + i127] = v129;
+                l94[(s + 1) % 2 * 320 + i132] = v134;
+                l94[(s + 1) % 2 * 320 + i137] = v139;
+                l94[(s + 1) % 2 * 320 + i142] = v144;
+                l94[(s + 1) % 2 * 320 + i147] = v149;
+                l94[(s + 1) % 2 * 320 + i152] = v154;
+                l94[(s + 1) % 2 * 320 + i157] = v159;
+                l94[(s + 1) % 2 * 320 + i162] = v164;
+                l94[(s + 1) % 2 * 320 + i167] = v169;
+                l94[(s + 1) % 2 * 320 + i172] = v174;
             }
             barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         }
-        long i455 = lid / 4;
-        long i456 = lid % 4;
-        long i457 = i4 + i455 * 4 + 0;
-        if (i457 < n) {
-            long i458 = i5 + i456 * 4;
-            long i459 = min((long)4, 9 - i458);
-            if (i458 < 9) {
-                long i460 = i457 / 9;
-                long i461 = i457 % 9;
-                fc_scatter_int32_4(v176, out0 + (i460 * 81 + i461 * 9 + (i458)), 1, i459);
+        long i452 = lid / 4;
+        long i453 = lid % 4;
+        long i454 = i4 + i452 * 4;
+        if (i454 < n) {
+            long i455 = i5 + i453 * 4;
+            long i456 = min(4L, 9 - i455);
+            if (i455 < 9) {
+                long i457 = i454 / 9;
+                long i458 = i454 % 9;
+                fc_scatter_int32_4(v175, out0 + (i457 * 81 + i458 * 9 + i455), 1, i456);
             }
         }
-        long i462 = i4 + i455 * 4 + 1;
-        if (i462 < n) {
-            long i463 = i5 + i456 * 4;
-            long i464 = min((long)4, 9 - i463);
-            if (i463 < 9) {
-                long i465 = i462 / 9;
-                long i466 = i462 % 9;
-                fc_scatter_int32_4(v177, out0 + (i465 * 81 + i466 * 9 + (i463)), 1, i464);
+        long i459 = i4 + i452 * 4 + 1;
+        if (i459 < n) {
+            long i460 = i5 + i453 * 4;
+            long i461 = min(4L, 9 - i460);
+            if (i460 < 9) {
+                long i462 = i459 / 9;
+                long i463 = i459 % 9;
+                fc_scatter_int32_4(v176, out0 + (i462 * 81 + i463 * 9 + i460), 1, i461);
             }
         }
-        long i467 = i4 + i455 * 4 + 2;
-        if (i467 < n) {
-            long i468 = i5 + i456 * 4;
-            long i469 = min((long)4, 9 - i468);
-            if (i468 < 9) {
-                long i470 = i467 / 9;
-                long i471 = i467 % 9;
-                fc_scatter_int32_4(v178, out0 + (i470 * 81 + i471 * 9 + (i468)), 1, i469);
+        long i464 = i4 + i452 * 4 + 2;
+        if (i464 < n) {
+            long i465 = i5 + i453 * 4;
+            long i466 = min(4L, 9 - i465);
+            if (i465 < 9) {
+                long i467 = i464 / 9;
+                long i468 = i464 % 9;
+                fc_scatter_int32_4(v177, out0 + (i467 * 81 + i468 * 9 + i465), 1, i466);
             }
         }
-        long i472 = i4 + i455 * 4 + 3;
-        if (i472 < n) {
-            long i473 = i5 + i456 * 4;
-            long i474 = min((long)4, 9 - i473);
-            if (i473 < 9) {
-                long i475 = i472 / 9;
-                long i476 = i472 % 9;
-                fc_scatter_int32_4(v179, out0 + (i475 * 81 + i476 * 9 + (i473)), 1, i474);
+        long i469 = i4 + i452 * 4 + 3;
+        if (i469 < n) {
+            long i470 = i5 + i453 * 4;
+            long i471 = min(4L, 9 - i470);
+            if (i470 < 9) {
+                long i472 = i469 / 9;
+                long i473 = i469 % 9;
+                fc_scatter_int32_4(v178, out0 + (i472 * 81 + i473 * 9 + i470), 1, i471);
             }
         }
     }

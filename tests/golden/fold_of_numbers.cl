@@ -82,12 +82,12 @@ void k0(
             for (long g38 = 0; g38 < 16; g38++) {
                 float16 v39 = (float16)(-0x0.0p+0f);
                 for (long t40 = 0; t40 < 4; t40++) {
-                    if (t40 * 256 + g38 * 16 < (n - base)) {
+                    if (t40 * 256 + g38 * 16 < n - base) {
                         long i41 = t40 * 256 + g38 * 16;
                         long i42 = base + i41;
-                        float16 v43 = fc_gather_float32_16(in0 + (i42), 1, min((long)16, (n - base) - i41));
+                        float16 v43 = fc_gather_float32_16(in0 + (i42), 1, min(16L, n - base - i41));
                         float16 v44 = (v39 + v43);
-                        int16 v45 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(min((long)16, (n - base) - i41))));
+                        int16 v45 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(min(16L, n - base - i41))));
                         float16 v46 = (v45 ? v44 : v39);
                         v39 = v46;
                     }

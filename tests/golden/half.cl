@@ -42,7 +42,7 @@ void k0(
         float16 v2 = fc_round_float16_16((v0 * v1));
         vstore_half16((v2 == v2 ? v2 : (float16)(as_float(0x7fc00000U))), 0, out0 + (i));
         if (any(v2 != v2)) {
-            if (v2.s0 != v2.s0) ((__global ushort *)out0)[i + 0] = 0x7e00;
+            if (v2.s0 != v2.s0) ((__global ushort *)out0)[i] = 0x7e00;
             if (v2.s1 != v2.s1) ((__global ushort *)out0)[i + 1] = 0x7e00;
             if (v2.s2 != v2.s2) ((__global ushort *)out0)[i + 2] = 0x7e00;
             if (v2.s3 != v2.s3) ((__global ushort *)out0)[i + 3] = 0x7e00;
@@ -68,7 +68,7 @@ void k0(
         float16 v5 = fc_round_float16_16((v3 * v4));
         fc_scatter_float16_16((v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U))), out0 + (i), 1, left);
         if (any(v5 != v5)) {
-            if (0 < left && v5.s0 != v5.s0) ((__global ushort *)out0)[i + 0] = 0x7e00;
+            if (0 < left && v5.s0 != v5.s0) ((__global ushort *)out0)[i] = 0x7e00;
             if (1 < left && v5.s1 != v5.s1) ((__global ushort *)out0)[i + 1] = 0x7e00;
             if (2 < left && v5.s2 != v5.s2) ((__global ushort *)out0)[i + 2] = 0x7e00;
             if (3 < left && v5.s3 != v5.s3) ((__global ushort *)out0)[i + 3] = 0x7e00;

@@ -17,7 +17,7 @@ void k0(
         float v2 = (float)(0x0.0p+0f);
         if (i1 < 3) {
             long i5 = i0 * 3;
-            float v6 = in0[(i5 + (i1))];
+            float v6 = in0[i5 + i1];
             float v7 = (float)(0x1.0000000000000p+1f);
             float v8 = (v6 * v7);
             v2 = v8;
@@ -28,6 +28,6 @@ void k0(
         }
         float v9 = (float)(0x1.0000000000000p+0f);
         float v10 = (v2 + v9);
-        out0[i0 * 5 + (i1)] = (v10 == v10 ? v10 : (float)(as_float(0x7fc00000U)));
+        out0[i0 * 5 + i1] = (v10 == v10 ? v10 : (float)(as_float(0x7fc00000U)));
     }
 }

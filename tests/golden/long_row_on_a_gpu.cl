@@ -21,7 +21,7 @@ void k0(
         long record = r;
         long i13 = record * 2500;
         for (long b1 = 0; b1 < 2; b1++) {
-            long i2 = min(b1 + lid / 256, (long)1);
+            long i2 = min(b1 + lid / 256, 1L);
             long i3 = i2 * 1024;
             int i4 = (int)(lid % 256);
             float v5 = (float)(-0x0.0p+0f);
@@ -85,7 +85,7 @@ void k0(
         long i40 = 2048 + i38;
         int i41 = (int)(i38 + 256);
         int i42 = (int)(i41 < 452);
-        int i43 = (int)(min(i41, 452 - 1));
+        int i43 = (int)(min(i41, 451));
         long i44 = 2048 + i43;
         float v45 = in0[i13 + i40];
         float v46 = (v39 + v45);
@@ -138,13 +138,13 @@ void k0(
         exchange0_double_0[lid] = v70;
         barrier(CLK_LOCAL_MEM_FENCE);
         double v71 = exchange0_double_0[(lid & ~31) + ((lid + 1) & 31)];
-        int v72 = (0 < (3 - 1 - i67));
+        int v72 = (0 < (2 - i67));
         double v73 = (v70 + v71);
         double v74 = (v72 ? v73 : v70);
         exchange1_double_0[lid] = v74;
         barrier(CLK_LOCAL_MEM_FENCE);
         double v75 = exchange1_double_0[(lid & ~31) + ((lid + 2) & 31)];
-        int v76 = (0 < (3 - 2 - i67));
+        int v76 = (0 < (1 - i67));
         double v77 = (v74 + v75);
         double v78 = (v76 ? v77 : v74);
         exchange0_double_0[lid] = v78;
@@ -154,9 +154,8 @@ void k0(
         float v80 = convert_float(v79);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         float v81 = v80;
-        long i82 = record * 1;
         if (lid == 0) {
-            out0[i82] = (v81 == v81 ? v81 : (float)(as_float(0x7fc00000U)));
+            out0[record] = (v81 == v81 ? v81 : (float)(as_float(0x7fc00000U)));
         }
     }
 }

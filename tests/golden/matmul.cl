@@ -25,8 +25,8 @@ void k0(
     long end = stop;
     for (long j = 0; j < 16; j += 16) {
         for (long k = 0; k < 20; k++) {
-            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
-            packed[k * 1 + 0] = v0;
+            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (k * 19 + j));
+            packed[k] = v0;
         }
         {
             long tiled = begin + (end - begin) / 4 * 4;
@@ -39,106 +39,96 @@ void k0(
                 float16 v6 = (float16)(-0x0.0p+0f);
                 float16 v7 = (float16)(-0x0.0p+0f);
                 long i8 = r * 20;
-                long i9 = i8 + 0;
-                long i10 = i1 * 20;
-                long i11 = i10 + 0;
-                long i12 = i2 * 20;
-                long i13 = i12 + 0;
-                long i14 = i3 * 20;
-                long i15 = i14 + 0;
+                long i9 = i1 * 20;
+                long i10 = i2 * 20;
+                long i11 = i3 * 20;
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
-                    float16 v16 = packed[k * 1 + 0];
-                    float16 v17 = (float16)(in0[i9 + k]);
-                    float16 v18 = fc_fma_float16(v17, v16, v4);
-                    v4 = v18;
+                    float16 v12 = packed[k];
+                    float16 v13 = (float16)(in0[i8 + k]);
+                    float16 v14 = fc_fma_float16(v13, v12, v4);
+                    v4 = v14;
+                    float16 v15 = (float16)(in0[i9 + k]);
+                    float16 v16 = fc_fma_float16(v15, v12, v5);
+                    v5 = v16;
+                    float16 v17 = (float16)(in0[i10 + k]);
+                    float16 v18 = fc_fma_float16(v17, v12, v6);
+                    v6 = v18;
                     float16 v19 = (float16)(in0[i11 + k]);
-                    float16 v20 = fc_fma_float16(v19, v16, v5);
-                    v5 = v20;
-                    float16 v21 = (float16)(in0[i13 + k]);
-                    float16 v22 = fc_fma_float16(v21, v16, v6);
-                    v6 = v22;
-                    float16 v23 = (float16)(in0[i15 + k]);
-                    float16 v24 = fc_fma_float16(v23, v16, v7);
-                    v7 = v24;
+                    float16 v20 = fc_fma_float16(v19, v12, v7);
+                    v7 = v20;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + j)) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + j)) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + j)) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
-                float16 v25 = (float16)(-0x0.0p+0f);
-                long i26 = r * 20;
-                long i27 = i26 + 0;
+                float16 v21 = (float16)(-0x0.0p+0f);
+                long i22 = r * 20;
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
-                    float16 v28 = packed[k * 1 + 0];
-                    float16 v29 = (float16)(in0[i27 + k]);
-                    float16 v30 = fc_fma_float16(v29, v28, v25);
-                    v25 = v30;
+                    float16 v23 = packed[k];
+                    float16 v24 = (float16)(in0[i22 + k]);
+                    float16 v25 = fc_fma_float16(v24, v23, v21);
+                    v21 = v25;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v25 == v25 ? v25 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v21 == v21 ? v21 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }
     {
         long j = 3;
         for (long k = 0; k < 20; k++) {
-            float16 v31 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
-            packed[k * 1 + 0] = v31;
+            float16 v26 = *(const __global fc_loose_float32_16 *)(in1 + (k * 19 + j));
+            packed[k] = v26;
         }
         {
             long tiled = begin + (end - begin) / 4 * 4;
             for (long r = begin; r < tiled; r += 4) {
-                long i32 = r + 1;
-                long i33 = r + 2;
-                long i34 = r + 3;
-                float16 v35 = (float16)(-0x0.0p+0f);
-                float16 v36 = (float16)(-0x0.0p+0f);
-                float16 v37 = (float16)(-0x0.0p+0f);
-                float16 v38 = (float16)(-0x0.0p+0f);
-                long i39 = r * 20;
-                long i40 = i39 + 0;
-                long i41 = i32 * 20;
-                long i42 = i41 + 0;
-                long i43 = i33 * 20;
-                long i44 = i43 + 0;
-                long i45 = i34 * 20;
-                long i46 = i45 + 0;
+                long i27 = r + 1;
+                long i28 = r + 2;
+                long i29 = r + 3;
+                float16 v30 = (float16)(-0x0.0p+0f);
+                float16 v31 = (float16)(-0x0.0p+0f);
+                float16 v32 = (float16)(-0x0.0p+0f);
+                float16 v33 = (float16)(-0x0.0p+0f);
+                long i34 = r * 20;
+                long i35 = i27 * 20;
+                long i36 = i28 * 20;
+                long i37 = i29 * 20;
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
-                    float16 v47 = packed[k * 1 + 0];
-                    float16 v48 = (float16)(in0[i40 + k]);
-                    float16 v49 = fc_fma_float16(v48, v47, v35);
-                    v35 = v49;
-                    float16 v50 = (float16)(in0[i42 + k]);
-                    float16 v51 = fc_fma_float16(v50, v47, v36);
-                    v36 = v51;
-                    float16 v52 = (float16)(in0[i44 + k]);
-                    float16 v53 = fc_fma_float16(v52, v47, v37);
-                    v37 = v53;
-                    float16 v54 = (float16)(in0[i46 + k]);
-                    float16 v55 = fc_fma_float16(v54, v47, v38);
-                    v38 = v55;
+                    float16 v38 = packed[k];
+                    float16 v39 = (float16)(in0[i34 + k]);
+                    float16 v40 = fc_fma_float16(v39, v38, v30);
+                    v30 = v40;
+                    float16 v41 = (float16)(in0[i35 + k]);
+                    float16 v42 = fc_fma_float16(v41, v38, v31);
+                    v31 = v42;
+                    float16 v43 = (float16)(in0[i36 + k]);
+                    float16 v44 = fc_fma_float16(v43, v38, v32);
+                    v32 = v44;
+                    float16 v45 = (float16)(in0[i37 + k]);
+                    float16 v46 = fc_fma_float16(v45, v38, v33);
+                    v33 = v46;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i32 * 19 + (j))) = (v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i33 * 19 + (j))) = (v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U)));
-                *(__global fc_loose_float32_16 *)(out0 + (i34 * 19 + (j))) = (v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v30 == v30 ? v30 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i27 * 19 + j)) = (v31 == v31 ? v31 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i28 * 19 + j)) = (v32 == v32 ? v32 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i29 * 19 + j)) = (v33 == v33 ? v33 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
-                float16 v56 = (float16)(-0x0.0p+0f);
-                long i57 = r * 20;
-                long i58 = i57 + 0;
+                float16 v47 = (float16)(-0x0.0p+0f);
+                long i48 = r * 20;
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
-                    float16 v59 = packed[k * 1 + 0];
-                    float16 v60 = (float16)(in0[i58 + k]);
-                    float16 v61 = fc_fma_float16(v60, v59, v56);
-                    v56 = v61;
+                    float16 v49 = packed[k];
+                    float16 v50 = (float16)(in0[i48 + k]);
+                    float16 v51 = fc_fma_float16(v50, v49, v47);
+                    v47 = v51;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v47 == v47 ? v47 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }

@@ -50,12 +50,12 @@ void k0(
     const long first,
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
-    long count = n * 1;
+    long count = n;
     for (long u = gid * 16; u < count; u += gsize * 16) {
         if (u + 16 <= count) {
             float16 v0 = (float16)(0x0.0p+0f);
             for (long j = 0; j < 20; j++) {
-                float16 v1 = fc_load_every_20_float32_16(in0 + ((u * 20 + j)));
+                float16 v1 = fc_load_every_20_float32_16(in0 + (u * 20 + j));
                 float16 v2 = (float16)(0x1.0000000000000p+0f);
                 float16 v3 = fc_fma_float16(v1, v0, v2);
                 v0 = v3;
@@ -66,7 +66,7 @@ void k0(
             long left = count - u;
             float16 v5 = (float16)(0x0.0p+0f);
             for (long j = 0; j < 20; j++) {
-                float16 v6 = fc_gather_float32_16(in0 + ((u * 20 + j)), 20, left);
+                float16 v6 = fc_gather_float32_16(in0 + (u * 20 + j), 20, left);
                 float16 v7 = (float16)(0x1.0000000000000p+0f);
                 float16 v8 = fc_fma_float16(v6, v5, v7);
                 v5 = v8;

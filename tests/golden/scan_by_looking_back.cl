@@ -46,7 +46,7 @@ void k0(
     long t = taken[0];
     while (t < blocks) {
         int lo = (int)(t == 0 ? phase : 0);
-        int hi = (int)(min((long)5461, phase + n - t * 5461));
+        int hi = (int)(min(5461L, phase + n - t * 5461));
         long base = (t * 5461 - phase) * 3;
         int q0 = (int)(lo / 64);
         int q1 = (int)((hi + 63) / 64);
@@ -68,13 +68,13 @@ void k0(
         for (long k = 0; k < 64; k++) {
             int p = (int)(k * 256 + lid);
             if (p >= lo * 3 && p < hi * 3) {
-                int i4 = (int)(p + (p) / 64);
-                float v5 = in0[(base + p)];
+                int i4 = (int)(p + p / 64);
+                float v5 = in0[base + p];
                 stage[i4] = v5;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (long s = lid; s < (q1 - q0) * 3; s += 256) {
+        for (long s = lid; s < ((q1 - q0) * 3); s += 256) {
             int i6 = (int)(q0 + s / 3);
             int i7 = (int)(s % 3);
             float v8 = (float)(-INFINITY);
@@ -87,7 +87,7 @@ void k0(
             if (i11 - i10 == 64) {
                 int i12 = (int)(i6 * 195 + i7);
                 for (long j = 0; j < 64; j += 16) {
-                    int i13 = (int)((j + 0) * 3);
+                    int i13 = (int)(j * 3);
                     int i14 = (int)((j + 1) * 3);
                     int i15 = (int)((j + 2) * 3);
                     int i16 = (int)((j + 3) * 3);
@@ -156,7 +156,7 @@ void k0(
             } else {
                 for (long j = i10; j < i11; j++) {
                     int i61 = (int)(j * 3 + i7);
-                    int i62 = (int)(i61 + (i61) / 64);
+                    int i62 = (int)(i61 + i61 / 64);
                     float v63 = stage[i62];
                     float v64 = (v8 == v63 ? as_float(as_int(v8) & as_int(v63)) : ((v8 > v63) | (v8 != v8) ? v8 : v63));
                     v8 = v64;
@@ -243,7 +243,7 @@ void k0(
             } else {
                 float v72 = (float)(-INFINITY);
                 if (hi == 5461) {
-                    state0[0 + c] = v71;
+                    state0[c] = v71;
                     state0[3 + c] = v72;
                     state0[6 + c] = v72;
                 } else {
@@ -263,10 +263,10 @@ void k0(
         for (long k = 0; k < 64; k++) {
             int p = (int)(k * 256 + lid);
             if (p >= lo * 3 && p < hi * 3) {
-                int i74 = (int)(p + (p) / 64);
+                int i74 = (int)(p + p / 64);
                 float v75 = stage[i74];
-                int i76 = (int)((p) % 3);
-                float v77 = totals[(p) / 192 * 3 + i76];
+                int i76 = (int)(p % 3);
+                float v77 = totals[p / 192 * 3 + i76];
                 float v78 = (v77 == v75 ? as_float(as_int(v77) & as_int(v75)) : ((v77 > v75) | (v77 != v77) ? v77 : v75));
                 float v79 = carries[i76];
                 float v80 = (v79 == v78 ? as_float(as_int(v79) & as_int(v78)) : ((v79 > v78) | (v79 != v79) ? v79 : v78));

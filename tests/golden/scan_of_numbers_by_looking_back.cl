@@ -43,7 +43,7 @@ void k0(
     long t = taken[0];
     while (t < blocks) {
         int lo = (int)(t == 0 ? phase : 0);
-        int hi = (int)(min((long)16384, phase + n - t * 16384));
+        int hi = (int)(min(16384L, phase + n - t * 16384));
         long base = t * 16384 - phase;
         int q0 = (int)(lo / 64);
         int q1 = (int)((hi + 63) / 64);
@@ -54,14 +54,14 @@ void k0(
         if (whole) {
             for (long k = 0; k < 16384; k += 4096) {
                 int i2 = (int)(k + lid * 4);
-                int i3 = (int)(i2 + (i2) / 64 * 4);
+                int i3 = (int)(i2 + i2 / 64 * 4);
                 int i4 = (int)(i2 / 64);
                 long i5 = base + i2;
-                float4 v6 = *(const __global float4 *)(in0 + ((i5 + 0)));
-                float4 v7 = *(const __global float4 *)(in0 + ((i5 + 1024)));
-                float4 v8 = *(const __global float4 *)(in0 + ((i5 + 2048)));
-                float4 v9 = *(const __global float4 *)(in0 + ((i5 + 3072)));
-                *(__local float4 *)(stage + i3 + 0) = v6;
+                float4 v6 = *(const __global float4 *)(in0 + (i5));
+                float4 v7 = *(const __global float4 *)(in0 + (i5 + 1024));
+                float4 v8 = *(const __global float4 *)(in0 + (i5 + 2048));
+                float4 v9 = *(const __global float4 *)(in0 + (i5 + 3072));
+                *(__local float4 *)(stage + i3) = v6;
                 *(__local float4 *)(stage + i3 + 1088) = v7;
                 *(__local float4 *)(stage + i3 + 2176) = v8;
                 *(__local float4 *)(stage + i3 + 3264) = v9;
@@ -71,8 +71,8 @@ void k0(
             for (long k = 0; k < 64; k++) {
                 int p = (int)(k * 256 + lid);
                 if (p >= lo && p < hi) {
-                    int i10 = (int)(p + (p) / 64 * 4);
-                    float v11 = in0[(base + p)];
+                    int i10 = (int)(p + p / 64 * 4);
+                    float v11 = in0[base + p];
                     stage[i10] = v11;
                 }
             }
@@ -109,7 +109,7 @@ void k0(
                 }
             } else {
                 for (long j = i15; j < i16; j++) {
-                    int i28 = (int)(j + (j) / 64 * 4);
+                    int i28 = (int)(j + j / 64 * 4);
                     float v29 = stage[i28];
                     float v30 = (v13 == v29 ? as_float(as_int(v13) & as_int(v29)) : ((v13 > v29) | (v13 != v13) ? v13 : v29));
                     v13 = v30;
@@ -125,7 +125,7 @@ void k0(
             }
             if (ended - q0 == 256) {
                 for (long q = 0; q < 256; q += 16) {
-                    float v31 = totals[q + 0];
+                    float v31 = totals[q];
                     float v32 = totals[q + 1];
                     float v33 = totals[q + 2];
                     float v34 = totals[q + 3];
@@ -141,7 +141,7 @@ void k0(
                     float v44 = totals[q + 13];
                     float v45 = totals[q + 14];
                     float v46 = totals[q + 15];
-                    totals[q + 0] = v0;
+                    totals[q] = v0;
                     float v47 = (v0 == v31 ? as_float(as_int(v0) & as_int(v31)) : ((v0 > v31) | (v0 != v0) ? v0 : v31));
                     totals[q + 1] = v47;
                     float v48 = (v47 == v32 ? as_float(as_int(v47) & as_int(v32)) : ((v47 > v32) | (v47 != v47) ? v47 : v32));
@@ -177,8 +177,8 @@ void k0(
                 }
             } else {
                 for (long q = q0; q < ended; q++) {
-                    float v63 = totals[q + 0];
-                    totals[q + 0] = v0;
+                    float v63 = totals[q];
+                    totals[q] = v0;
                     float v64 = (v0 == v63 ? as_float(as_int(v0) & as_int(v63)) : ((v0 > v63) | (v0 != v0) ? v0 : v63));
                     v0 = v64;
                 }
@@ -253,16 +253,16 @@ void k0(
         if (whole) {
             for (long k = 0; k < 16384; k += 4096) {
                 int i68 = (int)(k + lid * 4);
-                int i69 = (int)(i68 + (i68) / 64 * 4);
+                int i69 = (int)(i68 + i68 / 64 * 4);
                 int i70 = (int)(i68 / 64);
                 long i71 = base + i68;
-                float4 v72 = *(__local float4 *)(stage + i69 + 0);
-                float v73 = totals[i70 + 0];
+                float4 v72 = *(__local float4 *)(stage + i69);
+                float v73 = totals[i70];
                 float4 v74 = (float4)(v73);
                 float4 v75 = (v74 == v72 ? as_float4(as_int4(v74) & as_int4(v72)) : ((v74 > v72) | (v74 != v74) ? v74 : v72));
                 float4 v76 = (float4)(v65);
                 float4 v77 = (v76 == v75 ? as_float4(as_int4(v76) & as_int4(v75)) : ((v76 > v75) | (v76 != v76) ? v76 : v75));
-                *(__global float4 *)(out0 + (i71 + 0)) = (v77 == v77 ? v77 : (float4)(as_float(0x7fc00000U)));
+                *(__global float4 *)(out0 + (i71)) = (v77 == v77 ? v77 : (float4)(as_float(0x7fc00000U)));
                 float4 v78 = *(__local float4 *)(stage + i69 + 1088);
                 float v79 = totals[i70 + 16];
                 float4 v80 = (float4)(v79);
@@ -290,7 +290,7 @@ void k0(
             for (long k = 0; k < 64; k++) {
                 int p = (int)(k * 256 + lid);
                 if (p >= lo && p < hi) {
-                    int i96 = (int)(p + (p) / 64 * 4);
+                    int i96 = (int)(p + p / 64 * 4);
                     float v97 = stage[i96];
                     float v98 = totals[p / 64];
                     float v99 = v98;

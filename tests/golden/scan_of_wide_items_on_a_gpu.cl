@@ -52,7 +52,7 @@ void k0(
         int c = (int)(task % 64 * 16 + lid % 16);
         long t = stretch * 16 + lid / 16;
         int lo = (int)(t == 0 ? phase : 0);
-        int hi = (int)(c < 1009 ? max(0L, min((long)16, phase + n - t * 16)) : 0);
+        int hi = (int)(c < 1009 ? max(0L, min(16L, phase + n - t * 16)) : 0);
         long base = (t * 16 - phase) * 1009 + c;
         float v0 = (float)(0x0.0p+0f);
         float v1 = (float)(0x0.0p+0f);
@@ -80,22 +80,22 @@ void k0(
         }
         float v20 = v16;
         if (hi - lo == 16) {
-            float v21 = in0[(base + 0L)];
-            float v22 = in0[(base + 1009L)];
-            float v23 = in0[(base + 2018L)];
-            float v24 = in0[(base + 3027L)];
-            float v25 = in0[(base + 4036L)];
-            float v26 = in0[(base + 5045L)];
-            float v27 = in0[(base + 6054L)];
-            float v28 = in0[(base + 7063L)];
-            float v29 = in0[(base + 8072L)];
-            float v30 = in0[(base + 9081L)];
-            float v31 = in0[(base + 10090L)];
-            float v32 = in0[(base + 11099L)];
-            float v33 = in0[(base + 12108L)];
-            float v34 = in0[(base + 13117L)];
-            float v35 = in0[(base + 14126L)];
-            float v36 = in0[(base + 15135L)];
+            float v21 = in0[base];
+            float v22 = in0[base + 1009];
+            float v23 = in0[base + 2018];
+            float v24 = in0[base + 3027];
+            float v25 = in0[base + 4036];
+            float v26 = in0[base + 5045];
+            float v27 = in0[base + 6054];
+            float v28 = in0[base + 7063];
+            float v29 = in0[base + 8072];
+            float v30 = in0[base + 9081];
+            float v31 = in0[base + 10090];
+            float v32 = in0[base + 11099];
+            float v33 = in0[base + 12108];
+            float v34 = in0[base + 13117];
+            float v35 = in0[base + 14126];
+            float v36 = in0[base + 15135];
             float v37 = (v16 + v21);
             v16 = v37;
             v0 = v37;
@@ -147,7 +147,7 @@ void k0(
         } else {
             for (long j = lo; j < hi; j++) {
                 long i53 = base + j * 1009;
-                float v54 = in0[(i53)];
+                float v54 = in0[i53];
                 float v55 = (v16 + v54);
                 v16 = v55;
             }
@@ -166,7 +166,7 @@ void k0(
                 v58 = v59;
             }
             #pragma unroll 8
-            for (long w = 0; w < min((long)16, blocks - t); w++) {
+            for (long w = 0; w < min(16L, blocks - t); w++) {
                 double v60 = adds[w * 16 + lid];
                 double v61 = (v58 + v60);
                 before[w * 16 + lid] = v58;
@@ -185,86 +185,86 @@ void k0(
             double v65 = (v63 + v64);
             double v66 = (v62 + v65);
             float v67 = convert_float(v66);
-            out0[base + 0L] = (v67 == v67 ? v67 : (float)(as_float(0x7fc00000U)));
+            out0[base] = (v67 == v67 ? v67 : (float)(as_float(0x7fc00000U)));
             double v68 = convert_double(v1);
             double v69 = (v63 + v68);
             double v70 = (v62 + v69);
             float v71 = convert_float(v70);
-            out0[base + 1009L] = (v71 == v71 ? v71 : (float)(as_float(0x7fc00000U)));
+            out0[base + 1009] = (v71 == v71 ? v71 : (float)(as_float(0x7fc00000U)));
             double v72 = convert_double(v2);
             double v73 = (v63 + v72);
             double v74 = (v62 + v73);
             float v75 = convert_float(v74);
-            out0[base + 2018L] = (v75 == v75 ? v75 : (float)(as_float(0x7fc00000U)));
+            out0[base + 2018] = (v75 == v75 ? v75 : (float)(as_float(0x7fc00000U)));
             double v76 = convert_double(v3);
             double v77 = (v63 + v76);
             double v78 = (v62 + v77);
             float v79 = convert_float(v78);
-            out0[base + 3027L] = (v79 == v79 ? v79 : (float)(as_float(0x7fc00000U)));
+            out0[base + 3027] = (v79 == v79 ? v79 : (float)(as_float(0x7fc00000U)));
             double v80 = convert_double(v4);
             double v81 = (v63 + v80);
             double v82 = (v62 + v81);
             float v83 = convert_float(v82);
-            out0[base + 4036L] = (v83 == v83 ? v83 : (float)(as_float(0x7fc00000U)));
+            out0[base + 4036] = (v83 == v83 ? v83 : (float)(as_float(0x7fc00000U)));
             double v84 = convert_double(v5);
             double v85 = (v63 + v84);
             double v86 = (v62 + v85);
             float v87 = convert_float(v86);
-            out0[base + 5045L] = (v87 == v87 ? v87 : (float)(as_float(0x7fc00000U)));
+            out0[base + 5045] = (v87 == v87 ? v87 : (float)(as_float(0x7fc00000U)));
             double v88 = convert_double(v6);
             double v89 = (v63 + v88);
             double v90 = (v62 + v89);
             float v91 = convert_float(v90);
-            out0[base + 6054L] = (v91 == v91 ? v91 : (float)(as_float(0x7fc00000U)));
+            out0[base + 6054] = (v91 == v91 ? v91 : (float)(as_float(0x7fc00000U)));
             double v92 = convert_double(v7);
             double v93 = (v63 + v92);
             double v94 = (v62 + v93);
             float v95 = convert_float(v94);
-            out0[base + 7063L] = (v95 == v95 ? v95 : (float)(as_float(0x7fc00000U)));
+            out0[base + 7063] = (v95 == v95 ? v95 : (float)(as_float(0x7fc00000U)));
             double v96 = convert_double(v8);
             double v97 = (v63 + v96);
             double v98 = (v62 + v97);
             float v99 = convert_float(v98);
-            out0[base + 8072L] = (v99 == v99 ? v99 : (float)(as_float(0x7fc00000U)));
+            out0[base + 8072] = (v99 == v99 ? v99 : (float)(as_float(0x7fc00000U)));
             double v100 = convert_double(v9);
             double v101 = (v63 + v100);
             double v102 = (v62 + v101);
             float v103 = convert_float(v102);
-            out0[base + 9081L] = (v103 == v103 ? v103 : (float)(as_float(0x7fc00000U)));
+            out0[base + 9081] = (v103 == v103 ? v103 : (float)(as_float(0x7fc00000U)));
             double v104 = convert_double(v10);
             double v105 = (v63 + v104);
             double v106 = (v62 + v105);
             float v107 = convert_float(v106);
-            out0[base + 10090L] = (v107 == v107 ? v107 : (float)(as_float(0x7fc00000U)));
+            out0[base + 10090] = (v107 == v107 ? v107 : (float)(as_float(0x7fc00000U)));
             double v108 = convert_double(v11);
             double v109 = (v63 + v108);
             double v110 = (v62 + v109);
             float v111 = convert_float(v110);
-            out0[base + 11099L] = (v111 == v111 ? v111 : (float)(as_float(0x7fc00000U)));
+            out0[base + 11099] = (v111 == v111 ? v111 : (float)(as_float(0x7fc00000U)));
             double v112 = convert_double(v12);
             double v113 = (v63 + v112);
             double v114 = (v62 + v113);
             float v115 = convert_float(v114);
-            out0[base + 12108L] = (v115 == v115 ? v115 : (float)(as_float(0x7fc00000U)));
+            out0[base + 12108] = (v115 == v115 ? v115 : (float)(as_float(0x7fc00000U)));
             double v116 = convert_double(v13);
             double v117 = (v63 + v116);
             double v118 = (v62 + v117);
             float v119 = convert_float(v118);
-            out0[base + 13117L] = (v119 == v119 ? v119 : (float)(as_float(0x7fc00000U)));
+            out0[base + 13117] = (v119 == v119 ? v119 : (float)(as_float(0x7fc00000U)));
             double v120 = convert_double(v14);
             double v121 = (v63 + v120);
             double v122 = (v62 + v121);
             float v123 = convert_float(v122);
-            out0[base + 14126L] = (v123 == v123 ? v123 : (float)(as_float(0x7fc00000U)));
+            out0[base + 14126] = (v123 == v123 ? v123 : (float)(as_float(0x7fc00000U)));
             double v124 = convert_double(v15);
             double v125 = (v63 + v124);
             double v126 = (v62 + v125);
             float v127 = convert_float(v126);
-            out0[base + 15135L] = (v127 == v127 ? v127 : (float)(as_float(0x7fc00000U)));
+            out0[base + 15135] = (v127 == v127 ? v127 : (float)(as_float(0x7fc00000U)));
         } else {
             for (long j = lo; j < hi; j++) {
                 long i128 = base + j * 1009;
-                float v129 = in0[(i128)];
+                float v129 = in0[i128];
                 float v130 = (v20 + v129);
                 v20 = v130;
                 double v131 = convert_double(v130);
@@ -278,12 +278,12 @@ void k0(
             if (hi == 16) {
                 double v135 = (double)(-0x0.0p+0);
                 double v136 = (v62 + v57);
-                state0[0 + c] = v136;
+                state0[c] = v136;
                 state0[1009 + c] = v135;
                 state0[2018 + c] = v135;
             } else {
                 double v137 = convert_double(v16);
-                state0[0 + c] = v62;
+                state0[c] = v62;
                 state0[1009 + c] = v17;
                 state0[2018 + c] = v137;
             }

@@ -73,7 +73,7 @@ void k0(
         long record = r;
         long i13 = record * 3;
         float16 v12 = (float16)(-0x0.0p+0f);
-        float16 v14 = fc_load_first_3_float32_16(in0 + (i13 + 0));
+        float16 v14 = fc_load_first_3_float32_16(in0 + (i13));
         float16 v15 = (v14 * v14);
         float16 v16 = (v12 + v15);
         int16 v17 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(3)));
@@ -95,10 +95,10 @@ void k0(
         long i32 = record * 3;
         float4 v34 = sqrt(v31);
         {
-            float16 v33 = fc_load_first_3_float32_16(in0 + (i13 + 0));
+            float16 v33 = fc_load_first_3_float32_16(in0 + (i13));
             float16 v35 = (float16)(v34.s0);
             float16 v36 = (v33 / v35);
-            fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U))), out0 + (i32 + 0));
+            fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U))), out0 + (i32));
         }
     }
 }

@@ -13,7 +13,7 @@ void k0(
     __local float exchange1_float_0[256];
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    for (long turn = gid * 1; turn < n; turn += gsize * 1) {
+    for (long turn = gid; turn < n; turn += gsize) {
         long r = min(turn + lid / 256, n - 1);
         long record = r;
         int i0 = (int)(lid % 256);

@@ -14,9 +14,9 @@ void k0(
     for (long t = wid; t < n; t += wsize) {
         long i0 = t / 20;
         long i1 = t % 20;
-        float v2 = in0[i0 * 20 + min((((i1 + 1) % 38 + 38) % 38), 38 - (((i1 + 1) % 38 + 38) % 38))];
-        float v3 = in0[i0 * 20 + min((((i1 + -1) % 38 + 38) % 38), 38 - (((i1 + -1) % 38 + 38) % 38))];
+        float v2 = in0[i0 * 20 + min(((i1 + 1) % 38 + 38) % 38, 38 - ((i1 + 1) % 38 + 38) % 38)];
+        float v3 = in0[i0 * 20 + min(((i1 + (-1)) % 38 + 38) % 38, 38 - ((i1 + (-1)) % 38 + 38) % 38)];
         float v4 = (v2 - v3);
-        out0[i0 * 20 + (i1)] = (v4 == v4 ? v4 : (float)(as_float(0x7fc00000U)));
+        out0[i0 * 20 + i1] = (v4 == v4 ? v4 : (float)(as_float(0x7fc00000U)));
     }
 }

@@ -16,45 +16,42 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    for (long unit = gid; unit < blocks * 1; unit += gsize) {
-        long block = unit / 1;
-        long c = (unit % 1) * 256 + lid;
-        long lo = max((long)0, block * 2048 - phase);
+    for (long unit = gid; unit < blocks; unit += gsize) {
+        long block = unit;
+        long c = lid;
+        long lo = max(0L, block * 2048 - phase);
         long hi = min(n, (block + 1) * 2048 - phase);
         if (c < 20) {
+            float v9 = (float)(-0x0.0p+0f);
             float v10 = (float)(-0x0.0p+0f);
             float v11 = (float)(-0x0.0p+0f);
-            float v12 = (float)(-0x0.0p+0f);
-            long i13 = (0);
-            long i14 = i13 + c;
-            if ((block > 0) | (phase == 0)) {
+            if (block > 0 || phase == 0) {
                 long record = lo;
-                long i18 = record * 20;
-                float v19 = in0[i18 + c];
-                v10 = v19;
+                long i15 = record * 20;
+                float v16 = in0[i15 + c];
+                v9 = v16;
             } else {
-                float v15 = carry0[i14];
-                v10 = v15;
-                float v16 = carry1[i14];
-                v11 = v16;
-                float v17 = carry2[i14];
-                v12 = v17;
+                float v12 = carry0[c];
+                v9 = v12;
+                float v13 = carry1[c];
+                v10 = v13;
+                float v14 = carry2[c];
+                v11 = v14;
             }
             #pragma unroll 8
             for (long record = lo; record < hi; record++) {
-                long i20 = record * 20;
-                float v21 = in0[i20 + c];
-                float v22 = (v21 - v10);
-                float v23 = (v22 * v22);
-                float v24 = (v11 + v22);
-                float v25 = (v12 + v23);
-                v11 = v24;
-                v12 = v25;
+                long i17 = record * 20;
+                float v18 = in0[i17 + c];
+                float v19 = (v18 - v9);
+                float v20 = (v19 * v19);
+                float v21 = (v10 + v19);
+                float v22 = (v11 + v20);
+                v10 = v21;
+                v11 = v22;
             }
-            long i26 = i13 + c;
-            part0[block * 20 + i26] = v10;
-            part1[block * 20 + i26] = v11;
-            part2[block * 20 + i26] = v12;
+            part0[block * 20 + c] = v9;
+            part1[block * 20 + c] = v10;
+            part2[block * 20 + c] = v11;
         }
     }
 }

@@ -7,7 +7,6 @@ run in step, but local memory notices where teams should have met and did not.
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute import ir
+from flowcompute.ir.index_nodes import in_lane
 from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import Stmt, Var
 from flowcompute.ir.tensor_nodes import (
@@ -34,6 +34,7 @@ from flowcompute.ir.tensor_nodes import (
 )
 from flowcompute.spec import FLOAT32
 from tests.gpu.shared_memory import SharedMemory
+from tests.support.index_values import condition_value, index_value
 
 SUBGROUP = 32
 LANE = np.arange(SUBGROUP)
@@ -58,22 +59,11 @@ def emulate(
     return made
 
 
-def _python(text: str) -> str:
-    """C's integer expressions as Python's; none of ours divides what is negative."""
-    for sign in ("||", "&&"):
-        if sign in text:
-            return f" {sign[0]} ".join(f"({_python(part)})" for part in text.split(sign))
-    text = re.sub(r"\((?:long|int)\)", "", text)
-    text = re.sub(r"\b(\d+)L\b", r"\1", text).replace("/", "//")
-    text = re.sub(r"\bmin\(", "np.minimum(", text)
-    return re.sub(r"\bmax\(", "np.maximum(", text)
-
-
 class _Scalars(dict[str, Any]):
     """Values of one lane, which conditions may ask whether they are NaN."""
 
     def __init__(self, values: dict[str, np.ndarray]) -> None:
-        super().__init__(isnan=np.isnan, isfinite=np.isfinite)
+        super().__init__()
         self.values_by_name = values
 
     def __missing__(self, name: str) -> np.ndarray:
@@ -101,7 +91,7 @@ class _WorkGroup:
     def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
         self.kernel, self.memory = kernel, memory
         self.lid = np.arange(kernel.work_group)
-        self.names: dict[str, Any] = {"np": np, "lid": self.lid, **integers}
+        self.names: dict[str, Any] = {"lid": self.lid, **integers}
         self.mask = np.ones(kernel.work_group, bool)
         self.values: dict[str, np.ndarray] = {}
         self.local: dict[str, SharedMemory] = {}
@@ -111,11 +101,14 @@ class _WorkGroup:
     def run(self) -> None:
         self.block(self.kernel.body)
 
-    def integer(self, text: str) -> Any:
-        return eval(_python(text), {}, ChainMap(self.names, _Scalars(self.values)))
+    def integer(self, value: ir.IndexLike | ir.ConditionLike) -> Any:
+        names = ChainMap(self.names, _Scalars(self.values))
+        if isinstance(value, bool | ir.Condition):
+            return condition_value(value, names)
+        return index_value(value, names)
 
-    def each(self, text: str) -> np.ndarray:
-        return np.broadcast_to(self.integer(text), self.lid.shape)
+    def each(self, value: ir.IndexLike | ir.ConditionLike) -> np.ndarray:
+        return np.broadcast_to(self.integer(value), self.lid.shape)
 
     def block(self, body: Iterable[Stmt]) -> None:
         for statement in body:
@@ -129,9 +122,9 @@ class _WorkGroup:
 
     def statement(self, statement: Stmt) -> None:
         match statement:
-            case ir.SetInteger(name, text, new, _):
-                made = self.integer(text)
-                self.names[name] = made if new or self.mask.all() else np.where(self.mask, made, self.names[name])
+            case ir.SetInteger(name, value, new):
+                made, old = self.integer(value), self.names.get(name.name)
+                self.names[name.name] = made if new or self.mask.all() else np.where(self.mask, made, old)
             case ir.Array(name, dtype, lanes, size, _, _):
                 self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
             case ir.Let(var, expr):
@@ -142,10 +135,10 @@ class _WorkGroup:
             case ir.For(index, start, stop, step, body, _):
                 at = self.each(start)
                 while (inside := at < self.each(stop)).any():
-                    self.names[index] = at if len(set(at)) > 1 else int(at[0])
+                    self.names[index.name] = at if len(set(at)) > 1 else int(at[0])
                     self.under(inside, body)
-                    at = at + int(step if step.isdigit() else self.integer(step))
-                    self.names[index] = at
+                    at = at + int(self.integer(step))
+                    self.names[index.name] = at
             case ir.If(condition, body, otherwise):
                 mask = self.each(condition).astype(bool)
                 self.under(mask, body)
@@ -296,7 +289,7 @@ class _WorkGroup:
     def places(self, access: ir.Load | ir.Store, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         lane = np.arange(lanes)
         if access.each is not None:
-            at = np.stack([self.each(access.each.format(lane=i)) for i in lane], axis=-1)
+            at = np.stack([self.each(in_lane(access.each, int(i))) for i in lane], axis=-1)
         else:
             at = self.each(access.index)[:, None] + access.stride * lane
         count = lanes if access.count is None else self.each(access.count)[:, None]

@@ -10,7 +10,7 @@ from flowcompute.ir.nodes import If
 from tests.gpu.shared_memory import SharedMemory
 from tests.gpu.tensor_devices import emulated
 
-NOTHING = If("0", ())
+NOTHING = If(False, ())
 WORK_ITEMS = np.arange(64)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.render.renderer import render
+from flowcompute.ir.index_nodes import FIRST, LID, equal
 from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import Argument, Array, If, Integer, Let, PutItem, Store, Var, WorkGroupBarrier
 from flowcompute.ir.scan_nodes import LookBehind
@@ -29,10 +30,10 @@ def look_behind() -> cl.Kernel:
     body = (
         Array("ahead", FLOAT64, 1, WINDOW, local=True),
         Array("nearest", INT32, 1, 1, local=True),
-        If("lid == 0", (Let(none, Integer(str(WINDOW))), PutItem("nearest", "0", none))),
+        If(equal(LID, 0), (Let(none, Integer(WINDOW)), PutItem("nearest", 0, none))),
         WorkGroupBarrier(),
-        LookBehind(found, words, state, "first", WINDOW, "sum"),
-        Store(out, "lid", found),
+        LookBehind(found, words, state, FIRST, WINDOW, "sum"),
+        Store(out, LID, found),
     )
     text = render(Kernel("k0", "a scan", (out, state, words), body, work="scan", work_group=GROUP))
     return cl.Kernel(cl.Program(gpu_shaped().device.context, text).build(["-cl-opt-disable"]), "k0")

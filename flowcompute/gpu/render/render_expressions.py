@@ -24,7 +24,7 @@ from flowcompute.gpu.render.prelude import HELPERS
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
 from flowcompute.gpu.render.tensor_ptx import of_fragments
-from flowcompute.ir import Var, register_dtype
+from flowcompute.ir import Var, factor_text, index_text, known_number, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 
 
@@ -45,29 +45,30 @@ class ExpressionRenderer:
         argument, lanes = load.argument, var.lanes
         name, dtype = argument.name, argument.dtype
         if load.stride == 0 or lanes == 1:
-            one = self._read(name, dtype, load.index if load.each is None else load.each.format(lane=0))
+            one = self._read(name, dtype, index_text(load.index) if load.each is None else index_text(load.each, 0))
             if lanes == 1:
                 return one
             return f"({var_type(var)})({one} ? -1 : 0)" if dtype == BOOL else f"({var_type(var)})({one})"
         if load.each is not None:
             return self._load_each(load, var)
         if load.count is None and load.stride == 1:
-            return self._read_vector(name, dtype, load.index, lanes, aligned=load.aligned)
+            return self._read_vector(name, dtype, index_text(load.index), lanes, aligned=load.aligned)
+        place = f"{name} + ({index_text(load.index)})"
         if self.cpu and load.count is None:
-            return f"{load_every(dtype, load.stride, lanes, self.helpers)}({name} + ({load.index}))"
-        if self.cpu and load.stride == 1 and load.count is not None and load.count.isdigit():
-            return f"{load_first(dtype, int(load.count), lanes, self.helpers)}({name} + ({load.index}))"
+            return f"{load_every(dtype, load.stride, lanes, self.helpers)}({place})"
+        if self.cpu and load.stride == 1 and (count := known_number(load.count)) is not None:
+            return f"{load_first(dtype, count, lanes, self.helpers)}({place})"
         gather = self.helper("gather", dtype, lanes)
-        return f"{gather}({name} + ({load.index}), {load.stride}, {load.count or lanes})"
+        return f"{gather}({place}, {load.stride}, {lanes if load.count is None else index_text(load.count)})"
 
     def _load_each(self, load: ir.Load, var: Var) -> str:
         assert load.each is not None
         reads = []
         for lane in range(var.lanes):
-            one = self._read(load.argument.name, load.argument.dtype, load.each.format(lane=lane))
+            one = self._read(load.argument.name, load.argument.dtype, index_text(load.each, lane))
             if load.argument.dtype == BOOL:
                 one = f"({one} ? -1 : 0)"
-            reads.append(one if load.count is None else f"({lane} < {load.count} ? {one} : 0)")
+            reads.append(one if load.count is None else f"({lane} < {factor_text(load.count)} ? {one} : 0)")
         return f"({var_type(var)})({', '.join(reads)})"
 
     @staticmethod
@@ -116,16 +117,16 @@ class ExpressionRenderer:
                 part = f"{operand.name}.{'hi' if upper else 'lo'}"
                 return f"({part} != 0)" if var.dtype == BOOL and var.lanes == 1 else part
             case ir.ArrayItem(array, index, vector):
-                return self.numbers(array, index, var) if vector else f"{array}[{index}]"
+                return self.numbers(array, index, var) if vector else f"{array}[{index_text(index)}]"
             case ir.Picked(operands, lanes):
                 every = [name for one in operands for name in _lanes(one)]
                 return f"({var_type(var)})({', '.join(every[lane] for lane in lanes)})"
-            case ir.Integer(text, step):
-                return self._integer(text, step, var)
+            case ir.Integer(value, step):
+                return self._integer(index_text(value), step, var)
             case ir.Generate():
                 return generated(expr, var, self.helpers, self.cpu)
             case ir.Below(count):
-                return self._below(count, var)
+                return self._below(index_text(count), var)
             case ir.Combine():
                 return self._combine(expr, var)
             case ir.MultiplyAdd(a, b, c):
@@ -140,11 +141,11 @@ class ExpressionRenderer:
             case ir.OfFragments():
                 return of_fragments(expr, self.helpers)
 
-    def numbers(self, array: str, index: str, var: Var) -> str:
+    def numbers(self, array: str, index: ir.IndexLike, var: Var) -> str:
         """Return the access to a vector in an array of single numbers: local on GPUs, private on CPUs."""
         if self.cpu:
-            return f"*({loose_vector(var.dtype, var.lanes, self.helpers)} *)({array} + {index})"
-        return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index})"
+            return f"*({loose_vector(var.dtype, var.lanes, self.helpers)} *)({array} + {index_text(index)})"
+        return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index_text(index)})"
 
     @staticmethod
     def mask(var: Var, mask_bytes: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from flowcompute.elements.generated import BOX_MULLER, KEY_STEPS, MULTIPLIERS, ROUNDS, Generator
 from flowcompute.gpu.render.opencl_types import scalar_type, type_names, var_type, vector
-from flowcompute.ir import Generate, Var
+from flowcompute.ir import Generate, Var, index_text
 from flowcompute.spec import FLOAT32, is_float
 
 Helpers = dict[str, str]
@@ -120,7 +120,7 @@ def generated(expr: Generate, var: Var, helpers: Helpers, cpu: bool) -> str:
         return _positions(expr, var)
     arguments = "".join(f", {operand.name}" for operand in expr.operands)
     if var.lanes > 1 and expr.step == 1 and expr.each is None:
-        return f"{_run(expr.op, var, helpers, cpu)}((ulong)({expr.text}){arguments})"
+        return f"{_run(expr.op, var, helpers, cpu)}((ulong)({index_text(expr.position)}){arguments})"
     one = _one(expr.op, var.dtype, helpers)
     if var.lanes == 1 or (expr.step == 0 and expr.each is None):
         number = f"{one}((ulong)({_lane(expr, 0)}){arguments})"
@@ -132,15 +132,16 @@ def generated(expr: Generate, var: Var, helpers: Helpers, cpu: bool) -> str:
 def _lane(expr: Generate, lane: int) -> str:
     """Return the position of one lane."""
     if expr.each is not None:
-        return expr.each.format(lane=lane)
-    return f"{expr.text} + {expr.step * lane}" if expr.step * lane else expr.text
+        return index_text(expr.each, lane)
+    text = index_text(expr.position)
+    return f"{text} + {expr.step * lane}" if expr.step * lane else text
 
 
 def _positions(expr: Generate, var: Var) -> str:
     kind = var_type(var)
     if expr.each is not None:
         return f"({kind})({', '.join(_lane(expr, lane) for lane in range(var.lanes))})"
-    base = f"({kind})((long)({expr.text}))"
+    base = f"({kind})((long)({index_text(expr.position)}))"
     if var.lanes == 1 or expr.step == 0:
         return base
     return f"{base} + ({kind})({', '.join(str(expr.step * lane) for lane in range(var.lanes))})"

@@ -35,6 +35,8 @@ from flowcompute.ir import (
     Publish,
     Ticket,
     Var,
+    factor_text,
+    index_text,
 )
 from flowcompute.spec import FLOAT32, FLOAT64
 
@@ -81,11 +83,11 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
         case Publish(argument, slot, var, prefix):
             helpers.setdefault("fc_publish", _PUBLISH)
             flag = f"(ulong)chunk << 1 | {int(prefix)}"
-            return [f"fc_publish({_slot(argument, slot)}, {_bits(var)}, {flag});"]
+            return [f"fc_publish({_slot(argument, index_text(slot))}, {_bits(var)}, {flag});"]
         case Await(var, argument, slot):
             helpers.setdefault("fc_known", _KNOWN)
             helpers.setdefault("fc_await", _AWAIT)
-            known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
+            known = _number(f"fc_await({_slot(argument, index_text(slot))}, (uint)chunk)", var.dtype)
             return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
         case AwaitSlot(var, kind, argument, slot):
             helpers.setdefault("fc_known", _KNOWN)
@@ -93,7 +95,7 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
             bits = f"{var.name}_bits"
             return [
                 f"ulong {bits};",
-                f"int {kind} = fc_seen({_slot(argument, slot)}, (uint)chunk, &{bits});",
+                f"int {kind.name} = fc_seen({_slot(argument, index_text(slot))}, (uint)chunk, &{bits});",
                 f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
             ]
         case LookBehind():
@@ -107,11 +109,11 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
 
 def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     """Take the next ticket. The work-group that takes the last one resets the counter."""
-    taken = f"fc_take({ticket.argument.name}, {ticket.tickets} + gsize - 1)"
+    taken = f"fc_take({ticket.argument.name}, {factor_text(ticket.tickets)} + gsize - 1)"
     declared = "long " if ticket.new else ""
     if cpu:
-        return [f"{declared}{ticket.name} = {taken};"]
-    return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
+        return [f"{declared}{ticket.name.name} = {taken};"]
+    return [f"{declared}{ticket.name.name} = lid == 0 ? {taken} : 0;"]
 
 
 def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:
@@ -120,7 +122,7 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
     The sums after the nearest known prefix are added in order.
     """
     dtype, name, last = look.var.dtype, look.var.name, look.window - 1
-    kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
+    kind, slot = scalar_type(dtype), _slot(look.argument, f"{factor_text(look.tile)} - 1 - back")
     some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
     loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
     steps = [["    " + line for line in _combine_lines(look.op, look.var, other, expressions)] for other in some]
@@ -128,14 +130,14 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
         f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
         f"    const int back = lid - {BUSY};",
         "    int known = 0;",
-        f"    if (back < {look.tile}) {{",
+        f"    if (back < {factor_text(look.tile)}) {{",
         "        ulong bits;",
         "        do {",
         f"            const ulong2 word = *(volatile __global ulong2 *)({slot});",
         "            known = fc_known(word.x, word.y, (uint)chunk, &bits);",
         f"        }} while (known < (back == {last} ? {ENDS} : {ADDS}));",
         f"        ahead[back] = {_number('bits', dtype)};",
-        f"    }} else if (back == {look.tile}) {{",
+        f"    }} else if (back == {factor_text(look.tile)}) {{",
         f"        ahead[back] = {look.state.name}[0];",
         f"        known = {ENDS};",
         "    }",
@@ -172,7 +174,7 @@ def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[
     kind = scalar_type(dtype)
     return [
         "{",
-        f"    const long tile = {look.tile};",
+        f"    const long tile = {index_text(look.tile)};",
         "    int waiting;",
         "    do {",
         f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",

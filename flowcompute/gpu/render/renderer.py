@@ -15,7 +15,18 @@ from flowcompute.gpu.render.render_look_back import handed_on
 from flowcompute.gpu.render.strided_vectors import loose_vector, store_every, store_first
 from flowcompute.gpu.render.subgroup_exchange import exchanged, local_arrays
 from flowcompute.gpu.render.tensor_ptx import copying
-from flowcompute.ir import Argument, Kernel, Prefetch, Stmt, Var, register_dtype
+from flowcompute.ir import (
+    Argument,
+    Kernel,
+    Prefetch,
+    Stmt,
+    Var,
+    factor_text,
+    in_lane,
+    index_text,
+    known_number,
+    register_dtype,
+)
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
@@ -118,34 +129,36 @@ class _Renderer:
                     self._line(line)
             case ir.Assign(var, expr):
                 self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
-            case ir.SetInteger(name, text, new, narrow):
-                kind = "int " if narrow else "long "
-                self._line(f"{kind if new else ''}{name} = {f'(int)({text})' if narrow else text};")
+            case ir.SetInteger(name, value, new):
+                kind, text = "int " if name.narrow else "long ", index_text(value)
+                self._line(f"{kind if new else ''}{name.name} = {f'(int)({text})' if name.narrow else text};")
             case ir.Store():
                 self._store(statement)
             case ir.Array(name, dtype, lanes, size, local, mask_bytes):
                 if not local:
                     self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
             case ir.PutItem(array, index, var, vector):
-                place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index}]"
+                place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index_text(index)}]"
                 self._line(f"{place} = {self._put(array, var)};")
             case ir.For(index, start, stop, step, body, unroll):
                 if unroll:
                     turns = {ir.ROLLED: " 1", 1: ""}.get(unroll, f" {unroll}")
                     self._line(f"#pragma unroll{turns}")
-                increment = f"{index}++" if step == "1" else f"{index} += {step}"
-                self._nest(f"for (long {index} = {start}; {index} < {stop}; {increment}) {{", body)
+                name = index.name
+                increment = f"{name}++" if step == 1 else f"{name} += {index_text(step)}"
+                begin, end = f"long {name} = {index_text(start)}", f"{name} < {factor_text(stop)}"
+                self._nest(f"for ({begin}; {end}; {increment}) {{", body)
             case ir.While(condition, body):
-                self._nest(f"while ({condition}) {{", body)
+                self._nest(f"while ({index_text(condition)}) {{", body)
             case ir.If(condition, body, otherwise):
-                self._nest("{" if condition == "1" else f"if ({condition}) {{", body, bool(otherwise))
+                self._nest("{" if condition is True else f"if ({index_text(condition)}) {{", body, bool(otherwise))
                 if otherwise:
                     self._nest("} else {", otherwise)
             case ir.Exchange():
                 for line in exchanged(statement, self.expressions.helpers):
                     self._line(line)
             case Prefetch(argument, index, written):
-                place = f"(const void *)(size_t)({argument.name} + ({index}))"
+                place = f"(const void *)(size_t)({argument.name} + ({index_text(index)}))"
                 self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
             case ir.Copying():
                 self._line(copying(statement, self.expressions.helpers))
@@ -178,13 +191,15 @@ class _Renderer:
         """Store the NaNs of float16 once more, since platforms give them different bits."""
         name, place = store.var.name, f"((__global ushort *){store.argument.name})"
         if store.var.lanes == 1:
-            index = store.index if store.each is None else store.each.format(lane=0)
+            index = index_text(store.index) if store.each is None else index_text(store.each, 0)
             self._line(f"if ({name} != {name}) {place}[{index}] = 0x7e00;")
             return
         self._line(f"if (any({name} != {name})) {{")
-        for lane in range(1 if store.count == "1" else store.var.lanes):
-            index = f"{store.index} + {lane * store.stride}" if store.each is None else store.each.format(lane=lane)
-            exists = "" if store.count in (None, "1") else f"{lane} < {store.count} && "
+        for lane in range(1 if known_number(store.count) == 1 else store.var.lanes):
+            index = index_text(_of_lane(store, lane))
+            exists = ""
+            if store.count is not None and known_number(store.count) != 1:
+                exists = f"{lane} < {factor_text(store.count)} && "
             one = f"{name}.s{lane:x}"
             self._line(f"    if ({exists}{one} != {one}) {place}[{index}] = 0x7e00;")
         self._line("}")
@@ -192,30 +207,31 @@ class _Renderer:
     def _write(self, store: ir.Store, value: str, lanes: int) -> None:
         argument, var = store.argument, store.var
         name, dtype = argument.name, argument.dtype
-        if lanes > 1 and store.count == "1":
+        if lanes > 1 and known_number(store.count) == 1:
             value, lanes = f"({value}).s0", 1
         if dtype == BOOL:
             value = self._bits(value, var, lanes)
         if lanes == 1:
-            index = store.index if store.each is None else store.each.format(lane=0)
+            index = index_text(store.index) if store.each is None else index_text(store.each, 0)
             self._line(write_text(name, dtype, index, value) + ";")
         elif store.each is not None:
             self._store_each(store, value)
         elif store.count is None and store.stride == 1:
             self._line(self._write_vector(store, value, lanes) + ";")
         elif (known := self._known_store(store, lanes)) is not None:
-            self._line(f"{known}({value}, {name} + ({store.index}));")
+            self._line(f"{known}({value}, {name} + ({index_text(store.index)}));")
         else:
             scatter = self.expressions.helper("scatter", dtype, lanes)
-            self._line(f"{scatter}({value}, {name} + ({store.index}), {store.stride}, {store.count or lanes});")
+            count = lanes if store.count is None else index_text(store.count)
+            self._line(f"{scatter}({value}, {name} + ({index_text(store.index)}), {store.stride}, {count});")
 
     def _known_store(self, store: ir.Store, lanes: int) -> str | None:
         """Return the function that stores a vector of constant stride and count, where there is one."""
         dtype, helpers = store.argument.dtype, self.expressions.helpers
         if self.cpu and store.count is None:
             return store_every(dtype, store.stride, lanes, helpers)
-        if self.cpu and store.stride == 1 and store.count is not None and store.count.isdigit():
-            return store_first(dtype, int(store.count), lanes, helpers)
+        if self.cpu and store.stride == 1 and (count := known_number(store.count)) is not None:
+            return store_first(dtype, count, lanes, helpers)
         return None
 
     def _canonical(self, store: ir.Store) -> str:
@@ -234,7 +250,7 @@ class _Renderer:
 
     def _write_vector(self, store: ir.Store, value: str, lanes: int) -> str:
         dtype = store.argument.dtype
-        place = f"{store.argument.name} + ({store.index})"
+        place = f"{store.argument.name} + ({index_text(store.index)})"
         if dtype == FLOAT16:
             return f"vstore_half{lanes}({value}, 0, {place})"
         if dtype == BFLOAT16:
@@ -248,9 +264,15 @@ class _Renderer:
     def _store_each(self, store: ir.Store, value: str) -> None:
         assert store.each is not None
         for lane in range(store.var.lanes):
-            index = store.each.format(lane=lane)
+            index = index_text(store.each, lane)
             write = write_text(store.argument.name, store.argument.dtype, index, f"({value}).s{lane:x}")
-            self._line(f"{write};" if store.count is None else f"if ({lane} < {store.count}) {{ {write}; }}")
+            exists = None if store.count is None else f"{lane} < {factor_text(store.count)}"
+            self._line(f"{write};" if exists is None else f"if ({exists}) {{ {write}; }}")
+
+
+def _of_lane(store: ir.Store, lane: int) -> ir.IndexLike:
+    """Return the index at which a lane is stored."""
+    return store.index + lane * store.stride if store.each is None else in_lane(store.each, lane)
 
 
 def _arrays(body: Iterable[Stmt]) -> Iterable[ir.Array]:

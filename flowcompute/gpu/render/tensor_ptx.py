@@ -17,12 +17,14 @@ from flowcompute.ir import (
     Fragment,
     FragmentMultiply,
     FragmentOf,
+    IndexLike,
     Join,
     Leading,
     OfFragments,
     Rest,
     Words,
     WordsOf,
+    index_text,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -97,7 +99,7 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             helpers.setdefault(name, text)
             return f"{name}({a.name}, {b.name}.{'hi' if part else 'lo'}, {c.name})"
         case Words(array, indices):
-            words = (f"((__local uint *){array})[{index}]" for index in indices)
+            words = (f"((__local uint *){array})[{index_text(index)}]" for index in indices)
             return f"(uint4)({', '.join(words)})"
         case Leading(operand):
             helpers.setdefault("fc_leading", _LEADING)
@@ -137,12 +139,13 @@ def _copy(copy: Copy, helpers: dict[str, str]) -> str:
     size, to = copy.numbers * dtype.itemsize, _place(copy.array, copy.place, dtype)
     if size == 2:
         # No instruction copies so few bytes, so this is not asynchronous.
-        return f"*({to}) = ({copy.exists}) ? ((const __global ushort *){argument.name})[{copy.index}] : 0;"
+        number = f"((const __global ushort *){argument.name})[{index_text(copy.index)}]"
+        return f"*({to}) = ({index_text(copy.exists)}) ? {number} : 0;"
     # Only copies of 16 bytes can bypass the first cache, which shares its memory with the tiles.
     helpers.setdefault(f"fc_copy_{size}", _COPY.format(size=size, cache="cg" if size == 16 else "ca"))
-    return f"fc_copy_{size}({to}, {argument.name} + ({copy.index}), {copy.exists});"
+    return f"fc_copy_{size}({to}, {argument.name} + ({index_text(copy.index)}), {index_text(copy.exists)});"
 
 
-def _place(array: str, index: str, dtype: np.dtype) -> str:
+def _place(array: str, index: IndexLike, dtype: np.dtype) -> str:
     """Return a place in a local array, counted in numbers of a dtype."""
-    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index})"
+    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"

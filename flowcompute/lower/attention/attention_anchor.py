@@ -11,32 +11,61 @@ does not see changes no bit of its result.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from flowcompute.elements import Op
+from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import divide, equal, exp, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Apply, Combine, ConstantValue, Half, Select, Splat, Var
-from flowcompute.lower.anchor_point import Anchor, Operand, times
+from flowcompute.ir import (
+    Across,
+    Apply,
+    Below,
+    Combine,
+    ConstantValue,
+    Half,
+    IndexLike,
+    Load,
+    N,
+    Name,
+    Select,
+    Splat,
+    Var,
+    index_max,
+    index_min,
+)
+from flowcompute.lower.anchor_point import Anchor, Operand, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import BOOL
 
 KEYS = 64
 LANES = 16
+BLOCK_INDEX = Name("b")
+"""Number of a block of queries, through all records and matrices."""
+TILE = Name("t")
+"""First key of a tile."""
+FMAX = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
+"""The larger number. It ignores NaN. NaN reaches a result all the same, since weights of its query become NaN."""
+Combination = Callable[[Scope, Var, Var], Var]
+"""Combination of two values, lane by lane."""
 
 
 class Block(NamedTuple):
-    """Block of queries of one work-group, as kernel expressions: its record and matrix, its first and last query."""
+    """Block of queries of one work-group: its record and matrix, its first and last query."""
 
-    record: str
-    matrix: str
-    first: str
-    last: str
+    record: IndexLike
+    matrix: IndexLike
+    first: IndexLike
+    last: IndexLike
+
+    def row(self, own: IndexLike) -> Row:
+        """Return the row of a query of the block."""
+        return Row(own, self.record, self.matrix, own)
 
 
 class AttentionAnchor(Anchor):
@@ -72,15 +101,24 @@ class AttentionAnchor(Anchor):
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
-    def base(self, scope: Scope, operand: Operand, record: str, matrix: str) -> str:
-        """Return the offset of the operand's matrix that belongs to a matrix of the result."""
-        return scope.integer(" + ".join(self.matrix_base(operand, record, matrix)) or "0")
+    def base(self, scope: Scope, operand: Operand | None, block: Block) -> IndexLike:
+        """Declare the offset of the operand's matrix that belongs to a block of queries; 0 without an operand."""
+        return 0 if operand is None else scope.integer(self.matrix_base(operand, block.record, block.matrix))
 
-    def mask_offset(self, query: str, key: str) -> str:
+    def mask_offset(self, query: IndexLike, key: IndexLike) -> IndexLike:
         """Return the offset of the mask of a query and a key within its matrix."""
         row, column = self.mask_strides
-        terms = [times(f"({index})", stride) for index, stride in ((query, row), (key, column)) if stride]
-        return " + ".join(terms) or "0"
+        return query * row + key * column
+
+    def each_mask(self, scope: Scope, base: IndexLike, query: IndexLike, key: IndexLike) -> Var:
+        """Load the mask of a query and of a `key` in each lane, from the matrix of the mask at `base`."""
+        assert self.mask is not None
+        each = base + self.mask_offset(query, self.existing(key))
+        return self.factor(scope, Load(self.mask.argument, base, each=each))
+
+    def existing(self, key: IndexLike) -> IndexLike:
+        """Return a key; the last one in place of those behind it."""
+        return index_min(key, self.keys - 1) if self.partial else key
 
     @property
     def mask_strides(self) -> tuple[int, int]:
@@ -98,28 +136,56 @@ class AttentionAnchor(Anchor):
         many, blocks = self.units // self.queries, -(-self.queries // rows)
         if self.causal:
             # The longest blocks come first, so that all work-groups end at about the same time.
-            heads = scope.integer(f"n / {blocks}")
-            number, place = scope.integer(f"b % {heads}"), f"({blocks - 1} - b / {heads})"
+            heads = scope.integer(N // blocks)
+            number, place = scope.integer(BLOCK_INDEX % heads), blocks - 1 - BLOCK_INDEX // heads
         else:
-            number, place = scope.integer(f"b / {blocks}"), f"b % {blocks}"
-        record, matrix = scope.integer(f"{number} / {many}"), scope.integer(f"{number} % {many}")
-        first = scope.integer(f"{place} * {rows}")
-        return Block(record, matrix, first, scope.integer(f"min({first} + {rows}, (long){self.queries}) - 1"))
+            number, place = scope.integer(BLOCK_INDEX // blocks), BLOCK_INDEX % blocks
+        record, matrix = scope.integer(number // many), scope.integer(number % many)
+        first = scope.integer(place * rows)
+        return Block(record, matrix, first, scope.integer(index_min(first + rows, self.queries) - 1))
 
     # -- what a query sees ----------------------------------------------------------------------------
 
-    def sees_from(self, query: str) -> str:
+    def sees_from(self, query: IndexLike) -> IndexLike:
         """Return the first key that a query sees."""
         if self.window is None:
-            return "0"
-        return f"max(0L, {query} + {self.keys - self.queries + 1 - self.window})"
+            return 0
+        return index_max(0, query + (self.keys - self.queries + 1 - self.window))
 
-    def sees_to(self, query: str) -> str:
+    def sees_to(self, query: IndexLike) -> IndexLike:
         """Return the end (exclusive) of the keys that a query sees."""
         if not self.causal:
-            return str(self.keys)
-        last = f"{query} + {self.keys - self.queries + 1}"
-        return f"max(0L, {last})" if self.queries > self.keys else last
+            return self.keys
+        last = query + (self.keys - self.queries + 1)
+        return index_max(0, last) if self.queries > self.keys else last
+
+    def seen(self, scope: Scope, first: IndexLike, last: IndexLike) -> tuple[IndexLike, IndexLike]:
+        """Declare the first key that query `first` sees, and the end (exclusive) of those that query `last` sees."""
+        return scope.integer(self.sees_from(first)), scope.integer(self.sees_to(last))
+
+    def tiles(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+        """Declare the begin of the first tile that a block of queries sees, and the end of the keys that it sees."""
+        start, stop = self.seen(scope, block.first, block.last)
+        return scope.integer(start // KEYS * KEYS), stop
+
+    def seen_by_all(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+        """Declare the first key that all queries of a block see, and the end (exclusive) of those keys."""
+        return self.seen(scope, block.last, block.first)
+
+    @property
+    def hides(self) -> bool:
+        """Whether some tiles have keys that some queries do not see, or that do not exist."""
+        return self.causal or self.partial
+
+    def visible(self, scope: Scope, scores: Var, start: IndexLike, stop: IndexLike, hidden: Var) -> Var:
+        """Return the scores of a query; those before lane `start` and from lane `stop` on become `hidden`, -inf."""
+        size = self.dtype.itemsize
+        in_time = scope.let(Below(stop), BOOL, mask_bytes=size)
+        scores = scope.let(Select(in_time, scores, hidden), self.dtype)
+        if self.window is None:
+            return scores
+        too_early = scope.let(Below(start), BOOL, mask_bytes=size)
+        return scope.let(Select(too_early, hidden, scores), self.dtype)
 
     # -- values ---------------------------------------------------------------------------------------
 
@@ -131,6 +197,10 @@ class AttentionAnchor(Anchor):
         """Return the larger of two; NaN if either is NaN."""
         return scope.let(Combine("max", (a,), (b,), 0), self.dtype, a.lanes)
 
+    def larger_number(self, scope: Scope, a: Var, b: Var) -> Var:
+        """Return the larger of two; where one is NaN, the other one."""
+        return self.apply(scope, FMAX, a, b)
+
     def added(self, scope: Scope, a: Var, b: Var) -> Var:
         """Return the sum of two."""
         return scope.let(Combine("sum", (a,), (b,), 0), self.dtype, a.lanes)
@@ -139,12 +209,27 @@ class AttentionAnchor(Anchor):
         """Compute exp(score - highest)."""
         return self.apply(scope, exp.op, self.apply(scope, subtract.op, score, highest))
 
-    def tree(self, scope: Scope, op: str, var: Var) -> Var:
+    def lanes_combined(self, scope: Scope, combine: Combination, var: Var) -> Var:
         """Combine all lanes into one number, in a tree by halves."""
         while var.lanes > 1:
             low, high = (scope.let(Half(var, upper), self.dtype, var.lanes // 2) for upper in (False, True))
-            var = scope.let(Combine(op, (low,), (high,), 0), self.dtype, low.lanes)
+            var = combine(scope, low, high)
         return var
+
+    @staticmethod
+    def combined(scope: Scope, combine: Combination, parts: Sequence[Var]) -> Var:
+        """Combine several vectors into one, in a tree by halves."""
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [combine(scope, low, high) for low, high in zip(parts[:half], parts[half:], strict=True)]
+        return parts[0]
+
+    def across(self, scope: Scope, combine: Combination, numbers: Sequence[Var], bits: Iterable[int]) -> list[Var]:
+        """Combine each number with those of the work-items of a sub-group whose position differs in `bits` only."""
+        for bit in bits:
+            others = [scope.let(Across(number, bit), self.dtype, 1) for number in numbers]
+            numbers = [combine(scope, own, other) for own, other in zip(numbers, others, strict=True)]
+        return list(numbers)
 
     def share(self, scope: Scope, values: Var, total: Var) -> Var:
         """Divide weighted values by the total weight; return 0 where the total is 0."""

@@ -11,8 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Assign, Below, ConstantValue, For, If, Load, PutItem, Select, Splat, Stmt, Var
-from flowcompute.lower.anchor_point import Operand, times
+from flowcompute.ir import (
+    LID,
+    Assign,
+    Below,
+    ConditionLike,
+    ConstantValue,
+    For,
+    If,
+    IndexLike,
+    Load,
+    Name,
+    PutItem,
+    Select,
+    Splat,
+    Stmt,
+    Var,
+    index_max,
+    index_min,
+    to_long,
+)
+from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul import NEAR, copied_together
@@ -45,20 +64,19 @@ class Space:
 class Origin:
     """Position of a slab in global memory: offset of its matrix, its first line, and the last line that exists."""
 
-    base: str
-    line: str
-    last: str | None
+    base: IndexLike
+    line: IndexLike
+    last: IndexLike | None
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """Vector that a work-item copies: its line (`later` lines behind a name), its column, and its place in the slab."""
+    """Vector that a work-item copies: its line, its column, and its place in the slab."""
 
-    line: str
-    later: int
-    at: str
-    place: str
-    exists: str | None
+    line: IndexLike
+    at: IndexLike
+    place: IndexLike
+    exists: ConditionLike
 
 
 class Slab:
@@ -96,7 +114,7 @@ class Slab:
         self.values = operand is one.v
         self.exist = one.columns if self.values else one.size
         row, column = operand.rows.stride, operand.columns.stride
-        self.wide = "" if max(abs(row), abs(column)) < NEAR else "(long)"
+        self.near = max(abs(row), abs(column)) < NEAR
         together = 1 if one.is_computed(operand) else copied_together(operand, operand.rows, self.exist)
         self.aligned = aligned and column == 1 and together % vector == 0
         self.per = space.run // vector
@@ -110,19 +128,19 @@ class Slab:
         for turn in range(self.turns):
             if turn and together:
                 first, later = self.copies[0], turn * together
-                place = f"{first.place} + {later * self.space.pitch}"
-                self.copies.append(_Copy(first.line, later, first.at, place, self._exists(turn)))
+                place = first.place + later * self.space.pitch
+                self.copies.append(_Copy(first.line + later, first.at, place, self._exists(turn)))
             else:
-                self.copies.append(self._copy(scope, f"(lid + {turn * self.group})" if turn else "lid", turn))
+                self.copies.append(self._copy(scope, LID + turn * self.group, turn))
 
-    def _copy(self, scope: Scope, number: str, turn: int) -> _Copy:
-        line, at = scope.narrow(f"{number} / {self.per}"), scope.narrow(f"{number} % {self.per} * {self.vector}")
-        return _Copy(line, 0, at, scope.narrow(f"{line} * {self.space.pitch} + {at}"), self._exists(turn))
+    def _copy(self, scope: Scope, number: IndexLike, turn: int) -> _Copy:
+        line, at = scope.narrow(number // self.per), scope.narrow(number % self.per * self.vector)
+        return _Copy(line, at, scope.narrow(line * self.space.pitch + at), self._exists(turn))
 
-    def _exists(self, turn: int) -> str | None:
-        return f"lid < {self.many - turn * self.group}" if (turn + 1) * self.group > self.many else None
+    def _exists(self, turn: int) -> ConditionLike:
+        return (turn + 1) * self.group <= self.many or LID < self.many - turn * self.group
 
-    def bring(self, scope: Scope, brought: Sequence[Var], origin: Origin, s: str) -> list[Stmt]:
+    def bring(self, scope: Scope, brought: Sequence[Var], origin: Origin, s: IndexLike) -> list[Stmt]:
         """Load slab `s` from global memory into registers."""
         inner = scope.inner(self.vector)
         for copy, var in zip(self.copies, brought, strict=False):
@@ -131,28 +149,26 @@ class Slab:
             inner.add(*_guarded(copy.exists, reading.statements))
         return inner.statements
 
-    def put(self, brought: Sequence[Var], slot: str) -> list[Stmt]:
+    def put(self, brought: Sequence[Var], slot: IndexLike) -> list[Stmt]:
         """Store the loaded registers into one of the two slabs in local memory."""
-        begin, length = self.space.begin, self.space.length
+        start = self.space.begin + slot * self.space.length
         made = []
         for copy, var in zip(self.copies, brought, strict=False):
-            made += _guarded(
-                copy.exists, [PutItem(TILES, f"{begin} + {slot} * {length} + {copy.place}", var, vector=True)]
-            )
+            made += _guarded(copy.exists, [PutItem(TILES, start + copy.place, var, vector=True)])
         return made
 
     def bring_all(self, scope: Scope, origin: Origin) -> Stmt:
         """Load the only slab straight into local memory, with few registers."""
-        body = scope.inner(self.vector)
-        copy = self._copy(body, f"(lid + u * {self.group})", 0)
+        body, u = scope.inner(self.vector), Name("u")
+        copy = self._copy(body, LID + u * self.group, 0)
         inside = body.inner()
-        number = self._number(inside, copy, origin, "0")
-        inside.add(PutItem(TILES, f"{self.space.begin} + {copy.place}", number, vector=True))
-        whole = self.many % self.group == 0
-        body.add(*_guarded(None if whole else f"lid + u * {self.group} < {self.many}", inside.statements))
-        return For("u", "0", str(self.turns), "1", tuple(body.statements), unroll=4)
+        number = self._number(inside, copy, origin, 0)
+        inside.add(PutItem(TILES, self.space.begin + copy.place, number, vector=True))
+        exists = self.many % self.group == 0 or LID + u * self.group < self.many
+        body.add(*_guarded(exists, inside.statements))
+        return For(u, 0, self.turns, 1, tuple(body.statements), unroll=4)
 
-    def _number(self, scope: Scope, copy: _Copy, origin: Origin, s: str) -> Var:
+    def _number(self, scope: Scope, copy: _Copy, origin: Origin, s: IndexLike) -> Var:
         """Load a vector of slab `s`, scaled and padded as local memory holds it."""
         one, vector = self.one, self.vector
         index, count = self._index(copy, origin, s)
@@ -169,25 +185,26 @@ class Slab:
             )
         return number
 
-    def _index(self, copy: _Copy, origin: Origin, s: str) -> tuple[str, str | None]:
+    def _index(self, copy: _Copy, origin: Origin, s: IndexLike) -> tuple[IndexLike, IndexLike | None]:
         """Return the index of a vector, and its length if it may be cut short."""
         row, column, space = self.operand.rows.stride, self.operand.columns.stride, self.space
-        line, at = f"({copy.line} + {copy.later})" if copy.later else copy.line, copy.at
-        start = origin.line
+        start, line, at = origin.line, copy.line, copy.at
         if self.values:
-            start = f"{origin.line} + {s} * {space.lines}"
-        elif s != "0":
-            at = f"({s} * {space.run} + {at})"
-        base = f"{origin.base} + {times(f'({start})', row)}"
+            start += s * space.lines
+        else:
+            at = s * space.run + at
+        base = origin.base + start * row
         if origin.last is not None:
-            base, line = origin.base, f"min((long)({start} + {line}), {origin.last})"
+            base, line = origin.base, index_min(to_long(start + line), origin.last)
         count = None
         if self.exist % self.vector:
-            count = f"max(0L, min((long){self.vector}, (long)({self.exist} - {at})))"
+            count = index_max(0, index_min(self.vector, to_long(self.exist - at)))
         elif self.values and self.exist < space.run:
-            at = f"min({at}, {self.exist - self.vector})"
-        return f"{base} + {times(self.wide + line, row)} + {times(self.wide + at, column)}", count
+            at = index_min(at, self.exist - self.vector)
+        if not self.near:
+            line, at = to_long(line), to_long(at)
+        return base + line * row + at * column, count
 
 
-def _guarded(condition: str | None, statements: Sequence[Stmt]) -> list[Stmt]:
-    return list(statements) if condition is None else [If(condition, tuple(statements))]
+def _guarded(condition: ConditionLike, statements: Sequence[Stmt]) -> list[Stmt]:
+    return list(statements) if condition is True else [If(condition, tuple(statements))]

@@ -7,39 +7,60 @@ time in registers. The epilogue runs before the result is stored.
 
 from __future__ import annotations
 
+import math
+
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LANE,
     Array,
     ArrayItem,
     Assign,
-    Below,
     ConstantValue,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
     MultiplyAdd,
+    N,
+    Name,
     PutItem,
-    Select,
     Splat,
     Stmt,
     Var,
+    all_of,
+    index_min,
 )
-from flowcompute.lower.anchor_point import Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor, why_no_attention
+from flowcompute.lower.anchor_point import Row
+from flowcompute.lower.attention.attention_anchor import (
+    BLOCK_INDEX,
+    KEYS,
+    LANES,
+    TILE,
+    AttentionAnchor,
+    Block,
+    why_no_attention,
+)
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import strip_lanes
-from flowcompute.spec import BOOL
 
 BLOCK = 128
 """Most queries that share one transposed tile of keys; the arrays of a block are on a thread's stack."""
 TOGETHER = 4
 """Queries whose sums are in registers at once: with a strip of columns 8 AVX2 vectors, as in `lower_matmul`."""
+QUERY, MEMBER = Name("r"), Name("i")
+"""A query of the block (or the first one of a group), and a query of a group."""
+NUMBER = Name("d")
+"""A number of a query and a key."""
+KEY, KEY_VECTOR, VALUE_VECTOR = Name("j"), Name("j"), Name("c")
+"""A key of a tile, a vector of its keys, and a vector of columns of the values."""
 
 
 class AttentionLowering:
@@ -52,10 +73,10 @@ class AttentionLowering:
         self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
         self.knobs = knobs = style.settled(CPU_ATTENTION.knobs)
         self.together = min(knobs.tile_rows or TOGETHER, one.queries)
-        self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
+        self.block_rows = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
         self.pitch = -(-one.size // self.lanes) * self.lanes
-        self.blocks = -(-one.queries // self.block)
+        self.blocks = -(-one.queries // self.block_rows)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
@@ -67,21 +88,21 @@ class AttentionLowering:
             self.region.name,
             one.arguments.ordered(),
             # Blocks of a causal head differ in length, so neighbouring blocks go to different work-items.
-            (*self._arrays(), For("b", "gid", "n", "gsize", tuple(scope.statements))),
+            (*self._arrays(), For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
             work="matmul",
-            units=one.block_count(self.block),
+            units=one.block_count(self.block_rows),
             lanes=self.lanes,
             knobs=self.knobs,
         )
 
     def _arrays(self) -> list[Stmt]:
         sizes = {
-            "scaled": (1, self.block * self.pitch),
+            "scaled": (1, self.block_rows * self.pitch),
             "turned": (self.lanes, self.one.size * self.key_vectors),
             "packed": (self.lanes, KEYS * self.value_vectors),
-            "totals": (self.lanes, self.block * self.value_vectors),
-            "sums": (self.lanes, self.block * LANES // self.lanes),
-            "highest": (1, self.block),
+            "totals": (self.lanes, self.block_rows * self.value_vectors),
+            "sums": (self.lanes, self.block_rows * LANES // self.lanes),
+            "highest": (1, self.block_rows),
             "weights": (1, self.together * KEYS),
             "shrink": (1, self.together),
         }
@@ -92,105 +113,101 @@ class AttentionLowering:
     def _block(self, scope: Scope) -> None:
         one = self.one
         per = one.units // one.queries * self.blocks
-        record = scope.integer(f"b / {per}")
-        matrix = scope.integer(f"b % {per} / {self.blocks}")
-        first = scope.integer(f"b % {self.blocks} * {self.block}")
-        last = scope.integer(f"min({first} + {self.block}, (long){one.queries}) - 1")
-        self.matrix, self.record, self.first, self.last = matrix, record, first, last
+        record = scope.integer(BLOCK_INDEX // per)
+        matrix = scope.integer(BLOCK_INDEX % per // self.blocks)
+        first = scope.integer(BLOCK_INDEX % self.blocks * self.block_rows)
+        last = scope.integer(index_min(first + self.block_rows, one.queries) - 1)
+        self.block = block = Block(record, matrix, first, last)
         scope.add(*self._begin(scope))
-        from_key, to_key = scope.integer(one.sees_from(first)), scope.integer(one.sees_to(last))
-        at_k, at_v = (one.base(scope, operand, record, matrix) for operand in (one.k, one.v))
-        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, record, matrix)
+        start, stop = one.tiles(scope, block)
+        at_k, at_v = (one.base(scope, operand, block) for operand in (one.k, one.v))
+        self.at_mask = one.base(scope, one.mask, block)
         tile = scope.inner()
-        left = tile.integer(f"min((long){KEYS}, {one.keys} - t)") if one.partial else str(KEYS)
+        left = tile.integer(index_min(KEYS, one.keys - TILE)) if one.partial else KEYS
         tile.add(*self._transpose(at_k), *self._pack(at_v, left))
         group = tile.inner()
         self._group(group, left)
         tile.add(self._rows(group))
-        start = from_key if from_key == "0" else f"{from_key} / {KEYS} * {KEYS}"
-        scope.add(For("t", start, to_key, str(KEYS), tuple(tile.statements)))
+        scope.add(For(TILE, start, stop, KEYS, tuple(tile.statements)))
         scope.add(*self._end())
 
     def _rows(self, scope: Scope) -> Stmt:
         """Loop over groups of queries; `r` is the first query of a group within the block."""
-        return For("r", "0", f"{self.last} - {self.first} + 1", str(self.together), tuple(scope.statements))
+        return For(QUERY, 0, self.block.last - self.block.first + 1, self.together, tuple(scope.statements))
 
     def _begin(self, scope: Scope) -> list[Stmt]:
         """Store scaled queries and initial sums; repeat the last query up to the end of the block."""
         one = self.one
-        at_q = one.base(scope, one.q, self.record, self.matrix)
+        at_q = one.base(scope, one.q, self.block)
         body = scope.inner()
-        row = body.integer(f"{at_q} + {times(f'min({self.first} + r, {self.last})', one.q.rows.stride)}")
+        row = body.integer(at_q + index_min(self.block.first + QUERY, self.block.last) * one.q.rows.stride)
         scale = body.let(ConstantValue(one.scale), self.dtype)
         for column in range(0, one.size, self.lanes):
-            count = None if column + self.lanes <= one.size else str(one.size - column)
+            count = None if column + self.lanes <= one.size else one.size - column
             stride = one.q.columns.stride
-            query = one.factor(body, Load(one.q.argument, f"{row} + {column * stride}", stride, count))
+            query = one.factor(body, Load(one.q.argument, row + column * stride, stride, count))
             scaled = one.apply(body, multiply.op, query, scale)
-            body.add(PutItem("scaled", f"r * {self.pitch} + {column}", scaled, vector=True))
-        body.add(PutItem("highest", "r", body.let(one.lowest, self.dtype, 1)))
+            body.add(PutItem("scaled", QUERY * self.pitch + column, scaled, vector=True))
+        body.add(PutItem("highest", QUERY, body.let(one.lowest, self.dtype, 1)))
         zero = body.let(ConstantValue(0.0), self.dtype)
         for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
-            body.add(For("c", "0", str(count_), "1", (PutItem(array, f"r * {count_} + c", zero),)))
-        return [For("r", "0", str(self.block), "1", tuple(body.statements))]
+            body.add(For(VALUE_VECTOR, 0, count_, 1, (PutItem(array, QUERY * count_ + VALUE_VECTOR, zero),)))
+        return [For(QUERY, 0, self.block_rows, 1, tuple(body.statements))]
 
     def _end(self) -> list[Stmt]:
         """Divide by the sum of weights, apply the epilogue, and store."""
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
-        sums = [scope.let(ArrayItem("sums", f"r * {parts} + {part}"), self.dtype) for part in range(parts)]
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [one.added(scope, low, high) for low, high in zip(sums[:half], sums[half:], strict=True)]
-        total = one.tree(scope, "sum", sums[0])
-        own = scope.integer(f"{self.first} + r")
-        row = Row(own, self.record, self.matrix, own)
+        sums = [scope.let(ArrayItem("sums", QUERY * parts + part), self.dtype) for part in range(parts)]
+        total = one.lanes_combined(scope, one.added, one.combined(scope, one.added, sums))
+        row = self.block.row(scope.integer(self.block.first + QUERY))
         whole = one.columns // self.lanes
         body = scope.inner()
-        self._store(body, row, total, "c", f"c * {self.lanes}", None)
-        scope.add(For("c", "0", str(whole), "1", tuple(body.statements)))
+        self._store(body, row, total, VALUE_VECTOR, VALUE_VECTOR * self.lanes, None)
+        scope.add(For(VALUE_VECTOR, 0, whole, 1, tuple(body.statements)))
         if one.columns % self.lanes:
-            self._store(scope, row, total, str(whole), str(whole * self.lanes), str(one.columns % self.lanes))
-        return [For("r", "0", f"{self.last} - {self.first} + 1", "1", tuple(scope.statements))]
+            self._store(scope, row, total, whole, whole * self.lanes, one.columns % self.lanes)
+        return [For(QUERY, 0, self.block.last - self.block.first + 1, 1, tuple(scope.statements))]
 
-    def _store(self, scope: Scope, row: Row, total: Var, vector: str, column: str, count: str | None) -> None:
-        values = scope.let(ArrayItem("totals", f"r * {self.value_vectors} + {vector}"), self.dtype)
+    def _store(
+        self, scope: Scope, row: Row, total: Var, vector: IndexLike, column: IndexLike, count: IndexLike | None
+    ) -> None:
+        values = scope.let(ArrayItem("totals", QUERY * self.value_vectors + vector), self.dtype)
         self.one.store(scope, row, column, count, self.one.share(scope, values, total))
 
     # -- a tile of keys -----------------------------------------------------------------------------------
 
-    def _transpose(self, at_k: str) -> list[Stmt]:
+    def _transpose(self, at_k: IndexLike) -> list[Stmt]:
         """Transpose a tile of keys: number d of neighbouring keys becomes a vector; the last key is repeated."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
-        key = f"t + j * {self.lanes} + {{lane}}"
-        if one.partial:
-            key = f"min({key}, {one.keys - 1}L)"
-        each = f"{at_k} + {times(f'({key})', one.k.rows.stride)} + {times('d', one.k.columns.stride)}"
+        key = one.existing(TILE + KEY_VECTOR * self.lanes + LANE)
+        each = at_k + key * one.k.rows.stride + NUMBER * one.k.columns.stride
         vector = one.factor(scope, Load(one.k.argument, at_k, each=each))
-        scope.add(PutItem("turned", f"j * {one.size} + d", vector))
-        numbers = For("d", "0", str(one.size), "1", tuple(scope.statements))
-        return [For("j", "0", str(self.key_vectors), "1", (numbers,))]
+        scope.add(PutItem("turned", KEY_VECTOR * one.size + NUMBER, vector))
+        numbers = For(NUMBER, 0, one.size, 1, tuple(scope.statements))
+        return [For(KEY_VECTOR, 0, self.key_vectors, 1, (numbers,))]
 
-    def _pack(self, at_v: str, left: str) -> list[Stmt]:
+    def _pack(self, at_v: IndexLike, left: IndexLike) -> list[Stmt]:
         """Pack a tile of values, one column of vectors after the other."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         stride = one.v.columns.stride
-        row = scope.integer(f"{at_v} + {times('(t + j)', one.v.rows.stride)}")
+        row = scope.integer(at_v + (TILE + KEY) * one.v.rows.stride)
         for vector in range(self.value_vectors):
             column = vector * self.lanes
-            count = None if column + self.lanes <= one.columns else str(one.columns - column)
-            values = one.factor(scope, Load(one.v.argument, f"{row} + {column * stride}", stride, count))
-            scope.add(PutItem("packed", f"{vector * KEYS} + j", values))
-        return [For("j", "0", left, "1", tuple(scope.statements))]
+            count = None if column + self.lanes <= one.columns else one.columns - column
+            values = one.factor(scope, Load(one.v.argument, row + column * stride, stride, count))
+            scope.add(PutItem("packed", vector * KEYS + KEY, values))
+        return [For(KEY, 0, left, 1, tuple(scope.statements))]
 
     # -- a few queries and a tile of keys -------------------------------------------------------------------
 
-    def _group(self, scope: Scope, left: str) -> None:
+    def _group(self, scope: Scope, left: IndexLike) -> None:
         one = self.one
-        own = [scope.integer(f"min({self.first} + r + {i}, {self.last})") for i in range(self.together)]
-        self.seen = [(scope.integer(one.sees_from(row)), scope.integer(one.sees_to(row))) for row in own]
+        first, last = self.block.first, self.block.last
+        own = [scope.integer(index_min(first + QUERY + i, last)) for i in range(self.together)]
+        self.seen = [one.seen(scope, row, row) for row in own]
         if not one.causal:
             scope.add(*self._scores(own), self._weights(), *self._values(left))
             return
@@ -198,105 +215,97 @@ class AttentionLowering:
         inner = scope.inner()
         inner.add(*self._scores(own), self._weights(), *self._values(left))
         (from_first, _), (_, to_last) = self.seen[0], self.seen[-1]
-        scope.add(If(f"t < {to_last} && t + {KEYS} > {from_first}", tuple(inner.statements)))
+        scope.add(If(all_of(TILE < to_last, TILE + KEYS > from_first), tuple(inner.statements)))
 
-    def _scores(self, own: list[str]) -> list[Stmt]:
+    def _scores(self, own: list[IndexLike]) -> list[Stmt]:
         """Compute the scores of the tile's keys, -inf for keys that a query does not see."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         zero = ConstantValue(-0.0 if one.size else 0.0)
         scores = [scope.let(zero, self.dtype) for _ in own]
         inner = scope.inner()
-        keys = inner.let(ArrayItem("turned", f"j * {one.size} + d"), self.dtype)
+        keys = inner.let(ArrayItem("turned", KEY_VECTOR * one.size + NUMBER), self.dtype)
         for i, score in enumerate(scores):
-            single = inner.let(ArrayItem("scaled", f"(r + {i}) * {self.pitch} + d"), self.dtype, 1)
+            single = inner.let(ArrayItem("scaled", (QUERY + i) * self.pitch + NUMBER), self.dtype, 1)
             query = inner.let(Splat(single), self.dtype)
             inner.add(Assign(score, Splat(inner.let(MultiplyAdd(query, keys, score), self.dtype))))
-        scope.add(For("d", "0", str(one.size), "1", tuple(inner.statements)))
-        first = scope.integer(f"t + j * {self.lanes}")
+        scope.add(For(NUMBER, 0, one.size, 1, tuple(inner.statements)))
+        first = scope.integer(TILE + KEY_VECTOR * self.lanes)
         for i, (row, score) in enumerate(zip(own, scores, strict=True)):
             score = self._masked(scope, score, row, first)
-            score = self._visible(scope, score, first, *self.seen[i])
-            scope.add(PutItem("weights", f"{i * KEYS} + j * {self.lanes}", score, vector=True))
-        return [For("j", "0", str(self.key_vectors), "1", tuple(scope.statements))]
+            if one.hides:
+                from_key, to_key = self.seen[i]
+                hidden = scope.let(ConstantValue(-math.inf), self.dtype)
+                score = one.visible(scope, score, from_key - first, to_key - first, hidden)
+            scope.add(PutItem("weights", i * KEYS + KEY_VECTOR * self.lanes, score, vector=True))
+        return [For(KEY_VECTOR, 0, self.key_vectors, 1, tuple(scope.statements))]
 
-    def _masked(self, scope: Scope, score: Var, row: str, first: str) -> Var:
+    def _masked(self, scope: Scope, score: Var, row: IndexLike, first: IndexLike) -> Var:
         one = self.one
         if one.mask is None:
             return score
         _, stride = one.mask_strides
-        index = f"{self.at_mask} + {one.mask_offset(row, first)}"
-        count = scope.integer(f"{one.keys} - {first}") if one.partial and stride else None
+        index = self.at_mask + one.mask_offset(row, first)
+        count = scope.integer(one.keys - first) if one.partial and stride else None
         return one.added(scope, score, one.factor(scope, Load(one.mask.argument, index, stride, count)))
-
-    def _visible(self, scope: Scope, score: Var, first: str, from_key: str, to_key: str) -> Var:
-        one, size = self.one, self.dtype.itemsize
-        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
-        if one.causal or one.partial:
-            before_end = scope.let(Below(f"{to_key} - {first}"), BOOL, mask_bytes=size)
-            score = scope.let(Select(before_end, score, hidden), self.dtype)
-        if one.window is not None:
-            too_early = scope.let(Below(f"{from_key} - {first}"), BOOL, mask_bytes=size)
-            score = scope.let(Select(too_early, hidden, score), self.dtype)
-        return score
 
     def _weights(self) -> Stmt:
         """Replace scores by weights, query by query."""
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
-        places = [f"i * {KEYS} + {j * self.lanes}" for j in range(self.key_vectors)]
+        places = [MEMBER * KEYS + j * self.lanes for j in range(self.key_vectors)]
         scores = [scope.let(ArrayItem("weights", place, vector=True), self.dtype) for place in places]
         largest = scores[0]
         for score in scores[1:]:
             largest = one.larger(scope, largest, score)
-        before = scope.let(ArrayItem("highest", "r + i"), self.dtype, 1)
-        highest = one.larger(scope, one.tree(scope, "max", largest), before)
+        before = scope.let(ArrayItem("highest", QUERY + MEMBER), self.dtype, 1)
+        highest = one.larger(scope, one.lanes_combined(scope, one.larger, largest), before)
         shrink = one.weight(scope, before, highest)
-        scope.add(PutItem("highest", "r + i", highest), PutItem("shrink", "i", shrink))
+        scope.add(PutItem("highest", QUERY + MEMBER, highest), PutItem("shrink", MEMBER, shrink))
         wide, wide_shrink = (scope.let(Splat(one_), self.dtype) for one_ in (highest, shrink))
         weights = [one.weight(scope, score, wide) for score in scores]
         for part in range(parts):
-            slot = f"(r + i) * {parts} + {part}"
+            slot = (QUERY + MEMBER) * parts + part
             total = one.apply(scope, multiply.op, scope.let(ArrayItem("sums", slot), self.dtype), wide_shrink)
             for weight in weights[part::parts]:
                 total = one.added(scope, total, weight)
             scope.add(PutItem("sums", slot, total))
         for place, weight in zip(places, weights, strict=True):
             scope.add(PutItem("weights", place, weight, vector=True))
-        return For("i", "0", str(self.together), "1", tuple(scope.statements))
+        return For(MEMBER, 0, self.together, 1, tuple(scope.statements))
 
-    def _values(self, left: str) -> list[Stmt]:
+    def _values(self, left: IndexLike) -> list[Stmt]:
         """Add the weighted values of the tile."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         totals = []
         for i in range(self.together):
-            before = scope.let(ArrayItem("totals", f"(r + {i}) * {self.value_vectors} + c"), self.dtype)
-            shrink = scope.let(Splat(scope.let(ArrayItem("shrink", str(i)), self.dtype, 1)), self.dtype)
+            before = scope.let(ArrayItem("totals", (QUERY + i) * self.value_vectors + VALUE_VECTOR), self.dtype)
+            shrink = scope.let(Splat(scope.let(ArrayItem("shrink", i), self.dtype, 1)), self.dtype)
             totals.append(one.apply(scope, multiply.op, before, shrink))
         if one.causal:
-            (from_last, to_first), size = (self.seen[-1][0], self.seen[0][1]), str(KEYS)
-            whole = f"t >= {from_last} && t + {KEYS} <= {to_first}"
+            from_last, to_first = self.seen[-1][0], self.seen[0][1]
+            whole = all_of(TILE >= from_last, TILE + KEYS <= to_first)
             some = (self._add(scope, totals, left, choose=True),)
-            scope.add(If(whole, (self._add(scope, totals, size, choose=False),), some))
+            scope.add(If(whole, (self._add(scope, totals, KEYS, choose=False),), some))
         else:
             scope.add(self._add(scope, totals, left, choose=False))
         for i, total in enumerate(totals):
-            scope.add(PutItem("totals", f"(r + {i}) * {self.value_vectors} + c", total))
-        return [For("c", "0", str(self.value_vectors), "1", tuple(scope.statements))]
+            scope.add(PutItem("totals", (QUERY + i) * self.value_vectors + VALUE_VECTOR, total))
+        return [For(VALUE_VECTOR, 0, self.value_vectors, 1, tuple(scope.statements))]
 
-    def _add(self, scope: Scope, totals: list[Var], count: str, *, choose: bool) -> Stmt:
+    def _add(self, scope: Scope, totals: list[Var], count: IndexLike, *, choose: bool) -> Stmt:
         """Add weighted values key by key; with `choose`, only of keys that a query sees."""
         inner = scope.inner()
-        values = inner.let(ArrayItem("packed", f"c * {KEYS} + j"), self.dtype)
+        values = inner.let(ArrayItem("packed", VALUE_VECTOR * KEYS + KEY), self.dtype)
         for i, total in enumerate(totals):
             step = inner.inner()
-            weight = step.let(Splat(step.let(ArrayItem("weights", f"{i * KEYS} + j"), self.dtype, 1)), self.dtype)
+            weight = step.let(Splat(step.let(ArrayItem("weights", i * KEYS + KEY), self.dtype, 1)), self.dtype)
             step.add(Assign(total, Splat(step.let(MultiplyAdd(weight, values, total), self.dtype))))
             from_key, to_key = self.seen[i]
-            seen = f"t + j >= {from_key} && t + j < {to_key}"
+            seen = all_of(TILE + KEY >= from_key, TILE + KEY < to_key)
             inner.add(*((If(seen, tuple(step.statements)),) if choose else step.statements))
-        return For("j", "0", count, "1", tuple(inner.statements))
+        return For(KEY, 0, count, 1, tuple(inner.statements))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

@@ -31,11 +31,15 @@ import numpy as np
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LANE,
+    LID,
     Array,
     ArrayItem,
     Assign,
     AwaitCopies,
-    Below,
+    ConditionLike,
     ConstantValue,
     EndCopies,
     For,
@@ -43,21 +47,26 @@ from flowcompute.ir import (
     FragmentOf,
     Half,
     If,
+    IndexLike,
     Join,
     Kernel,
-    Load,
     MultiplyAdd,
+    N,
     PutItem,
-    Select,
     Splat,
     Var,
     WordsOf,
     WorkGroupBarrier,
+    all_of,
+    any_of,
+    index_min,
+    to_int,
+    to_long,
 )
-from flowcompute.lower.anchor_point import Operand, Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor, why_no_attention
+from flowcompute.lower.anchor_point import Operand
+from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tensor_masking import Unseen
-from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
+from flowcompute.lower.attention.tensor_softmax import HALVES, Weights, in_powers
 from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
@@ -74,7 +83,7 @@ from flowcompute.lower.matmul import (
     copied_together,
     three_terms,
 )
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 WHOLE = "whole"
 """Local array of the sums of each query's weights."""
@@ -110,7 +119,7 @@ class _TensorAttentionLowering:
                 Array(TILES, FLOAT32, 1, self.shape.local_bytes // FLOAT32.itemsize, local=True),
                 Array(WHOLE, FLOAT32, 1, self.rows, local=True),
                 *([Array(HIGHEST, FLOAT32, 1, self.rows, local=True)] if self.split else []),
-                For("b", "gid", "n", "gsize", tuple(scope.statements)),
+                For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements)),
             ),
             work="matmul",
             work_group=self.shape.group,
@@ -124,24 +133,24 @@ class _TensorAttentionLowering:
 
     def _block(self, scope: Scope) -> None:
         one = self.one
-        self.record, self.matrix, self.first, self.last = one.block(scope, self.rows)
-        self.top = scope.narrow(f"lid / {SUBGROUP} * {self.edges * EDGE}")
-        self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
-        mine = scope.integer(f"{self.first} + {first_query} + lid % {SUBGROUP} / 4")
+        self.block = block = one.block(scope, self.rows)
+        self.top = scope.narrow(LID // SUBGROUP * (self.edges * EDGE))
+        self.first_key: IndexLike = self.top if self.split else 0
+        self.first_query: IndexLike = 0 if self.split else self.top
+        mine = scope.integer(block.first + self.first_query + LID % SUBGROUP // 4)
         # These are expressions, not variables: 64-bit values that only a few tiles use would take many registers.
-        self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
-        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        self.own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
+        self.at_mask = one.base(scope, one.mask, block)
         self._feeds(scope)
         self._state(scope)
-        start, stop = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
-        start = start if start == "0" else scope.integer(f"{start} / {KEYS} * {KEYS}")
-        self.q_feed.bring(scope, "0", "0")
+        start, stop = one.tiles(scope, block)
+        self.q_feed.bring(scope, 0, 0)
         self._bring(scope, self.k_feed, start, stop)
         self._bring(scope, self.v_feed, start, stop)
-        self._bring(scope, self.k_feed, f"{start} + {KEYS}", stop)
+        self._bring(scope, self.k_feed, start + KEYS, stop)
         tile = scope.inner()
         self._tile(tile, stop)
-        scope.add(For("t", start, stop, str(KEYS), tuple(tile.statements)), AwaitCopies(0))
+        scope.add(For(TILE, start, stop, KEYS, tuple(tile.statements)), AwaitCopies(0))
         self._end(scope)
 
     def _state(self, scope: Scope) -> None:
@@ -154,20 +163,20 @@ class _TensorAttentionLowering:
 
     def _feeds(self, scope: Scope) -> None:
         one = self.one
-        at_q = one.base(scope, one.q, self.record, self.matrix)
-        at_block = f"{at_q} + {times(self.first, one.q.rows.stride)}"
+        at_q = one.base(scope, one.q, self.block)
+        at_block = at_q + self.block.first * one.q.rows.stride
         self.q_feed = self._feed(scope, one.q, self.q_tile, at_block, one.queries)
-        at_k, at_v = (one.base(scope, side, self.record, self.matrix) for side in (one.k, one.v))
+        at_k, at_v = (one.base(scope, side, self.block) for side in (one.k, one.v))
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
         self.readers = (
-            FragmentReader(scope, self.q_tile, "0" if self.split else self.top, right=False),
+            FragmentReader(scope, self.q_tile, self.first_query, right=False),
             FragmentReader(scope, self.k_tile, self.first_key, right=True),
-            FragmentReader(scope, self.v_tile, "0", right=True, depth=self.first_key),
+            FragmentReader(scope, self.v_tile, 0, right=True, depth=self.first_key),
         )
-        self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
+        self.unseen = Unseen(one, self.block) if one.causal else None
 
-    def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
+    def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: IndexLike, count: int) -> Feed:
         """Return a feed of rows of an operand (queries, keys or values), of which there are `count`."""
         origin = scope.integer(origin)
         rows_are_lines = operand.columns.stride == 1
@@ -176,11 +185,10 @@ class _TensorAttentionLowering:
         extent = numbers if rows_are_lines else count
         width = tile.width if rows_are_lines else tile.lines
 
-        def exists(line: str, at: str) -> str | None:
+        def exists(line: IndexLike, at: IndexLike) -> ConditionLike:
             row, column = (line, at) if rows_are_lines else (at, line)
-            conditions = [f"{self.first} + {row} < {count}"] if operand is self.one.q else []
-            conditions += [f"{column} < {numbers}"] if numbers < width else []
-            return " && ".join(conditions) or None
+            in_rows = operand is not self.one.q or self.block.first + row < count
+            return all_of(in_rows, numbers >= width or column < numbers)
 
         return Feed(
             scope,
@@ -188,12 +196,12 @@ class _TensorAttentionLowering:
             operand.argument,
             copied_together(operand, lines, extent),
             self.shape.group,
-            lambda _, line: f"{origin} + {times(f'(long){line}', lines.stride)}",
+            lambda _, line: origin + to_long(line) * lines.stride,
             lines.stride,
             exists,
         )
 
-    def _bring(self, scope: Scope, feed: Feed, key: str, stop: str) -> None:
+    def _bring(self, scope: Scope, feed: Feed, key: IndexLike, stop: IndexLike) -> None:
         """Start the asynchronous copy of keys or values from `key` on, as one group of copies."""
         one = self.one
         operand = one.k if feed is self.k_feed else one.v
@@ -201,25 +209,25 @@ class _TensorAttentionLowering:
         inner = scope.inner()
         first = inner.integer(key)
 
-        def limit(line: str, at: str) -> str:
-            return f"{first} + {line if rows_are_lines else at} < {one.keys}"
+        def limit(line: IndexLike, at: IndexLike) -> ConditionLike:
+            return first + (line if rows_are_lines else at) < one.keys
 
-        stage = inner.narrow(f"(int)({first} / {KEYS} % {STAGES})")
-        feed.bring(inner, stage, times(first, operand.rows.stride), limit if one.partial else None)
-        scope.add(If(f"{key} < {stop}", tuple(inner.statements)), EndCopies())
+        stage = inner.narrow(to_int(first // KEYS % STAGES))
+        feed.bring(inner, stage, first * operand.rows.stride, limit if one.partial else None)
+        scope.add(If(key < stop, tuple(inner.statements)), EndCopies())
 
     # -- a tile of keys -------------------------------------------------------------------------------------
 
-    def _tile(self, scope: Scope, stop: str) -> None:
+    def _tile(self, scope: Scope, stop: IndexLike) -> None:
         """Compute scores, weights and sums of a tile of keys."""
-        self.stage = scope.narrow(f"(int)(t / {KEYS} % {STAGES})")
+        self.stage = scope.narrow(to_int(TILE // KEYS % STAGES))
         scope.add(AwaitCopies(2), WorkGroupBarrier())
-        self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
+        self._bring(scope, self.v_feed, TILE + KEYS, stop)
         scores = self._scores(scope)
         self._hide(scope, scores)
         weights = [of_edge.next(scope, line) for of_edge, line in zip(self.weights, scores, strict=True)]
         scope.add(AwaitCopies(2), WorkGroupBarrier())
-        self._bring(scope, self.k_feed, f"t + {2 * KEYS}", stop)
+        self._bring(scope, self.k_feed, TILE + 2 * KEYS, stop)
         self._add(scope, weights)
 
     def _scores(self, scope: Scope) -> list[list[Var]]:
@@ -231,34 +239,29 @@ class _TensorAttentionLowering:
         units = [
             _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
         ]
-        queries = [of_q.read(scope, "0", edge, 0) for edge in range(self.edges)]
+        queries = [of_q.read(scope, 0, edge, 0) for edge in range(self.edges)]
         for unit, keys in _prefetched(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0 and unit.step:
-                queries = [of_q.read(scope, "0", edge, unit.step) for edge in range(self.edges)]
+                queries = [of_q.read(scope, 0, edge, unit.step) for edge in range(self.edges)]
             self._multiply(scope, queries, keys, scores, unit.part)
         if one.mask is not None:
             self._add_mask(scope, scores)
         return scores
 
-    def _key(self, part: int) -> str:
+    def _key(self, part: int) -> IndexLike:
         """Return the first of the work-item's keys in block `part` of 8 keys."""
-        return f"(t + {self.first_key} + lid % 4 * 2 + {part * 8})"
+        return TILE + self.first_key + LID % 4 * 2 + part * 8
 
     def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Convert scores to powers of two, and add their mask."""
-        one = self.one
-        assert one.mask is not None
-        pairs = scope.inner(2)
+        one, pairs = self.one, scope.inner(2)
         scale, to_power = (pairs.let(ConstantValue(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
         for two, line in zip(self.own, scores, strict=True):
             for part, score in enumerate(line):
                 added = []
                 for query in two:
-                    own = pairs.integer(f"min({query}, {self.last})")
-                    column = f"{self._key(part)} + {{lane}}"
-                    column = f"min({column}, {one.keys - 1}L)" if one.partial else f"({column})"
-                    each = f"{self.at_mask} + {one.mask_offset(own, column)}"
-                    added.append(one.factor(pairs, Load(one.mask.argument, self.at_mask, each=each)))
+                    own = pairs.integer(index_min(query, self.block.last))
+                    added.append(one.each_mask(pairs, self.at_mask, own, self._key(part) + LANE))
                 both = pairs.let(Join(*added), FLOAT32, 4)
                 both = one.apply(pairs, multiply.op, both, to_power)
                 pairs.add(Assign(score, MultiplyAdd(score, scale, both)))
@@ -267,31 +270,21 @@ class _TensorAttentionLowering:
     def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Set the scores of unseen keys to -inf, in tiles that have such keys."""
         one = self.one
-        if not (one.causal or one.partial):
+        if not one.hides:
             return
         inner = scope.inner(2)
         hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
         for two, line in zip(self.own, scores, strict=True):
             # Distances from the work-item's first key to the first visible key and to the end of the visible keys.
-            ends = [
-                [inner.narrow(f"{end} - {self._key(0)}") for end in (one.sees_from(q), one.sees_to(q))] for q in two
-            ]
+            ends = [[inner.narrow(end - self._key(0)) for end in (one.sees_from(q), one.sees_to(q))] for q in two]
             for part, score in enumerate(line):
                 halves = []
                 for lower, (before, until) in zip(HALVES, ends, strict=True):
                     half = inner.let(Half(score, lower), FLOAT32)
-                    halves.append(self._visible(inner, half, hidden, f"{before} - {part * 8}", f"{until} - {part * 8}"))
+                    halves.append(one.visible(inner, half, before - part * 8, until - part * 8, hidden))
                 inner.add(Assign(score, Join(*halves)))
-        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
-        scope.add(If(f"t < {from_last} || t + {KEYS} > {to_first}", tuple(inner.statements)))
-
-    def _visible(self, scope: Scope, score: Var, hidden: Var, before: str, until: str) -> Var:
-        in_time = scope.let(Below(until), BOOL, mask_bytes=4)
-        score = scope.let(Select(in_time, score, hidden), FLOAT32)
-        if self.one.window is not None:
-            too_early = scope.let(Below(before), BOOL, mask_bytes=4)
-            score = scope.let(Select(too_early, hidden, score), FLOAT32)
-        return score
+        from_last, to_first = one.seen_by_all(scope, self.block)
+        scope.add(If(any_of(TILE < from_last, TILE + KEYS > to_first), tuple(inner.statements)))
 
     # -- values ---------------------------------------------------------------------------------------------
 
@@ -341,14 +334,14 @@ class _TensorAttentionLowering:
 
     def _end(self, scope: Scope) -> None:
         """Divide by the sum of weights, apply the epilogue, and store."""
-        one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {SUBGROUP} / 4")
+        one, place = self.one, scope.narrow(self.top + to_int(LID) % SUBGROUP // 4)
         shares = self._shares(scope, place)
         for edge, of_edge in enumerate(self.weights):
             for lower in HALVES:
                 whole = of_edge.whole(scope, lower)
                 if shares is not None:
                     whole = one.apply(scope, multiply.op, whole, shares[lower])
-                scope.add(PutItem(WHOLE, f"{place} + {edge * EDGE + 8 * lower}", whole))
+                scope.add(PutItem(WHOLE, place + (edge * EDGE + 8 * lower), whole))
 
         def finish(edge: int, lower: bool, pair: Var) -> Var:
             del edge
@@ -356,27 +349,27 @@ class _TensorAttentionLowering:
                 return pair
             return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
 
-        def exists(row: str, column: str) -> str:
-            return f"{self.first} + {row} <= {self.last} && {column} < {one.columns}"
+        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
+            return all_of(self.block.first + row <= self.block.last, column < one.columns)
 
-        def store(inner: Scope, row: str, column: str, made: Var) -> None:
-            own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
-            count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
+        def store(inner: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
+            own, column = inner.integer(to_long(self.block.first + row)), inner.integer(to_long(column))
+            count = None if one.columns % LANES == 0 else inner.integer(index_min(LANES, one.columns - column))
             whole, *more = (
-                inner.let(ArrayItem(WHOLE, f"{row} + {subgroup * EDGE}"), FLOAT32, 1) for subgroup in range(subgroups)
+                inner.let(ArrayItem(WHOLE, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(subgroups)
             )
             for other in more:
                 whole = one.added(inner, whole, other)
             made = one.share(inner, made, whole)
             if self.unseen is not None:
                 self.unseen.correct(inner, own, column, count, made, whole)
-            one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
+            one.store(inner, self.block.row(own), column, count, made)
 
         subgroups = SUBGROUPS if self.split else 1
         results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, subgroups)
-        results.add(scope, self.totals, self.top, "0", finish)
+        results.add(scope, self.totals, self.top, 0, finish)
 
-    def _shares(self, scope: Scope, place: str) -> list[Var] | None:
+    def _shares(self, scope: Scope, place: IndexLike) -> list[Var] | None:
         """Return the factors of a sub-group's sums of its queries, by which sub-groups that share queries add them.
 
         Return None if sub-groups share no queries.
@@ -385,16 +378,16 @@ class _TensorAttentionLowering:
             return None
         (weights,) = self.weights
         for lower, highest in zip(HALVES, weights.highest, strict=True):
-            scope.add(PutItem(HIGHEST, f"{place} + {8 * lower}", highest))
+            scope.add(PutItem(HIGHEST, place + 8 * lower, highest))
         scope.add(WorkGroupBarrier())
         shares = []
         for lower in HALVES:
-            row = f"lid % {SUBGROUP} / 4 + {8 * lower}"
+            row = LID % SUBGROUP // 4 + 8 * lower
             highest, *more = (
-                scope.let(ArrayItem(HIGHEST, f"{row} + {subgroup * EDGE}"), FLOAT32, 1) for subgroup in range(SUBGROUPS)
+                scope.let(ArrayItem(HIGHEST, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(SUBGROUPS)
             )
             for other in more:
-                highest = self.one.apply(scope, LARGER, highest, other)
+                highest = self.one.larger_number(scope, highest, other)
             shares.append(weights.share_of(scope, lower, highest))
         return shares
 

@@ -13,12 +13,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply, subtract
-from flowcompute.ir import Assign, ConstantValue, For, If, Load, MultiplyAdd, Splat, Var
-from flowcompute.lower.anchor_point import Operand, times
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor
-from flowcompute.lower.attention.tensor_softmax import LARGER, POWER, in_powers
+from flowcompute.ir import (
+    Assign,
+    ConstantValue,
+    For,
+    If,
+    IndexLike,
+    IsFinite,
+    IsNan,
+    Load,
+    MultiplyAdd,
+    N,
+    Name,
+    Splat,
+    Var,
+    all_of,
+)
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Block
+from flowcompute.lower.attention.tensor_softmax import POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
+
+KEY = Name("u")
+"""Key whose score is recomputed."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +44,15 @@ class Unseen:
 
     Attributes:
         one: the attention.
-        record, matrix: record and matrix of the work-group's queries.
+        block: queries of the work-group.
     """
 
     one: AttentionAnchor
-    record: str
-    matrix: str
+    block: Block
 
-    def correct(self, scope: Scope, query: str, column: str, count: str | None, made: Var, whole: Var) -> None:
+    def correct(
+        self, scope: Scope, query: IndexLike, column: IndexLike, count: IndexLike | None, made: Var, whole: Var
+    ) -> None:
         """Recompute results of a query from `column` on, if an unseen value may have spoilt them.
 
         Args:
@@ -46,43 +64,41 @@ class Unseen:
             whole: sum of the query's weights.
         """
         one = self.one
-        total = one.tree(scope, "sum", made)
+        total = one.lanes_combined(scope, one.added, made)
         inner = scope.inner(1)
         highest, weights = inner.let(one.lowest, FLOAT32), inner.let(ConstantValue(0.0), FLOAT32)
         sums = inner.let(ConstantValue(0.0), FLOAT32, made.lanes)
         body = inner.inner()
         # n >> 62 is zero. The compiler does not know that, so it keeps no index alive across the loop over tiles.
-        record = inner.integer(f"{self.record} + (n >> 62)")
-        score = self._score(body, query, *(self._base(inner, side, record) for side in (one.q, one.k, one.mask)))
-        at_v = self._base(inner, one.v, record)
-        largest = one.apply(body, LARGER, highest, score)
+        block = self.block._replace(record=inner.integer(self.block.record + (N >> 62)))
+        sides = (one.q, one.k, one.mask, one.v)
+        at_q, at_k, at_mask, at_v = (one.base(inner, side, block) for side in sides)
+        score = self._score(body, query, at_q, at_k, at_mask)
+        largest = one.larger_number(body, highest, score)
         shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))
         body.add(Assign(weights, MultiplyAdd(weights, shrink, weight)), Assign(highest, Splat(largest)))
         wide = body.inner(made.lanes)
-        at = f"{at_v} + {times('u', one.v.rows.stride)} + {times(column, one.v.columns.stride)}"
+        at = at_v + KEY * one.v.rows.stride + column * one.v.columns.stride
         value = one.factor(wide, Load(one.v.argument, at, one.v.columns.stride, count))
         before = one.apply(wide, multiply.op, sums, wide.let(Splat(shrink), FLOAT32))
         wide.add(Assign(sums, MultiplyAdd(wide.let(Splat(weight), FLOAT32), value, before)))
         body.add(*wide.statements)
-        inner.add(For("u", one.sees_from(query), one.sees_to(query), "1", tuple(body.statements)))
+        inner.add(For(KEY, one.sees_from(query), one.sees_to(query), 1, tuple(body.statements)))
         inner.add(Assign(made, Splat(one.share(inner, sums, weights))))
-        scope.add(If(f"isnan({total.name}) && isfinite({whole.name})", tuple(inner.statements)))
+        scope.add(If(all_of(IsNan(total.name), IsFinite(whole.name)), tuple(inner.statements)))
 
-    def _base(self, scope: Scope, operand: Operand | None, record: str) -> str:
-        return "0" if operand is None else self.one.base(scope, operand, record, self.matrix)
-
-    def _score(self, scope: Scope, query: str, at_q: str, at_k: str, at_mask: str) -> Var:
+    def _score(self, scope: Scope, query: IndexLike, at_q: IndexLike, at_k: IndexLike, at_mask: IndexLike) -> Var:
         """Compute the score of a query and key `u`, in powers of two."""
         one = self.one
         score = scope.let(ConstantValue(0.0), FLOAT32)
-        body = scope.inner()
-        q = f"{at_q} + {times(query, one.q.rows.stride)} + {times('c', one.q.columns.stride)}"
-        k = f"{at_k} + {times('u', one.k.rows.stride)} + {times('c', one.k.columns.stride)}"
+        body, c = scope.inner(), Name("c")
+        q = at_q + query * one.q.rows.stride + c * one.q.columns.stride
+        k = at_k + KEY * one.k.rows.stride + c * one.k.columns.stride
         left, right = (one.factor(body, Load(side.argument, at)) for side, at in ((one.q, q), (one.k, k)))
         body.add(Assign(score, MultiplyAdd(left, right, score)))
-        scope.add(For("c", "0", str(one.size), "1", tuple(body.statements)))
+        scope.add(For(c, 0, one.size, 1, tuple(body.statements)))
         score = one.apply(scope, multiply.op, score, scope.let(ConstantValue(in_powers(one.scale)), FLOAT32))
         if one.mask is None:
             return score
-        added = one.factor(scope, Load(one.mask.argument, f"{at_mask} + {one.mask_offset(query, 'u')}"))
+        added = one.factor(scope, Load(one.mask.argument, at_mask + one.mask_offset(query, KEY)))
         return scope.let(MultiplyAdd(added, scope.let(ConstantValue(in_powers(1.0)), FLOAT32), score), FLOAT32)

@@ -9,16 +9,14 @@ import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Across, Assign, ConstantValue, Half, Join, MultiplyAdd, Splat, Var
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor
+from flowcompute.ir import Assign, ConstantValue, Half, Join, MultiplyAdd, Splat, Var
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Combination
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
 HALVES = (False, True)
 """Upper and lower query of a fragment, eight rows apart, whose sums a work-item has."""
 
-# fmax ignores NaN. NaN reaches the result all the same, since weights of its query become NaN.
-LARGER = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
 POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
 
 
@@ -61,23 +59,20 @@ class Weights:
         """Add the classes of a query's weights."""
         one = self.one
         pair = scope.let(Half(self.total, lower), FLOAT32, 2)
-        low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
-        whole = one.added(scope, low, high)
-        for bit in (1, 2):
-            whole = one.added(scope, whole, scope.let(Across(whole, bit), FLOAT32, 1))
-        return whole
+        return self._of_query(scope, one.added, pair)
 
     def _highest(self, scope: Scope, scores: Sequence[Var], before: Var, lower: bool) -> Var:
         """Compute a query's largest score so far, the same in the four work-items that have the query."""
         one = self.one
         pair = scope.let(Half(scores[0], lower), FLOAT32, 2)
         for score in scores[1:]:
-            pair = one.apply(scope, LARGER, pair, scope.let(Half(score, lower), FLOAT32, 2))
-        low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
-        largest = one.apply(scope, LARGER, low, high)
-        for bit in (1, 2):
-            largest = one.apply(scope, LARGER, largest, scope.let(Across(largest, bit), FLOAT32, 1))
-        return one.apply(scope, LARGER, largest, before)
+            pair = one.larger_number(scope, pair, scope.let(Half(score, lower), FLOAT32, 2))
+        return one.larger_number(scope, self._of_query(scope, one.larger_number, pair), before)
+
+    def _of_query(self, scope: Scope, combine: Combination, pair: Var) -> Var:
+        """Combine pairs of the four work-items that have a query."""
+        (whole,) = self.one.across(scope, combine, [self.one.lanes_combined(scope, combine, pair)], (1, 2))
+        return whole
 
     def _minus_powers(self, scope: Scope, score: Var) -> Var:
         """Return minus a score in powers of two.
@@ -87,7 +82,7 @@ class Weights:
         one = self.one
         if self.scale is not None:
             scale, lowest = scope.let(Splat(self.scale), FLOAT32, 1), scope.let(one.lowest, FLOAT32, 1)
-            score = one.apply(scope, LARGER, one.apply(scope, multiply.op, score, scale), lowest)
+            score = one.larger_number(scope, one.apply(scope, multiply.op, score, scale), lowest)
         return one.apply(scope, multiply.op, score, scope.let(ConstantValue(-1.0), FLOAT32, 1))
 
     def _power(self, scope: Scope, score: Var, unit: Var) -> Var:

@@ -11,30 +11,48 @@ H200 that makes the kernel 3 percent faster.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LANE,
+    LID,
     Array,
     Assign,
-    Below,
+    ConditionLike,
     ConstantValue,
     For,
     If,
+    IndexLike,
     Kernel,
-    Load,
     MultiplyAdd,
+    N,
+    Name,
     Picked,
-    Select,
     Splat,
     Stmt,
     Var,
     WorkGroupBarrier,
+    all_of,
+    index_max,
+    index_min,
+    to_long,
 )
-from flowcompute.lower.anchor_point import Operand, Row
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor, why_no_attention
+from flowcompute.lower.anchor_point import Operand
+from flowcompute.lower.attention.attention_anchor import (
+    BLOCK_INDEX,
+    KEYS,
+    LANES,
+    TILE,
+    AttentionAnchor,
+    why_no_attention,
+)
 from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
 from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
 from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
@@ -42,8 +60,11 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.spec import BOOL, FLOAT32
+from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
+
+SLAB, NUMBER, VALUE = Name("s"), Name("k"), Name("k")
+"""A slab of a tile, a number of a key in a slab of keys, and a value in a slab of values."""
 
 
 class TiledAttentionLowering:
@@ -70,7 +91,7 @@ class TiledAttentionLowering:
             name,
             self.region.name,
             one.arguments.ordered(),
-            (*arrays, For("b", "gid", "n", "gsize", tuple(scope.statements))),
+            (*arrays, For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
             work="matmul",
             work_group=shape.group,
             units=one.block_count(shape.rows),
@@ -83,25 +104,22 @@ class TiledAttentionLowering:
     def _block(self, scope: Scope) -> None:
         one, shape = self.one, self.shape
         rows = range(shape.queries)
-        self.record, self.matrix, self.first, self.last = one.block(scope, shape.rows)
+        self.block = block = one.block(scope, shape.rows)
         self._places(scope)
-        mine = scope.integer(f"{self.first} + {self.y}")
-        self.own = [scope.integer(f"min({mine} + {row * shape.down}, {self.last})") for row in rows]
-        self.seen = [(scope.integer(one.sees_from(own)), scope.integer(one.sees_to(own))) for own in self.own]
-        self.at_q, self.at_k, self.at_v = (
-            one.base(scope, side, self.record, self.matrix) for side in (one.q, one.k, one.v)
-        )
-        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        mine = scope.integer(to_long(block.first + self.y))
+        self.own = [scope.integer(index_min(mine + row * shape.down, block.last)) for row in rows]
+        self.seen = [one.seen(scope, own, own) for own in self.own]
+        self.at_q, self.at_k, self.at_v = (one.base(scope, side, block) for side in (one.q, one.k, one.v))
+        self.at_mask = one.base(scope, one.mask, block)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
-        from_key, self.to_key = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
-        start = from_key if from_key == "0" else scope.integer(f"{from_key} / {KEYS} * {KEYS}")
+        start, self.to_key = one.tiles(scope, block)
         self._slabs(scope)
         if one.size:
             scope.add(*self._begin(scope, start))
         tile = scope.inner()
         self._tile(tile)
-        scope.add(For("t", start, self.to_key, str(KEYS), tuple(tile.statements)))
+        scope.add(For(TILE, start, self.to_key, KEYS, tuple(tile.statements)))
         self._end(scope, mine)
 
     def _places(self, scope: Scope) -> None:
@@ -110,8 +128,8 @@ class TiledAttentionLowering:
         Neighbours are in two rows, so that pairs of them share keys.
         """
         across = self.shape.across
-        self.x = scope.narrow(f"lid / 2 % {across}")
-        self.y = scope.narrow(f"lid / {2 * across} * 2 + lid % 2")
+        self.x = scope.narrow(LID // 2 % across)
+        self.y = scope.narrow(LID // (2 * across) * 2 + LID % 2)
 
     def _slabs(self, scope: Scope) -> None:
         one, shape = self.one, self.shape
@@ -141,11 +159,13 @@ class TiledAttentionLowering:
         turns = max(self.value_slab.turns, sum(one_slab.turns for one_slab in self.key_slabs))
         # Values and keys use the same registers in turn.
         self.brought = [scope.let(ConstantValue(0.0), self.dtype, shape.vector) for _ in range(turns)]
+        registers = iter(self.brought)
+        self.key_registers = [list(itertools.islice(registers, one_slab.turns)) for one_slab in self.key_slabs]
 
-    def _begin(self, scope: Scope, start: str) -> list[Stmt]:
+    def _begin(self, scope: Scope, start: IndexLike) -> list[Stmt]:
         inner = scope.inner()
-        inner.add(*self._bring_keys(inner, start, "0"), *self._put_keys(self._slot("0", start)))
-        inside = [If(f"{start} < {self.to_key}", tuple(inner.statements))]
+        inner.add(*self._bring_keys(inner, start, 0), *self._put_keys(self._slot(0, start)))
+        inside = [If(start < self.to_key, tuple(inner.statements))]
         return [*inside, WorkGroupBarrier()]
 
     def _tile(self, scope: Scope) -> None:
@@ -153,87 +173,85 @@ class TiledAttentionLowering:
         one, shape = self.one, self.shape
         scores = self._scores(scope)
         if not one.size:
-            scope.add(*self._bring_values(scope, "0"), *self._put_values(self._slot("0", "t")))
+            scope.add(*self._bring_values(scope, 0), *self._put_values(self._slot(0, TILE)))
         shrinks = self.weights.next(scope, scores)
         scope.add(WorkGroupBarrier())
         for line, shrink in zip(self.totals, shrinks, strict=True):
             for total in line:
                 wide = scope.let(Splat(shrink), self.dtype, self.wide)
                 scope.add(Assign(total, Splat(one.apply(scope, multiply.op, total, wide))))
-        body, steps, after = scope.inner(), shape.value_steps, f"(t + {KEYS})"
+        body, steps, after = scope.inner(), shape.value_steps, TILE + KEYS
+        more, more_keys = SLAB + 1 < steps, one.size > 0 and after < self.to_key
         self._next(
             body,
-            f"s + 1 < {steps}",
-            lambda inner: self._bring_values(inner, "(s + 1)"),
-            f"{after} < {self.to_key}" if one.size else "0",
-            lambda inner: self._bring_keys(inner, after, "0"),
+            more,
+            lambda inner: self._bring_values(inner, SLAB + 1),
+            more_keys,
+            lambda inner: self._bring_keys(inner, after, 0),
         )
         self._add(body)
         self._next(
             body,
-            f"s + 1 < {steps}",
-            lambda _: self._put_values(self._slot(f"(s + {shape.steps + 1})", "t")),
-            f"{after} < {self.to_key}" if one.size else "0",
-            lambda _: self._put_keys(self._slot("0", after)),
+            more,
+            lambda _: self._put_values(self._slot(SLAB + (shape.steps + 1), TILE)),
+            more_keys,
+            lambda _: self._put_keys(self._slot(0, after)),
         )
         body.add(WorkGroupBarrier())
-        scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
+        scope.add(For(SLAB, 0, steps, 1, tuple(body.statements)))
 
     @staticmethod
     def _next(
         scope: Scope,
-        more: str,
+        more: ConditionLike,
         then: Callable[[Scope], list[Stmt]],
-        other: str,
+        other: ConditionLike,
         otherwise: Callable[[Scope], list[Stmt]],
     ) -> None:
         """Emit the statements of `then` where `more` holds, else those of `otherwise` where `other` holds."""
         first, second = scope.inner(), scope.inner()
         first.add(*then(first))
         last: tuple[Stmt, ...] = ()
-        if other != "0":
+        if other is not False:
             second.add(*otherwise(second))
-            last = tuple(second.statements) if other == "1" else (If(other, tuple(second.statements)),)
+            last = tuple(second.statements) if other is True else (If(other, tuple(second.statements)),)
         scope.add(If(more, tuple(first.statements), last))
 
     # -- operands into local memory -----------------------------------------------------------------------
 
-    def _slot(self, s: str, t: str) -> str:
+    def _slot(self, s: IndexLike, t: IndexLike) -> IndexLike:
         """Return which of the two buffers holds slab `s` of a tile.
 
         A tile with an odd number of slabs may begin in either buffer.
         """
         steps = self.shape.steps + self.shape.value_steps
-        return f"(({s} + {t} / {KEYS}) % 2)" if steps % 2 else f"({s} % 2)"
+        return (s + t // KEYS) % 2 if steps % 2 else s % 2
 
-    def _origin_of(self, operand: Operand, t: str = "") -> Origin:
+    def _origin_of(self, operand: Operand, t: IndexLike = 0) -> Origin:
         one = self.one
         if operand is one.q:
             ragged = one.queries % self.shape.rows > 0
-            return Origin(self.at_q, self.first, self.last if ragged else None)
+            return Origin(self.at_q, self.block.first, self.block.last if ragged else None)
         base = self.at_k if operand is one.k else self.at_v
-        return Origin(base, t, f"(long){one.keys - 1}" if one.partial else None)
+        return Origin(base, t, one.keys - 1 if one.partial else None)
 
-    def _bring_keys(self, scope: Scope, t: str, s: str) -> list[Stmt]:
+    def _bring_keys(self, scope: Scope, t: IndexLike, s: IndexLike) -> list[Stmt]:
         """Load slab `s` of the keys of tile `t`, and of the queries that go with it."""
-        made, turn = [], 0
-        for slab in self.key_slabs:
-            brought = self.brought[turn : turn + slab.turns]
+        made = []
+        for slab, brought in zip(self.key_slabs, self.key_registers, strict=True):
             made += slab.bring(scope, brought, self._origin_of(slab.operand, t), s)
-            turn += slab.turns
         return made
 
-    def _put_keys(self, slot: str) -> list[Stmt]:
-        made, turn = [], 0
-        for slab in self.key_slabs:
-            made += slab.put(self.brought[turn : turn + slab.turns], slot)
-            turn += slab.turns
+    def _put_keys(self, slot: IndexLike) -> list[Stmt]:
+        made = []
+        for slab, brought in zip(self.key_slabs, self.key_registers, strict=True):
+            made += slab.put(brought, slot)
         return made
 
-    def _bring_values(self, scope: Scope, s: str) -> list[Stmt]:
-        return self.value_slab.bring(scope, self.brought, self._origin_of(self.one.v, "t"), s)
+    def _bring_values(self, scope: Scope, s: IndexLike) -> list[Stmt]:
+        return self.value_slab.bring(scope, self.brought, self._origin_of(self.one.v, TILE), s)
 
-    def _put_values(self, slot: str) -> list[Stmt]:
+    def _put_values(self, slot: IndexLike) -> list[Stmt]:
         return self.value_slab.put(self.brought, slot)
 
     # -- scores and weights ---------------------------------------------------------------------------------
@@ -244,46 +262,47 @@ class TiledAttentionLowering:
         across = shape.across
         scores = [scope.let(ConstantValue(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
         if one.size:
-            body, more = scope.inner(), f"s + 1 < {shape.steps}"
+            body, more = scope.inner(), SLAB + 1 < shape.steps
             self._next(
                 body,
                 more,
-                lambda inner: self._bring_keys(inner, "t", "(s + 1)"),
-                "1",
-                lambda inner: self._bring_values(inner, "0"),
+                lambda inner: self._bring_keys(inner, TILE, SLAB + 1),
+                True,
+                lambda inner: self._bring_values(inner, 0),
             )
             self._multiply(body, scores)
             self._next(
                 body,
                 more,
-                lambda _: self._put_keys(self._slot("(s + 1)", "t")),
-                "1",
-                lambda _: self._put_values(self._slot("(s + 1)", "t")),
+                lambda _: self._put_keys(self._slot(SLAB + 1, TILE)),
+                True,
+                lambda _: self._put_values(self._slot(SLAB + 1, TILE)),
             )
             body.add(WorkGroupBarrier())
-            scope.add(For("s", "0", str(shape.steps), "1", tuple(body.statements)))
-        key = scope.integer(f"t + {self.x}")
+            scope.add(For(SLAB, 0, shape.steps, 1, tuple(body.statements)))
+        key = scope.integer(TILE + self.x)
         made = []
         for score, own, (from_key, to_key) in zip(scores, self.own, self.seen, strict=True):
             if one.mask is not None:
-                column = f"{key} + {{lane}} * {across}"
-                column = f"min({column}, {one.keys - 1}L)" if one.partial else column
-                each = f"{self.at_mask} + {one.mask_offset(own, column)}"
-                score = one.added(scope, score, one.factor(scope, Load(one.mask.argument, self.at_mask, each=each)))
-            made.append(self._visible(scope, score, key, from_key, to_key))
+                score = one.added(scope, score, one.each_mask(scope, self.at_mask, own, key + LANE * across))
+            if one.hides:
+                hidden = scope.let(ConstantValue(-math.inf), self.dtype)
+                start, stop = ((end - key + (across - 1)) // across for end in (from_key, to_key))
+                score = one.visible(scope, score, start, stop, hidden)
+            made.append(score)
         return made
 
     def _multiply(self, scope: Scope, scores: list[Var]) -> None:
         """Add the products of a slab, in order of the numbers of a key."""
         shape, vector = self.shape, self.shape.vector
-        slot = scope.narrow(self._slot("s", "t") + f" * {shape.slot}")
-        at_k = scope.narrow(f"{self.key_slabs[0].space.begin} + {slot} + {self.x} * {shape.pitch}")
+        slot = scope.narrow(self._slot(SLAB, TILE) * shape.slot)
+        at_k = scope.narrow(self.key_slabs[0].space.begin + slot + self.x * shape.pitch)
         q = self.q_space
-        start = f"s * {shape.depth}" if shape.resident else f"{q.begin} + {slot}"
-        at_q = scope.narrow(f"{start} + {self.y} * {q.pitch}")
+        start = SLAB * shape.depth if shape.resident else q.begin + slot
+        at_q = scope.narrow(start + self.y * q.pitch)
         inner = scope.inner()
         keys = [
-            read(inner, self.dtype, TILES, f"{at_k} + {key * shape.across * shape.pitch} + k", vector)
+            read(inner, self.dtype, TILES, at_k + key * shape.across * shape.pitch + NUMBER, vector)
             for key in range(shape.keys)
         ]
         columns = [
@@ -291,26 +310,14 @@ class TiledAttentionLowering:
             for number in range(vector)
         ]
         for row, score in enumerate(scores):
-            query = read(inner, self.dtype, TILES, f"{at_q} + {row * shape.down * q.pitch} + k", vector)
+            query = read(inner, self.dtype, TILES, at_q + row * shape.down * q.pitch + NUMBER, vector)
             total = score
             for number, column in enumerate(columns):
                 factor = picked(inner, query, number, shape.keys)
                 total = inner.let(MultiplyAdd(factor, column, total), self.dtype)
             inner.add(Assign(score, Splat(total)))
         unroll = shape.unrolled[0]
-        scope.add(For("k", "0", str(shape.depth), str(vector), tuple(inner.statements), unroll=unroll))
-
-    def _visible(self, scope: Scope, score: Var, key: str, from_key: str, to_key: str) -> Var:
-        one, size, across = self.one, self.dtype.itemsize, self.shape.across
-        if not (one.causal or one.partial):
-            return score
-        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
-        before_end = scope.let(Below(f"({to_key} - {key} + {across - 1}) / {across}"), BOOL, mask_bytes=size)
-        score = scope.let(Select(before_end, score, hidden), self.dtype)
-        if one.window is not None:
-            too_early = scope.let(Below(f"({from_key} - {key} + {across - 1}) / {across}"), BOOL, mask_bytes=size)
-            score = scope.let(Select(too_early, hidden, score), self.dtype)
-        return score
+        scope.add(For(NUMBER, 0, shape.depth, vector, tuple(inner.statements), unroll=unroll))
 
     # -- values ---------------------------------------------------------------------------------------------
 
@@ -318,52 +325,52 @@ class TiledAttentionLowering:
         """Add the weighted values of a slab; in tiles that are seen in part, only those of visible keys."""
         one = self.one
         whole = self._add_keys(scope)
-        if not (one.causal or one.partial):
+        if not one.hides:
             scope.add(whole)
             return
         # The condition is uniform in the work-group.
-        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
+        from_last, to_first = one.seen_by_all(scope, self.block)
         some = scope.inner()
         for row in range(len(self.own)):
             self._add_seen(some, row)
-        scope.add(If(f"t >= {from_last} && t + {KEYS} <= {to_first}", (whole,), tuple(some.statements)))
+        scope.add(If(all_of(TILE >= from_last, TILE + KEYS <= to_first), (whole,), tuple(some.statements)))
 
     def _add_keys(self, scope: Scope) -> Stmt:
         inner = scope.inner()
         values = self._values(inner)
         together = min(4, self.shape.queries)
         weights = [
-            read(inner, self.dtype, WEIGHTS, self._weight_of(str(row)), together)
+            read(inner, self.dtype, WEIGHTS, self._weight_of(row), together)
             for row in range(0, self.shape.queries, together)
         ]
         for row, line in enumerate(self.totals):
             weight = picked(inner, weights[row // together], row % together, self.wide)
             self._multiply_add(inner, weight, values, line)
-        return For("k", "0", str(self.shape.value_depth), "1", tuple(inner.statements), unroll=self.shape.unrolled[1])
+        return For(VALUE, 0, self.shape.value_depth, 1, tuple(inner.statements), unroll=self.shape.unrolled[1])
 
     def _add_seen(self, scope: Scope, row: int) -> None:
         """Add the weighted values of the keys that one query sees."""
         depth = self.shape.value_depth
         inner = scope.inner()
-        weight = read(inner, self.dtype, WEIGHTS, self._weight_of(str(row)), 1)
+        weight = read(inner, self.dtype, WEIGHTS, self._weight_of(row), 1)
         wide = inner.let(Splat(weight), self.dtype, self.wide)
         self._multiply_add(inner, wide, self._values(inner), self.totals[row])
-        ends = (scope.integer(f"{end} - t - s * {depth}") for end in self.seen[row])
+        ends = (scope.integer(end - TILE - SLAB * depth) for end in self.seen[row])
         from_key, to_key = ends
-        stop = scope.integer(f"min({depth}L, {to_key})")
-        scope.add(For("k", f"max(0L, {from_key})", stop, "1", tuple(inner.statements)))
+        stop = scope.integer(index_min(depth, to_key))
+        scope.add(For(VALUE, index_max(0, from_key), stop, 1, tuple(inner.statements)))
 
-    def _weight_of(self, row: str) -> str:
+    def _weight_of(self, row: int) -> IndexLike:
         shape = self.shape
-        return f"(s * {shape.value_depth} + k) * {shape.weight_pitch} + {self.y} * {shape.queries} + {row}"
+        return (SLAB * shape.value_depth + VALUE) * shape.weight_pitch + self.y * shape.queries + row
 
     def _values(self, scope: Scope) -> list[Var]:
         """Read the work-item's columns of value `k` of slab `s`."""
         shape, space = self.shape, self.value_slab.space
-        slot = self._slot(f"(s + {shape.steps})", "t")
-        at = f"{space.begin} + {slot} * {space.length} + k * {space.pitch} + {self.x} * {self.wide}"
+        slot = self._slot(SLAB + shape.steps, TILE)
+        at = space.begin + slot * space.length + VALUE * space.pitch + self.x * self.wide
         parts = range(0, shape.spread, shape.across * self.wide)
-        return [read(scope, self.dtype, TILES, f"{at} + {part}", self.wide) for part in parts]
+        return [read(scope, self.dtype, TILES, at + part, self.wide) for part in parts]
 
     def _multiply_add(self, scope: Scope, weight: Var, values: list[Var], totals: list[Var]) -> None:
         for total, value in zip(totals, values, strict=True):
@@ -371,24 +378,22 @@ class TiledAttentionLowering:
 
     # -- results --------------------------------------------------------------------------------------------
 
-    def _end(self, scope: Scope, mine: str) -> None:
+    def _end(self, scope: Scope, mine: IndexLike) -> None:
         """Divide by the sum of weights, apply the epilogue, and store."""
         one, shape = self.one, self.shape
         self.weights.share(scope)
         for i, line in enumerate(self.totals):
             total = self.weights.whole(scope, i)
             storing = scope.inner(self.wide)
-            own = storing.integer(f"{mine} + {i * shape.down}")
+            own = storing.integer(mine + i * shape.down)
             for part, values in enumerate(line):
-                column = storing.integer(f"{self.x} * {self.wide} + {part * shape.across * self.wide}")
+                column = storing.integer(to_long(self.x * self.wide + part * shape.across * self.wide))
                 inside = storing.inner()
-                count = None if one.columns % self.wide == 0 else f"min({self.wide}L, {one.columns} - {column})"
+                count = None if one.columns % self.wide == 0 else index_min(self.wide, one.columns - column)
                 count = None if count is None else inside.integer(count)
-                one.store(
-                    inside, Row(own, self.record, self.matrix, own), column, count, one.share(inside, values, total)
-                )
-                storing.add(If(f"{column} < {one.columns}", tuple(inside.statements)))
-            scope.add(If(f"{mine} + {i * shape.down} < {one.queries}", tuple(storing.statements)))
+                one.store(inside, self.block.row(own), column, count, one.share(inside, values, total))
+                storing.add(If(column < one.columns, tuple(inside.statements)))
+            scope.add(If(mine + i * shape.down < one.queries, tuple(storing.statements)))
         scope.add(WorkGroupBarrier())
 
 

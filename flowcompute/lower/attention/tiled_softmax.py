@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Across, ArrayItem, Assign, ConstantValue, Half, Picked, PutItem, Splat, Var, WorkGroupBarrier
-from flowcompute.lower.attention.attention_anchor import LANES, AttentionAnchor
+from flowcompute.ir import (
+    ArrayItem,
+    Assign,
+    ConstantValue,
+    IndexLike,
+    Picked,
+    PutItem,
+    Splat,
+    Var,
+    WorkGroupBarrier,
+)
+from flowcompute.lower.attention.attention_anchor import LANES, AttentionAnchor, Combination
 from flowcompute.lower.attention.attention_tiling import Shape
-from flowcompute.lower.attention.tensor_softmax import LARGER
 from flowcompute.lower.emit import Scope
 
 WEIGHTS = "weights"
@@ -20,7 +26,7 @@ EXCHANGE = "exchange"
 """Local array through which the work-items of a row exchange scores and sums."""
 
 
-def read(scope: Scope, dtype: np.dtype, array: str, index: str, lanes: int) -> Var:
+def read(scope: Scope, dtype: np.dtype, array: str, index: IndexLike, lanes: int) -> Var:
     """Read neighbouring numbers from a local array."""
     return scope.let(ArrayItem(array, index, vector=lanes > 1), dtype, lanes)
 
@@ -37,7 +43,9 @@ class TiledWeights:
     become NaN.
     """
 
-    def __init__(self, scope: Scope, one: AttentionAnchor, shape: Shape, x: str, y: str, *, shuffles: bool) -> None:
+    def __init__(
+        self, scope: Scope, one: AttentionAnchor, shape: Shape, x: IndexLike, y: IndexLike, *, shuffles: bool
+    ) -> None:
         """Declare the state.
 
         Args:
@@ -48,7 +56,7 @@ class TiledWeights:
             shuffles: whether the work-items of a row can read each other's registers.
         """
         self.one, self.shape, self.x, self.shuffles = one, shape, x, shuffles
-        self.row = scope.narrow(f"{y} * {shape.queries}")
+        self.row = scope.narrow(y * shape.queries)
         rows = range(shape.queries)
         self.highest = [scope.let(one.lowest, one.dtype, 1) for _ in rows]
         self.sums = [scope.let(ConstantValue(0.0), one.dtype, shape.classes) for _ in rows]
@@ -67,7 +75,7 @@ class TiledWeights:
         weights, shrinks = [], []
         queries = zip(scores, self._largest(scope, scores), self.highest, self.sums, strict=True)
         for score, largest, before, total in queries:
-            highest = one.apply(scope, LARGER, largest, before)
+            highest = one.larger_number(scope, largest, before)
             shrink = one.weight(scope, before, highest)
             weight = one.weight(scope, score, scope.let(Splat(highest), one.dtype))
             summed = one.apply(scope, multiply.op, total, scope.let(Splat(shrink), one.dtype, classes))
@@ -84,53 +92,38 @@ class TiledWeights:
         """Publish the sums of classes to the work-items of the row."""
         for i, total in enumerate(self.sums):
             for lane in range(self.shape.classes):
-                place = f"({self.row} + {i}) * {LANES} + {self.x} + {lane * self.shape.across}"
+                place = (self.row + i) * LANES + self.x + lane * self.shape.across
                 scope.add(PutItem(EXCHANGE, place, picked(scope, total, lane, 1)))
         scope.add(WorkGroupBarrier())
 
     def whole(self, scope: Scope, i: int) -> Var:
         """Sum all weights of query `i`, once its classes have been published."""
-        return self.one.tree(scope, "sum", self._across(scope, i, LANES, partial(self.one.added, scope)))
+        return self._exchanged(scope, i, LANES, self.one.added)
 
     def _put(self, scope: Scope, weights: list[Var]) -> None:
         shape = self.shape
         together = min(4, shape.queries)
         for lane in range(shape.keys):
-            place = f"({self.x} + {lane * shape.across}) * {shape.weight_pitch} + {self.row}"
+            place = (self.x + lane * shape.across) * shape.weight_pitch + self.row
             lanes = tuple(lane + at * shape.keys for at in range(together))
             for i in range(0, shape.queries, together):
                 some = scope.let(Picked(tuple(weights[i : i + together]), lanes), self.one.dtype, together)
-                scope.add(PutItem(WEIGHTS, f"{place} + {i}", some, vector=together > 1))
+                scope.add(PutItem(WEIGHTS, place + i, some, vector=together > 1))
 
     def _largest(self, scope: Scope, scores: list[Var]) -> list[Var]:
         """Compute the largest score of each query in this tile, for all work-items of a row."""
         one, across = self.one, self.shape.across
-        larger = partial(one.apply, scope, LARGER)
-        own = [self._halved(scope, score) for score in scores]
+        own = [one.lanes_combined(scope, one.larger_number, score) for score in scores]
         if self.shuffles:
             # Two neighbouring work-items belong to two rows, so the shuffle skips one bit.
-            for bit in range(1, across.bit_length()):
-                other = [scope.let(Across(score, 1 << bit), one.dtype, 1) for score in own]
-                own = [larger(*pair) for pair in zip(own, other, strict=True)]
-            return own
+            return one.across(scope, one.larger_number, own, (1 << bit for bit in range(1, across.bit_length())))
         for i, score in enumerate(own):
-            scope.add(PutItem(EXCHANGE, f"({self.row} + {i}) * {across} + {self.x}", score))
+            scope.add(PutItem(EXCHANGE, (self.row + i) * across + self.x, score))
         scope.add(WorkGroupBarrier())
-        return [self._halved(scope, self._across(scope, i, across, larger)) for i in range(len(own))]
+        return [self._exchanged(scope, i, across, one.larger_number) for i in range(len(own))]
 
-    def _halved(self, scope: Scope, var: Var) -> Var:
-        """Return the largest lane."""
-        one = self.one
-        while var.lanes > 1:
-            low, high = (scope.let(Half(var, upper), one.dtype, var.lanes // 2) for upper in (False, True))
-            var = one.apply(scope, LARGER, low, high)
-        return var
-
-    def _across(self, scope: Scope, i: int, many: int, combine: Callable[[Var, Var], Var]) -> Var:
-        """Combine the `many` exchanged numbers of a query down to four lanes by halves."""
-        dtype, start = self.one.dtype, f"({self.row} + {i}) * {many}"
-        parts = [read(scope, dtype, EXCHANGE, f"{start} + {lane}", 4) for lane in range(0, many, 4)]
-        while len(parts) > 1:
-            half = len(parts) // 2
-            parts = [combine(left, right) for left, right in zip(parts[:half], parts[half:], strict=True)]
-        return parts[0]
+    def _exchanged(self, scope: Scope, i: int, many: int, combine: Combination) -> Var:
+        """Combine the `many` exchanged numbers of a query by halves."""
+        one, start = self.one, (self.row + i) * many
+        parts = [read(scope, one.dtype, EXCHANGE, start + lane, 4) for lane in range(0, many, 4)]
+        return one.lanes_combined(scope, combine, one.combined(scope, combine, parts))

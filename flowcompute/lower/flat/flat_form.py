@@ -11,21 +11,36 @@ from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     BLOCK,
+    BLOCKS,
+    FIRST,
+    GID,
+    GSIZE,
     LANES,
+    LID,
+    WID,
+    WSIZE,
     FoldSpec,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
+    N,
+    Name,
     SetInteger,
     Stmt,
     Store,
     Var,
+    all_of,
+    choose,
+    equal,
+    index_min,
     is_dense,
+    names,
     register_dtype,
     storage,
 )
-from flowcompute.lower.emit import Arguments, Point, Scope, loaded, units_loop
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Point, Scope, loaded, units_loop
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_blocks, by_numbers
 from flowcompute.lower.kernel_knobs import (
@@ -45,6 +60,12 @@ from flowcompute.lower.kernel_knobs import (
 )
 from flowcompute.lower.reduction import Parts, Reduction, moved
 from flowcompute.lower.rows import Slot, Subgroup, VectorBlocks, subgroup_size
+
+_I, _WHOLE, _LEFT = names("i whole left")
+"""Number of a work-item's next vector, end of its whole vectors, and numbers behind it."""
+_TURN, _BLOCK, _BASE = names("turn block base")
+"""First block of a work-group's turn, a block, and its first number."""
+_LEFT_OF_BLOCK = Name("left", narrow=True)
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -88,7 +109,7 @@ def _wide(region: Region) -> list[int]:
 class FlatPoint(Point):
     """Numbers of the batch from `index` on, one for each lane, of which `count` exist."""
 
-    def __init__(self, parent: FlatLowering, scope: Scope, index: str, count: str | None) -> None:
+    def __init__(self, parent: FlatLowering, scope: Scope, index: IndexLike, count: IndexLike | None) -> None:
         super().__init__(parent.graph, parent.region, parent.arguments, scope)
         self.lowering = parent
         self.index = index
@@ -104,17 +125,17 @@ class FlatPoint(Point):
             argument = self.arguments.get("input", spec.dtype, lies.base)
             if not spec.is_stream or is_dense(self.graph, access.value, self.region.entered):
                 return loaded(self.scope, Load(argument, self.index, 1, self.count, aligned=self.aligned))
-            index = f"({self.index}) * {lies.record}" + (f" + {lies.offset}" if lies.offset else "")
+            index = self.index * lies.record + lies.offset
             return loaded(self.scope, Load(argument, index, lies.record, self.count))
         if spec.item_numbers == 1:
-            return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), "0", 0))
+            return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), 0, 0))
         # A resident operand is uploaded with its first vector repeated behind it, so a vector never wraps.
         argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
         return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, None]:
         """Return the flat index, counted from the first record of the stream."""
-        return f"first * {node.spec.item_numbers} + {self.index}", 1, None
+        return FIRST * node.spec.item_numbers + self.index, 1, None
 
 
 class FlatLowering:
@@ -135,7 +156,7 @@ class FlatLowering:
         self.aligned = not self.cpu and not capabilities.host_memory
         self.arguments = Arguments()
         self.names = itertools.count()
-        self.periods: dict[int, str] = {}
+        self.periods: dict[int, Name] = {}
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel."""
@@ -155,11 +176,11 @@ class FlatLowering:
 
     # -- maps ---------------------------------------------------------------------------------
 
-    def cyclic(self, period: int, scope: Scope, index: str) -> str:
+    def cyclic(self, period: int, scope: Scope, index: IndexLike) -> IndexLike:
         """Return the index in a cyclic operand for the flat index; CPUs increment it instead of dividing."""
         if not self.cpu:
-            return scope.integer(f"{index} % {period}")
-        return self.periods.setdefault(period, f"p{len(self.periods)}")
+            return scope.integer(index % period)
+        return self.periods.setdefault(period, Name(f"p{len(self.periods)}"))
 
     def _points(self, point: FlatPoint) -> None:
         for output in self.region.outputs:
@@ -169,22 +190,22 @@ class FlatLowering:
         """Distribute `chunk` numbers to each work-item, in vectors; the very last vector may be partial."""
         lanes, turns = self.lanes, written_turns(self.knobs)
         main = Scope(self.names, lanes=lanes)
-        self._points(FlatPoint(self, main, "i", None))
+        self._points(FlatPoint(self, main, _I, None))
         tail = Scope(self.names, lanes=lanes)
-        self._points(FlatPoint(self, tail, "i", "left"))
-        rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
+        self._points(FlatPoint(self, tail, _I, _LEFT))
+        rest = If(_I < STOP, (SetInteger(_LEFT, STOP - _I), *tail.statements))
         if not self.cpu:
-            whole = If(f"i + {lanes} <= n", tuple(main.statements), (SetInteger("left", "n - i"), *tail.statements))
-            return [For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (whole,), unroll=turns)]
-        start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
+            whole = If(_I + lanes <= N, tuple(main.statements), (SetInteger(_LEFT, N - _I), *tail.statements))
+            return [For(_I, WID * lanes, N, WSIZE * lanes, (whole,), unroll=turns)]
+        start = [*CHUNK_RANGE, *(SetInteger(place, START % period) for period, place in self.periods.items())]
         for period, place in self.periods.items():
             step = lanes % period
-            main.add(SetInteger(place, f"{place} + {step} - ({place} + {step} >= {period} ? {period} : 0)", new=False))
+            after = place + step
+            main.add(SetInteger(place, after - choose(after >= period, period, 0), new=False))
         loop: list[Stmt] = [
-            SetInteger("whole", f"stop - (stop - start) % {lanes}"),
-            For("i", "start", "whole", str(lanes), tuple(main.statements), unroll=turns),
-            SetInteger("i", "whole"),
+            SetInteger(_WHOLE, STOP - (STOP - START) % lanes),
+            For(_I, START, _WHOLE, lanes, tuple(main.statements), unroll=turns),
+            SetInteger(_I, _WHOLE),
             rest,
         ]
         return start + loop
@@ -198,7 +219,7 @@ class FlatLowering:
         spec = self.folds[fold]
         reads = self.region.reads[fold]
 
-        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
             point = FlatPoint(self, scope, column, count)
             if self.cpu and fold == self.region.folds[0]:
                 self._points(point)
@@ -209,22 +230,22 @@ class FlatLowering:
                 return moved(scope, values[0], shift)
             return values
 
-        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands, "first + ")
+        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands, FIRST)
 
     def _fold_body(self) -> list[Stmt]:
         """Reduce blocks of records, one at a time, by work-items (CPU) or work-groups (GPU)."""
         scope = Scope(self.names, lanes=self.lanes if self.cpu else 1)
-        scope.add(SetInteger("base", f"block * {BLOCK}"))
+        scope.add(SetInteger(_BASE, _BLOCK * BLOCK))
         reductions = self._reductions()
         for fold in self.region.folds:
             if self.folds[fold].op == "var":
-                first = FlatPoint(self, scope.inner(4 if self.cpu else 1), "base", "1")
+                first = FlatPoint(self, scope.inner(4 if self.cpu else 1), _BASE, 1)
                 value = first.value(self.region.reads[fold][0])
                 scope.add(*first.scope.statements)
                 scope.known[_shift(fold)] = value
         if self.cpu:
             self._vector_blocks(scope, reductions)
-            return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
+            return units_loop(_BLOCK, BLOCKS, self.cpu, tuple(scope.statements))
         return self._subgroup_blocks(scope, reductions)
 
     def _subgroup_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
@@ -232,19 +253,20 @@ class FlatLowering:
         subgroup = Subgroup(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
         totals = subgroup.start(reductions)
         whole, short = subgroup.scope.inner(1), subgroup.scope.inner(1)
-        for inner, limit in ((whole, None), (short, "left")):
+        for inner, limit in ((whole, None), (short, _LEFT_OF_BLOCK)):
             beside = subgroup.at(inner)
-            slots = beside.slots("base", limit)
+            slots = beside.slots(_BASE, limit)
             beside.accumulate(reductions, totals, slots)
             self._store_slots(inner, slots)
-        short.statements.insert(0, SetInteger("left", "n - base", narrow=True))
-        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+        short.statements.insert(0, SetInteger(_LEFT_OF_BLOCK, N - _BASE))
+        scope.add(If(_BASE + BLOCK <= N, tuple(whole.statements), tuple(short.statements)))
         storing = scope.inner(1)
         self._store(storing, subgroup.finish(reductions, totals, spread=False))
-        scope.add(If(f"{subgroup.place} == 0 && turn + lid / {self.subgroup} < blocks", tuple(storing.statements)))
-        block = SetInteger("block", f"min(turn + lid / {self.subgroup}, blocks - 1)")
+        own = _TURN + LID // self.subgroup
+        scope.add(If(all_of(equal(subgroup.place, 0), own < BLOCKS), tuple(storing.statements)))
+        block = SetInteger(_BLOCK, index_min(own, BLOCKS - 1))
         subgroups = self.group // self.subgroup
-        return [For("turn", f"gid * {subgroups}", "blocks", f"gsize * {subgroups}", (block, *scope.statements))]
+        return [For(_TURN, GID * subgroups, BLOCKS, GSIZE * subgroups, (block, *scope.statements))]
 
     def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:
         """Store the outputs beside the folds, for columns that exist and in the sub-group that owns the block."""
@@ -254,22 +276,22 @@ class FlatLowering:
             self._points(FlatPoint(self, inner, slot.column, None))
             storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
         if storing.statements:
-            scope.add(If(f"turn + lid / {self.subgroup} < blocks", tuple(storing.statements)))
+            scope.add(If(_TURN + LID // self.subgroup < BLOCKS, tuple(storing.statements)))
 
     def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
         whole, short = scope.inner(), scope.inner()
         blocks = VectorBlocks(whole, reductions, self.lanes)
-        self._store(whole, blocks.streamed_block(whole, "base"))
+        self._store(whole, blocks.streamed_block(whole, _BASE))
         blocks = VectorBlocks(short, reductions, self.lanes)
-        self._store(short, blocks.dynamic_block(short, "base", "(n - base)"))
-        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+        self._store(short, blocks.dynamic_block(short, _BASE, N - _BASE))
+        scope.add(If(_BASE + BLOCK <= N, tuple(whole.statements), tuple(short.statements)))
 
     def _store(self, scope: Scope, results: list[Parts]) -> None:
         for fold, parts in zip(self.region.folds, results, strict=True):
             shift = scope.find(_shift(fold))
             for part, var in enumerate(parts if shift is None else (shift, *parts)):
                 argument = self.arguments.get("partial", self.folds[fold].parts()[part], fold, part)
-                scope.add(Store(argument, "block", var, 1, "1"))
+                scope.add(Store(argument, _BLOCK, var, 1, 1))
 
 
 def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:

@@ -8,14 +8,25 @@ beside it, the host copies, since a kernel would do no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Constant, Kind
 from flowcompute.elements.axes import CONCAT, PAD, STACK, TAKE
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import CANONICAL_FOLDS, register_dtype, views_of
+from flowcompute.ir import (
+    CANONICAL_FOLDS,
+    ArrayNumber,
+    ConditionLike,
+    IndexLike,
+    all_of,
+    choose,
+    index_max,
+    index_min,
+    register_dtype,
+    views_of,
+)
 from flowcompute.lower.anchor_point import Anchor, Operand
 from flowcompute.spec import BOOL
 
@@ -70,14 +81,13 @@ class ColumnRun:
     """Columns from `start` to `stop` of a row that one operand provides, from its column 0 on (None: `fill`).
 
     Attributes:
-        place: the operand's column, if it is not consecutive: an expression of the column in the run,
-            `{0}`.
+        place: returns the operand's column of a column in the run, if they are not consecutive.
     """
 
     start: int
     stop: int
     operand: int | None
-    place: str | None = None
+    place: Callable[[IndexLike], IndexLike] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,8 @@ class Choice:
         condition: condition of this choice, if no earlier one applies; None for the last one.
     """
 
-    condition: str | None
-    indices: tuple[str, ...]
+    condition: ConditionLike | None
+    indices: tuple[IndexLike, ...]
     runs: tuple[ColumnRun, ...]
 
 
@@ -103,6 +113,7 @@ class Gather(Anchor):
         columns: numbers in a row.
         operands: operands by position; those of `take` without the indices.
         fill: the number that pads.
+        table: parameter with the indices of `take`.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
@@ -125,12 +136,11 @@ class Gather(Anchor):
         inputs = node.inputs[:1] if node.op is TAKE else node.inputs
         self.operands: list[Operand] = [self.operand(i, 0, own) for i in inputs]
         self.fill = node.spec.dtype.type(node.attrs.get("fill", 0)).item()
-        self.table = ""
         if node.op is TAKE:
             indices = graph.nodes[node.inputs[1]].spec
-            self.table = self.arguments.get("input", indices.dtype, node.inputs[1]).name
+            self.table = self.arguments.get("input", indices.dtype, node.inputs[1])
 
-    def choices(self, indices: list[str]) -> list[Choice]:
+    def choices(self, indices: list[IndexLike]) -> list[Choice]:
         """Return the possible compositions of a row at these indices of the axes before its columns."""
         node = self.node
         if node.op is PAD:
@@ -145,9 +155,9 @@ class Gather(Anchor):
         made, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if node.op is STACK else operand.spec.shape[axis]
-            own = () if node.op is STACK else (f"({at} - {start})",)
+            own = () if node.op is STACK else (at - start,)
             last = position == len(self.operands) - 1
-            condition = None if last else f"{at} < {start + size}"
+            condition = None if last else at < start + size
             made.append(Choice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
             start += size
         return made
@@ -155,14 +165,15 @@ class Gather(Anchor):
     def _whole(self, operand: int) -> tuple[ColumnRun, ...]:
         return (ColumnRun(0, self.columns, operand),)
 
-    def _table_lookup(self, at: str, size: int) -> str:
-        return f"({self.table}[{at}] + ({self.table}[{at}] < 0 ? {size} : 0))"
+    def _table_lookup(self, at: IndexLike, size: int) -> IndexLike:
+        index = ArrayNumber(self.table.name, at, narrow=self.table.dtype.itemsize < 8)
+        return index + choose(index < 0, size, 0)
 
     def _runs_across(self) -> tuple[ColumnRun, ...]:
         """Return the runs along the last axis, where that is the one that changes."""
         if self.node.op is TAKE:
             size = self.graph.nodes[self.node.inputs[0]].spec.shape[-1]
-            return (ColumnRun(0, self.columns, 0, self._table_lookup("{0}", size)),)
+            return (ColumnRun(0, self.columns, 0, lambda at: self._table_lookup(at, size)),)
         runs, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if self.node.op is STACK else operand.spec.shape[-1]
@@ -172,15 +183,16 @@ class Gather(Anchor):
 
     # -- padding --------------------------------------------------------------------------------------
 
-    def _padded(self, indices: list[str]) -> list[Choice]:
+    def _padded(self, indices: list[IndexLike]) -> list[Choice]:
         widths, mode = self.node.attrs["widths"], self.node.attrs["mode"]
         shape = self.operands[0].spec.shape
-        places, conditions = [], []
+        places: list[IndexLike] = []
+        conditions: list[ConditionLike] = []
         for at, (before, after), size in zip(indices, widths, shape, strict=False):
-            inner = f"({at} - {before})" if before else at
+            inner = at - before
             if mode == "constant":
-                conditions += [f"{inner} >= 0"] if before else []
-                conditions += [f"{inner} < {size}"] if after else []
+                conditions += [inner >= 0] if before else []
+                conditions += [inner < size] if after else []
             elif before or after:
                 inner = repeated(inner, size, mode)
             places.append(inner)
@@ -188,20 +200,16 @@ class Gather(Anchor):
         if self.across:
             (before, after), size = widths[-1], shape[-1]
             outside = None if mode == "constant" else 0
-            left, right = (
-                None if outside is None else repeated(f"({{0}}{shift})", size, mode)
-                for shift in (f" - {before}", f" + {size}")
-            )
             every = (
-                ColumnRun(0, before, outside, left),
+                ColumnRun(0, before, outside, lambda at: repeated(at - before, size, mode)),
                 ColumnRun(before, before + size, 0),
-                ColumnRun(before + size, before + size + after, outside, right),
+                ColumnRun(before + size, before + size + after, outside, lambda at: repeated(at + size, size, mode)),
             )
             runs = tuple(run for run in every if run.start < run.stop)
         if not conditions:
             return [Choice(None, tuple(places), runs)]
         nothing = Choice(None, tuple(places), (ColumnRun(0, self.columns, None),))
-        return [Choice(" && ".join(conditions), tuple(places), runs), nothing]
+        return [Choice(all_of(*conditions), tuple(places), runs), nothing]
 
 
 def _changed(node: Node) -> list[int]:
@@ -211,13 +219,13 @@ def _changed(node: Node) -> list[int]:
     return [node.attrs["axis"]]
 
 
-def repeated(at: str, size: int, mode: str) -> str:
+def repeated(at: IndexLike, size: int, mode: str) -> IndexLike:
     """Return the index of the number that is repeated beyond the edges."""
     if mode == "edge":
-        return f"clamp((long){at}, 0L, {size - 1}L)"
+        return index_min(index_max(at, 0), size - 1)
     if mode == "wrap":
-        return f"(({at} % {size} + {size}) % {size})"
+        return (at % size + size) % size
     period = max(1, 2 * (size - 1))
     # The reflection does not repeat the last number: the indices go up and down periodically.
-    within = f"(({at} % {period} + {period}) % {period})"
-    return f"min({within}, {period} - {within})"
+    within = (at % period + period) % period
+    return index_min(within, period - within)

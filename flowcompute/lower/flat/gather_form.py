@@ -6,19 +6,24 @@ from collections.abc import Callable
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import (
+    LANE,
+    WID,
+    WSIZE,
     Assign,
     ConstantValue,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
-    SetInteger,
+    N,
     Splat,
     Stmt,
     Var,
+    names,
 )
-from flowcompute.lower.anchor_point import Row, times
-from flowcompute.lower.emit import Scope
+from flowcompute.lower.anchor_point import Row
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Scope
 from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather, is_together
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_numbers_or_rows
@@ -26,34 +31,36 @@ from flowcompute.lower.geometry import by_numbers_or_rows
 GROUP = 256
 """Work-items of a GPU's work-group."""
 
+_ROW, _COLUMN, _NUMBER = names("r j t")
+"""Number of a row, column in it, and number of the batch."""
+
 
 def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
     """Distribute rows: each work-item takes a range of rows."""
     scope = Scope(one.names, lanes=lanes)
-    row = one.row(scope, "r")
+    row = one.row(scope, _ROW)
 
     def columns(inner: Scope, choice: Choice) -> None:
         for run in choice.runs:
             whole = run.start + (run.stop - run.start) // lanes * lanes
             if whole > run.start:
                 body = inner.inner()
-                one.store(body, row, "j", None, _value(one, body, row, choice, run, "j", None))
-                inner.add(For("j", str(run.start), str(whole), str(lanes), tuple(body.statements)))
+                one.store(body, row, _COLUMN, None, _value(one, body, row, choice, run, _COLUMN, None))
+                inner.add(For(_COLUMN, run.start, whole, lanes, tuple(body.statements)))
             if whole < run.stop:
-                body, count = inner.inner(), str(run.stop - whole)
-                one.store(body, row, str(whole), count, _value(one, body, row, choice, run, str(whole), count))
-                inner.add(If("1", tuple(body.statements)))
+                body, count = inner.inner(), run.stop - whole
+                one.store(body, row, whole, count, _value(one, body, row, choice, run, whole, count))
+                inner.add(If(True, tuple(body.statements)))
 
     _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), columns)
-    loop = For("r", "start", "stop", "1", tuple(scope.statements))
-    return SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), loop
+    return *CHUNK_RANGE, For(_ROW, START, STOP, 1, tuple(scope.statements))
 
 
 def _numbers(one: Gather) -> tuple[Stmt, ...]:
     """Distribute numbers: neighbouring work-items take neighbouring numbers."""
     scope = Scope(one.names, lanes=1)
-    row = one.row(scope, scope.integer(f"t / {one.columns}"))
-    column = scope.integer(f"t % {one.columns}")
+    row = one.row(scope, scope.integer(_NUMBER // one.columns))
+    column = scope.integer(_NUMBER % one.columns)
     total = scope.let(ConstantValue(one.fill), one.dtype)
 
     def runs(inner: Scope, choice: Choice) -> None:
@@ -63,12 +70,12 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
             if run.operand is not None:
                 body.add(Assign(total, Splat(_value(one, body, row, choice, run, column, None))))
             last = run is choice.runs[-1]
-            rest = tuple(body.statements) if last else (If(f"{column} < {run.stop}", tuple(body.statements), rest),)
+            rest = tuple(body.statements) if last else (If(column < run.stop, tuple(body.statements), rest),)
         inner.add(*rest)
 
     _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), runs)
     one.store(scope, row, column, None, total)
-    return (For("t", "wid", "n", "wsize", tuple(scope.statements)),)
+    return (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
 
 
 def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice], None]) -> None:
@@ -82,27 +89,26 @@ def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice],
     scope.add(*rest)
 
 
-def _value(one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, column: str, count: str | None) -> Var:
+def _value(
+    one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, column: IndexLike, count: IndexLike | None
+) -> Var:
     """Load the numbers of a run from a column on."""
     if run.operand is None:
         return scope.let(ConstantValue(one.fill), one.dtype)
     operand = one.operands[run.operand]
     lies, axes = operand.lies, operand.columns
-    terms = [str(lies.offset)] if lies.offset else []
-    terms += [times(row.record, lies.record)] if lies.record else []
-    pairs = zip(choice.indices, lies.strides[: operand.stack], strict=True)
-    terms += [times(at, stride) for at, stride in pairs if stride]
-    base = scope.integer(" + ".join(terms) or "0")
-    from_start = f"({column} - {run.start})" if run.start else f"({column})"
+    begin = lies.offset + row.record * lies.record
+    for at, stride in zip(choice.indices, lies.strides[: operand.stack], strict=True):
+        begin += at * stride
+    base = scope.integer(begin)
+    from_start = column - run.start
+    lane = from_start + LANE if scope.lanes > 1 else from_start
     if run.place is not None:
-        lane = f"({from_start} + {{lane}})" if scope.lanes > 1 else from_start
-        each = f"{base} + {times(run.place.replace('{0}', lane), axes.stride)}"
-        return one.factor(scope, Load(operand.argument, base, 1, count, each))
-    if axes.single:
-        return one.factor(
-            scope, Load(operand.argument, f"{base} + {times(from_start, axes.stride)}", axes.stride, count)
-        )
-    each = f"{base} + {axes.offset(f'({from_start} + {{lane}})' if scope.lanes > 1 else from_start)}"
+        each = base + run.place(lane) * axes.stride
+    elif axes.single:
+        return one.factor(scope, Load(operand.argument, base + from_start * axes.stride, axes.stride, count))
+    else:
+        each = base + axes.offset(lane)
     return one.factor(scope, Load(operand.argument, base, 1, count, each))
 
 

@@ -9,27 +9,34 @@ from flowcompute.elements.axes import INDEX, PAD
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    LANE,
+    WID,
+    WSIZE,
     Argument,
     Assign,
     Below,
+    ConditionLike,
     ConstantValue,
     DeviceCapabilities,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
+    N,
     Select,
-    SetInteger,
     Splat,
     Stmt,
     Storage,
     Var,
+    all_of,
     c_strides,
+    names,
     register_dtype,
     storage,
 )
-from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row, times
-from flowcompute.lower.emit import Scope, loaded
+from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Scope, loaded
 from flowcompute.lower.flat.gather import repeated
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_numbers_or_rows
@@ -37,6 +44,9 @@ from flowcompute.spec import BOOL
 
 GROUP = 256
 """Work-items of a GPU's work-group."""
+
+_ROW, _COLUMN, _NUMBER = names("r j t")
+"""Number of a row, column in it, and number of the batch."""
 
 
 @dataclass(frozen=True)
@@ -92,26 +102,26 @@ class StencilLowering(Anchor):
         """Return the kernel; its work counts rows on CPUs, numbers on GPUs."""
         if not self.cpu:
             scope = Scope(self.names, lanes=1)
-            row, column = self.row(scope, scope.integer(f"t / {self.columns}")), scope.integer(f"t % {self.columns}")
+            row = self.row(scope, scope.integer(_NUMBER // self.columns))
+            column = scope.integer(_NUMBER % self.columns)
             self._store(scope, row, self._indices(scope, row), column, None, inside=False)
-            body: tuple[Stmt, ...] = (For("t", "wid", "n", "wsize", tuple(scope.statements)),)
+            body: tuple[Stmt, ...] = (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
             numbers = self.node.spec.item_numbers
             return Kernel(
                 name, self.region.name, self.arguments.ordered(), body, "flat", work_group=GROUP, units=numbers
             )
         scope = Scope(self.names, lanes=self.lanes)
-        row = self.row(scope, "r")
+        row = self.row(scope, _ROW)
         indices = self._indices(scope, row)
         for start, stop, inside in self._parts():
             self._run(scope, row, indices, start, stop, inside=inside)
-        loop = For("r", "start", "stop", "1", tuple(scope.statements))
-        body = (SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), loop)
+        body = (*CHUNK_RANGE, For(_ROW, START, STOP, 1, tuple(scope.statements)))
         return Kernel(
             name, self.region.name, self.arguments.ordered(), body, "rows", units=self.units, lanes=self.lanes
         )
 
-    def _indices(self, scope: Scope, row: Row) -> list[str]:
-        return [scope.integer(text) for text in self.stack_indices(row.matrix)]
+    def _indices(self, scope: Scope, row: Row) -> list[IndexLike]:
+        return [scope.integer(at) for at in self.stack_indices(row.matrix)]
 
     def _parts(self) -> list[tuple[int, int, bool]]:
         """Return ranges of columns, each with whether all its neighbours are inside the row."""
@@ -122,20 +132,27 @@ class StencilLowering(Anchor):
         parts = [(0, before, False), (before, self.columns - after, True), (self.columns - after, self.columns, False)]
         return [part for part in parts if part[0] < part[1]]
 
-    def _run(self, scope: Scope, row: Row, indices: list[str], start: int, stop: int, *, inside: bool) -> None:
+    def _run(self, scope: Scope, row: Row, indices: list[IndexLike], start: int, stop: int, *, inside: bool) -> None:
         """Compute columns of a row in vectors."""
         whole = start + (stop - start) // self.lanes * self.lanes
         if whole > start:
             body = scope.inner()
-            self._store(body, row, indices, "j", None, inside=inside)
-            scope.add(For("j", str(start), str(whole), str(self.lanes), tuple(body.statements)))
+            self._store(body, row, indices, _COLUMN, None, inside=inside)
+            scope.add(For(_COLUMN, start, whole, self.lanes, tuple(body.statements)))
         if whole < stop:
             body = scope.inner()
-            self._store(body, row, indices, str(whole), str(stop - whole), inside=inside)
-            scope.add(If("1", tuple(body.statements)))
+            self._store(body, row, indices, whole, stop - whole, inside=inside)
+            scope.add(If(True, tuple(body.statements)))
 
     def _store(
-        self, scope: Scope, row: Row, indices: list[str], column: str, count: str | None, *, inside: bool
+        self,
+        scope: Scope,
+        row: Row,
+        indices: list[IndexLike],
+        column: IndexLike,
+        count: IndexLike | None,
+        *,
+        inside: bool,
     ) -> None:
         """Compute these columns from their neighbours, and store."""
         point = AfterPoint(self, scope.beside(), row, column, count)
@@ -151,58 +168,53 @@ class StencilLowering(Anchor):
         scope: Scope,
         seen: NeighboursAt,
         row: Row,
-        indices: list[str],
-        column: str,
-        count: str | None,
+        indices: list[IndexLike],
+        column: IndexLike,
+        count: IndexLike | None,
         *,
         inside: bool,
     ) -> Var:
         """Load the neighbours of these columns, or the border beyond the edges."""
-        conditions: list[str] = []
-        lies, places = seen.lies, []
-        for axis, index in enumerate(indices):
-            places.append(self._place(seen, axis, index, conditions))
-        last, offset = len(indices), seen.offsets[-1]
-        each = None
-        at = f"({column} + {offset})" if offset else f"({column})"
+        conditions: list[ConditionLike] = []
+        lies, offset, each = seen.lies, seen.offsets[-1], None
+        base = lies.offset + row.record * lies.record
+        for axis, (index, step) in enumerate(zip(indices, lies.strides[:-1], strict=True)):
+            base += self._place(seen, axis, index, conditions) * step
+        at, stride = column + offset, lies.strides[-1]
         if self.lanes == 1:
-            at = self._place(seen, last, column, conditions)
+            at = self._place(seen, len(indices), column, conditions)
         elif offset and not inside:
-            lane = f"({column} + {{lane}} + {offset})"
-            each = repeated(lane, seen.shape[-1], "edge" if seen.mode == "constant" else seen.mode)
-        terms = [str(lies.offset)] if lies.offset else []
-        terms += [times(row.record, lies.record)] if lies.record else []
-        terms += [times(place, step) for place, step in zip(places, lies.strides[:-1], strict=True) if step]
-        base, stride = " + ".join(terms) or "0", lies.strides[-1]
+            mode = "edge" if seen.mode == "constant" else seen.mode
+            each = base + repeated(column + LANE + offset, seen.shape[-1], mode) * stride
         if each is not None:
-            load = Load(seen.argument, base, 1, count, f"{base} + {times(each, stride)}")
+            load = Load(seen.argument, base, 1, count, each)
         else:
-            load = Load(seen.argument, f"{base} + {times(at, stride)}", stride, count)
+            load = Load(seen.argument, base + at * stride, stride, count)
         if not conditions:
             return self._bordered(scope, seen, loaded(scope, load), column, lanes=each is not None)
         value = scope.let(ConstantValue(seen.fill), register_dtype(seen.argument.dtype))
         inner = scope.inner()
         there = self._bordered(inner, seen, loaded(inner, load), column, lanes=each is not None)
         inner.add(Assign(value, Splat(there)))
-        scope.add(If(" && ".join(conditions), tuple(inner.statements)))
+        scope.add(If(all_of(*conditions), tuple(inner.statements)))
         return value
 
-    def _place(self, seen: NeighboursAt, axis: int, index: str, conditions: list[str]) -> str:
+    def _place(self, seen: NeighboursAt, axis: int, index: IndexLike, conditions: list[ConditionLike]) -> IndexLike:
         """Return the index on an axis; a constant border also appends the condition under which the index is valid."""
         offset, size = seen.offsets[axis], seen.shape[axis]
-        at = f"({index} + {offset})" if offset else index
+        at = index + offset
         if offset and seen.mode == "constant":
-            conditions.append(f"{at} >= 0" if offset < 0 else f"{at} < {size}")
+            conditions.append(at >= 0 if offset < 0 else at < size)
             return at
         return repeated(at, size, seen.mode) if offset else at
 
-    def _bordered(self, scope: Scope, seen: NeighboursAt, value: Var, column: str, *, lanes: bool) -> Var:
+    def _bordered(self, scope: Scope, seen: NeighboursAt, value: Var, column: IndexLike, *, lanes: bool) -> Var:
         """Replace lanes beyond the row's ends by the number of a constant border."""
         offset = seen.offsets[-1]
         if not lanes or seen.mode != "constant":
             return value
         fill = scope.let(ConstantValue(seen.fill), value.dtype)
-        limit = f"-({column} + {offset})" if offset < 0 else f"{seen.shape[-1]} - ({column} + {offset})"
+        limit = (0 if offset < 0 else seen.shape[-1]) - (column + offset)
         mask = scope.let(Below(limit), BOOL, mask_bytes=value.dtype.itemsize)
         yes, no = (fill, value) if offset < 0 else (value, fill)
         return scope.let(Select(mask, yes, no), value.dtype)

@@ -13,23 +13,30 @@ from collections.abc import Callable
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    CHUNK,
+    GID,
     Array,
     ArrayItem,
     Assign,
     Combine,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
     MultiplyAdd,
+    N,
+    Name,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
     Var,
     While,
+    equal,
+    index_min,
 )
-from flowcompute.lower.anchor_point import Axes, Row, times
+from flowcompute.lower.anchor_point import Axes, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import ROWS_PER_ITEM, by_shares
@@ -50,6 +57,15 @@ WIDE = 4
 """Vectors of a row that are computed together where a matrix has few rows."""
 LEFT_BYTES = 512 << 10
 """Bytes of rows of A that are kept where A is computed as it is loaded, so that each number is computed once."""
+START, STOP = Name("start"), Name("stop")
+"""Rows of a work-item."""
+BEGIN, END = Name("begin"), Name("end")
+"""Rows of it that are computed together."""
+ROW, COLUMN, K = Name("r"), Name("j"), Name("k")
+LINE, AT_LINE = Name("y"), Name("at_y")
+"""Index of all but the last axis of columns, and its offset in B."""
+FIRST_K, AT_K = Name("panel"), Name("at_k")
+"""First k of a panel, and the offset of a k in B."""
 
 
 Strip = tuple[int, ...]
@@ -86,24 +102,24 @@ class MatmulLowering:
         """Return the kernel; its work counts rows."""
         one = self.contraction
         body = self._columns() if one.b.columns.single else self._lines()
-        ends = [] if one.shared else [f"(begin / {one.height} + 1) * {one.height}"]
+        ends = [] if one.shared else [(BEGIN // one.height + 1) * one.height]
         if self.kept:
-            ends.append(f"begin + {self.block}")
+            ends.append(BEGIN + self.block)
             body = [*self._keep(), *body]
         if not ends:
-            rows: list[Stmt] = [SetInteger("begin", "start"), SetInteger("end", "stop"), *body]
+            rows: list[Stmt] = [SetInteger(BEGIN, START), SetInteger(END, STOP), *body]
         else:
-            until = "stop"
+            until: IndexLike = STOP
             for end in ends:
-                until = f"min({until}, {end})"
-            again = SetInteger("begin", "end", new=False)
-            rows = [SetInteger("begin", "start"), While("begin < stop", (SetInteger("end", until), *body, again))]
+                until = index_min(until, end)
+            again = SetInteger(BEGIN, END, new=False)
+            rows = [SetInteger(BEGIN, START), While(BEGIN < STOP, (SetInteger(END, until), *body, again))]
         together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else self.tile_rows
         return Kernel(
             name,
             self.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *rows),
+            (*self._arrays(), SetInteger(START, GID * CHUNK), SetInteger(STOP, index_min(N, START + CHUNK)), *rows),
             work="matmul",
             units=one.units,
             lanes=self.lanes,
@@ -114,15 +130,8 @@ class MatmulLowering:
     def _lines(self) -> list[Stmt]:
         """Loop over the outer column axes where several strides serve the columns; strips run along the last axis."""
         outer = self.contraction.b.columns.outer()
-        return [
-            For(
-                "y",
-                "0",
-                str(math.prod(outer.sizes)),
-                "1",
-                (SetInteger("at_y", outer.offset("y")), *self._columns()),
-            )
-        ]
+        body = (SetInteger(AT_LINE, outer.offset(LINE)), *self._columns())
+        return [For(LINE, 0, math.prod(outer.sizes), 1, body)]
 
     def _columns(self) -> list[Stmt]:
         """Loop over strips of columns, as wide as they fit."""
@@ -133,15 +142,15 @@ class MatmulLowering:
         strips: list[Stmt] = []
         column = 0
         if whole := size // width * width:
-            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(self.strip, None))))
+            strips.append(For(COLUMN, 0, whole, width, tuple(self._strip(self.strip, None))))
             column = whole
         while column < size:
             count = min(self.lanes, size - column)
             if count < self.lanes <= size:
                 # The vector overlaps the strip before: a whole vector is faster than a part of one.
                 column, count = size - self.lanes, self.lanes
-            body = self._strip((0,), str(count) if count < self.lanes else None)
-            strips.append(If("1", (SetInteger("j", str(column)), *body)))
+            body = self._strip((0,), count if count < self.lanes else None)
+            strips.append(If(True, (SetInteger(COLUMN, column), *body)))
             column += count
         return strips
 
@@ -153,32 +162,32 @@ class MatmulLowering:
         lanes, width = self.lanes, self.lanes * WIDE
         strips: list[Stmt] = []
         if whole := size // width * width:
-            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(_adjacent(WIDE, lanes), None))))
+            strips.append(For(COLUMN, 0, whole, width, tuple(self._strip(_adjacent(WIDE, lanes), None))))
         # The last vector ends with the row and overlaps the one before.
         starts = list(dict.fromkeys(min(start, size - lanes) for start in range(whole, size, lanes)))
         if starts:
             places = tuple(start - starts[0] for start in starts)
-            strips.append(If("1", (SetInteger("j", str(starts[0])), *self._strip(places, None))))
+            strips.append(If(True, (SetInteger(COLUMN, starts[0]), *self._strip(places, None))))
         return strips
 
     def _keep(self) -> list[Stmt]:
         """Compute the block's rows of A."""
         one = self.contraction
         line = Scope(one.names, lanes=self.lanes)
-        at_a = one.of_a(line, one.row(line, "r"))
+        at_a = one.of_a(line, one.row(line, ROW))
 
-        def vector(k: str, count: str | None) -> list[Stmt]:
+        def vector(k: IndexLike, count: int | None) -> list[Stmt]:
             inner = line.inner()
             stride = one.a.columns.stride
-            numbers = one.factor(inner, Load(one.a.argument, f"{at_a} + {times(k, stride)}", stride, count))
-            inner.add(PutItem("left", f"(r - begin) * {self.pitch} + {k}", numbers, vector=True))
+            numbers = one.factor(inner, Load(one.a.argument, at_a + k * stride, stride, count))
+            inner.add(PutItem("left", (ROW - BEGIN) * self.pitch + k, numbers, vector=True))
             return inner.statements
 
         whole = one.inner // self.lanes * self.lanes
-        line.add(For("k", "0", str(whole), str(self.lanes), tuple(vector("k", None))))
+        line.add(For(K, 0, whole, self.lanes, tuple(vector(K, None))))
         if one.inner > whole:
-            line.add(If("1", tuple(vector(str(whole), str(one.inner - whole)))))
-        return [For("r", "begin", "end", "1", tuple(line.statements))]
+            line.add(If(True, tuple(vector(whole, one.inner - whole))))
+        return [For(ROW, BEGIN, END, 1, tuple(line.statements))]
 
     def _arrays(self) -> list[Stmt]:
         one = self.contraction
@@ -191,52 +200,48 @@ class MatmulLowering:
             arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * len(self.strip)))
         return arrays
 
-    def _strip(self, strip: Strip, count: str | None) -> list[Stmt]:
+    def _strip(self, strip: Strip, count: int | None) -> list[Stmt]:
         """Compute a strip of columns for all rows."""
         if not self.packed:
             return self._rows(lambda rows: self._tile(rows, strip, count))
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
-        at_b = one.of_b(scope, one.row(scope, "begin"))
+        at_b = one.of_b(scope, one.row(scope, BEGIN))
         if not self.in_panels:
-            scope.add(*self._pack(at_b, "0", str(one.inner), strip, count))
-            scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
+            scope.add(*self._pack(at_b, 0, one.inner, strip, count))
+            scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, 0, one.inner)))
             return scope.statements
-        clear = scope.inner()
-        clear.add(PutItem("totals", "i", clear.let(one.zero(), one.dtype)))
-        scope.add(For("i", "0", str(ROWS_PER_ITEM * len(self.strip)), "1", tuple(clear.statements)))
+        clear, slot = scope.inner(), Name("i")
+        clear.add(PutItem("totals", slot, clear.let(one.zero(), one.dtype)))
+        scope.add(For(slot, 0, ROWS_PER_ITEM * len(self.strip), 1, tuple(clear.statements)))
         panel = scope.inner()
-        length = panel.integer(f"min((long){PANEL}, {one.inner} - panel)")
-        panel.add(*self._pack(at_b, "panel", length, strip, count))
-        panel.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "panel", length)))
-        scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+        length = panel.integer(index_min(PANEL, one.inner - FIRST_K))
+        panel.add(*self._pack(at_b, FIRST_K, length, strip, count))
+        panel.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, FIRST_K, length)))
+        scope.add(For(FIRST_K, 0, one.inner, PANEL, tuple(panel.statements)))
         return scope.statements
 
     def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
         """Loop over all rows, tile by tile; the rows of a tile multiply one matrix."""
         if self.thin:
-            return [For("r", "begin", "end", "1", tuple(tile(1)))]
+            return [For(ROW, BEGIN, END, 1, tuple(tile(1)))]
         high = self.tile_rows
         whole, single = tuple(tile(high)), tuple(tile(1))
-        tiled = SetInteger("tiled", f"begin + (end - begin) / {high} * {high}")
-        loops = (For("r", "begin", "tiled", str(high), whole), For("r", "tiled", "end", "1", single))
-        return [If("1", (tiled, *loops))]
+        tiled = Name("tiled")
+        loops = (For(ROW, BEGIN, tiled, high, whole), For(ROW, tiled, END, 1, single))
+        return [If(True, (SetInteger(tiled, BEGIN + (END - BEGIN) // high * high), *loops))]
 
     # -- tiles ----------------------------------------------------------------------------------------
 
     def _places(self, scope: Scope, rows: int) -> list[Row]:
-        return [self.contraction.row(scope, scope.integer(f"r + {row}") if row else "r") for row in range(rows)]
+        return [self.contraction.row(scope, scope.integer(ROW + row)) for row in range(rows)]
 
-    def _store(self, scope: Scope, row: Row, place: int, count: str | None, total: Var) -> None:
+    def _store(self, scope: Scope, row: Row, place: int, count: int | None, total: Var) -> None:
         columns = self.contraction.b.columns
-        line = "" if columns.single else f"y * {columns.sizes[-1]} + "
-        self.contraction.store(scope, row, line + self._column(place), count, total)
+        line = 0 if columns.single else LINE * columns.sizes[-1]
+        self.contraction.store(scope, row, line + COLUMN + place, count, total)
 
-    @staticmethod
-    def _column(place: int) -> str:
-        return f"j + {place}" if place else "j"
-
-    def _tile(self, rows: int, strip: Strip, count: str | None) -> list[Stmt]:
+    def _tile(self, rows: int, strip: Strip, count: int | None) -> list[Stmt]:
         """Compute a tile from B in place, with all sums in registers."""
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
@@ -245,58 +250,59 @@ class MatmulLowering:
         totals = self._zeros(scope, rows, strip)
 
         def columns(inner: Scope) -> list[Var]:
-            return self._from_b(inner, at_b, one.b.rows.offset("k"), strip, count)
+            return self._from_b(inner, at_b, one.b.rows.offset(K), strip, count)
 
         if self.in_panels:
             panel = scope.inner()
             sums = self._zeros(panel, rows, strip)
-            until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
-            self._accumulate(panel, sums, at_a, "panel", until, columns)
+            until = panel.integer(index_min(one.inner, FIRST_K + PANEL))
+            self._accumulate(panel, sums, at_a, FIRST_K, until, columns)
             for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
                 added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
                 panel.add(Assign(before, Splat(added)))
-            scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+            scope.add(For(FIRST_K, 0, one.inner, PANEL, tuple(panel.statements)))
         elif self.in_pairs and count is None:
             totals = self._strided_columns(scope, totals, at_a, at_b, strip)
         else:
-            self._accumulate(scope, totals, at_a, "0", str(one.inner), columns)
+            self._accumulate(scope, totals, at_a, 0, one.inner, columns)
         for row, line in zip(places, totals, strict=True):
             for place, total in zip(strip, line, strict=True):
                 self._store(scope, row, place, count, total)
         return scope.statements
 
-    def _packed_tile(self, rows: int, strip: Strip, count: str | None, start: str, length: str) -> list[Stmt]:
+    def _packed_tile(
+        self, rows: int, strip: Strip, count: int | None, start: IndexLike, length: IndexLike
+    ) -> list[Stmt]:
         """Compute a tile of one packed panel; the sums of earlier panels are in `totals`."""
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
         sums = self._zeros(scope, rows, strip)
-        at_a = [scope.integer(f"{self._of_a(scope, row)} + {times(start, self.stride)}") for row in places]
+        at_a = [scope.integer(self._of_a(scope, row) + start * self.stride) for row in places]
 
         def packed(inner: Scope) -> list[Var]:
-            return [inner.let(ArrayItem("packed", f"k * {len(strip)} + {i}"), one.dtype) for i in range(len(strip))]
+            return [inner.let(ArrayItem("packed", K * len(strip) + i), one.dtype) for i in range(len(strip))]
 
-        self._accumulate(scope, sums, at_a, "0", length, packed)
+        self._accumulate(scope, sums, at_a, 0, length, packed)
         for position, (row, line) in enumerate(zip(places, sums, strict=True)):
             for vector, own in enumerate(line):
                 if not self.in_panels:
                     self._store(scope, row, strip[vector], count, own)
                     continue
-                slot = f"(r - begin + {position}) * {len(strip)} + {vector}"
+                slot = (ROW - BEGIN + position) * len(strip) + vector
                 # The totals are -0.0 before the first panel, which changes no bit.
                 before = scope.let(ArrayItem("totals", slot), one.dtype)
                 added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
                 last = scope.inner()
                 self._store(last, row, strip[vector], count, added)
-                scope.add(
-                    If(f"panel + {PANEL} < {one.inner}", (PutItem("totals", slot, added),), tuple(last.statements))
-                )
+                more = FIRST_K + PANEL < one.inner
+                scope.add(If(more, (PutItem("totals", slot, added),), tuple(last.statements)))
         return scope.statements
 
-    def _of_a(self, scope: Scope, row: Row) -> str:
+    def _of_a(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the begin of a row of A, in memory or in the array that keeps it."""
         if self.kept:
-            return scope.integer(f"({row.number} - begin) * {self.pitch}")
+            return scope.integer((row.number - BEGIN) * self.pitch)
         return self.contraction.of_a(scope, row)
 
     @property
@@ -304,7 +310,7 @@ class MatmulLowering:
         """Distance from one number of a row of A to the next."""
         return 1 if self.kept else self.contraction.a.columns.stride
 
-    def _left(self, scope: Scope, at: str) -> Var:
+    def _left(self, scope: Scope, at: IndexLike) -> Var:
         """Broadcast one number of A to all lanes."""
         one = self.contraction
         if self.kept:
@@ -315,57 +321,57 @@ class MatmulLowering:
         zero, dtype = self.contraction.zero(), self.contraction.dtype
         return [[scope.let(zero, dtype) for _ in strip] for _ in range(rows)]
 
-    def _pack(self, at_b: str, start: str, length: str, strip: Strip, count: str | None) -> list[Stmt]:
+    def _pack(
+        self, at_b: IndexLike, start: IndexLike, length: IndexLike, strip: Strip, count: int | None
+    ) -> list[Stmt]:
         """Copy a panel of B, `length` rows from `start`, into `packed`."""
         one, rows = self.contraction, self.contraction.b.rows
         copy = Scope(one.names, lanes=self.lanes)
-        k = "k" if start == "0" else f"({start} + k)"
         begin, step = ([], []) if rows.single else _incremental_offset(rows, start)
-        for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), strip, count)):
-            copy.add(PutItem("packed", f"k * {len(strip)} + {vector}", var))
-        loop = For("k", "0", length, "1", (*copy.statements, *step))
-        return [If("1", (*begin, loop)) if begin else loop]
+        at_k = AT_K if begin else rows.offset(start + K)
+        for vector, var in enumerate(self._from_b(copy, at_b, at_k, strip, count)):
+            copy.add(PutItem("packed", K * len(strip) + vector, var))
+        loop = For(K, 0, length, 1, (*copy.statements, *step))
+        return [If(True, (*begin, loop)) if begin else loop]
 
-    def _from_b(self, scope: Scope, at_b: str, at_k: str, strip: Strip, count: str | None) -> list[Var]:
+    def _from_b(self, scope: Scope, at_b: IndexLike, at_k: IndexLike, strip: Strip, count: int | None) -> list[Var]:
         """Load the vectors of a row of B at an offset."""
         one, b = self.contraction, self.contraction.b
-        at = f"{at_b} + {at_k}"
-        if not b.columns.single:
-            at += " + at_y"
-        stride = b.columns.stride
-        places = [times(f"({self._column(place)})", stride) for place in strip]
-        return [one.factor(scope, Load(b.argument, f"{at} + {place}", stride, count)) for place in places]
+        at, stride = at_b + at_k + (0 if b.columns.single else AT_LINE), b.columns.stride
+        return [one.factor(scope, Load(b.argument, at + (COLUMN + place) * stride, stride, count)) for place in strip]
 
     def _accumulate(
         self,
         scope: Scope,
         sums: list[list[Var]],
-        at_a: list[str],
-        start: str,
-        stop: str,
+        at_a: list[IndexLike],
+        start: IndexLike,
+        stop: IndexLike,
         columns: Callable[[Scope], list[Var]],
     ) -> None:
         inner = scope.inner()
-        self._add_products(inner, sums, at_a, "k", columns(inner))
+        self._add_products(inner, sums, at_a, K, columns(inner))
         unroll = 1 if self.contraction.inner <= SHORT else UNROLL
-        scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))
+        scope.add(For(K, start, stop, 1, tuple(inner.statements), unroll=unroll))
 
     def _strided_columns(
-        self, scope: Scope, sums: list[list[Var]], at_a: list[str], at_b: str, strip: Strip
+        self, scope: Scope, sums: list[list[Var]], at_a: list[IndexLike], at_b: IndexLike, strip: Strip
     ) -> list[list[Var]]:
         """Return the sums where columns have stride two, with all of k unrolled."""
-        line = "" if self.contraction.b.columns.single else " + at_y"
-        starts = [f"{at_b}{line} + ({self._column(place)}) * 2" for place in strip]
+        at = at_b + (0 if self.contraction.b.columns.single else AT_LINE)
+        starts = [at + (COLUMN + place) * 2 for place in strip]
         for k, turn, right in StridedColumns(self.contraction, self.lanes).rows(scope, starts):
             for i, columns in enumerate(right):
-                self._add_products(turn, sums, at_a, str(k + i), columns)
-            scope.add(If("1", tuple(turn.statements)))
+                self._add_products(turn, sums, at_a, k + i, columns)
+            scope.add(If(True, tuple(turn.statements)))
         return [[in_order(scope, own) for own in line] for line in sums]
 
-    def _add_products(self, scope: Scope, sums: list[list[Var]], at_a: list[str], k: str, columns: list[Var]) -> None:
+    def _add_products(
+        self, scope: Scope, sums: list[list[Var]], at_a: list[IndexLike], k: IndexLike, columns: list[Var]
+    ) -> None:
         """Add the products of column `k` of A and these vectors of row `k` of B."""
         for at, line in zip(at_a, sums, strict=True):
-            a = self._left(scope, f"{at} + {times(k, self.stride)}")
+            a = self._left(scope, at + k * self.stride)
             for own, b in zip(line, columns, strict=True):
                 scope.add(Assign(own, Splat(scope.let(MultiplyAdd(a, b, own), own.dtype))))
 
@@ -375,24 +381,24 @@ def _adjacent(vectors: int, lanes: int) -> Strip:
     return tuple(vector * lanes for vector in range(vectors))
 
 
-def _incremental_offset(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
+def _incremental_offset(axes: Axes, start: IndexLike) -> tuple[list[Stmt], list[Stmt]]:
     """Return the statements that declare `at_k`, the offset of index `start` of all axes, and those that advance it.
 
     No index is divided. For few rows of A, divisions took a third as long as the product itself.
     """
-    begin: list[Stmt] = [SetInteger("at_k", axes.offset(f"({start})"))]
+    begin: list[Stmt] = [SetInteger(AT_K, axes.offset(start))]
     step: tuple[Stmt, ...] = ()
     below = 1
     for axis in reversed(range(1, len(axes.sizes))):
         size = axes.sizes[axis]
-        begin.append(SetInteger(f"axis{axis}", f"({start}) / {below} % {size}"))
+        begin.append(SetInteger(Name(f"axis{axis}"), start // below % size))
         below *= size
     for axis in range(1, len(axes.sizes)):
-        size, name = axes.sizes[axis], f"axis{axis}"
+        size, name = axes.sizes[axis], Name(f"axis{axis}")
         back = axes.strides[axis - 1] - size * axes.strides[axis]
-        carried = (SetInteger(name, "0", new=False), SetInteger("at_k", f"at_k + {back}", new=False), *step)
-        step = (SetInteger(name, f"{name} + 1", new=False), If(f"{name} == {size}", carried))
-    return begin, [SetInteger("at_k", f"at_k + {axes.stride}", new=False), *step]
+        carried = (SetInteger(name, 0, new=False), SetInteger(AT_K, AT_K + back, new=False), *step)
+        step = (SetInteger(name, name + 1, new=False), If(equal(name, size), carried))
+    return begin, [SetInteger(AT_K, AT_K + axes.stride, new=False), *step]
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

@@ -15,7 +15,6 @@ each number by the same sum.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import ConstantValue, c_strides
-from flowcompute.lower.anchor_point import Anchor, Row, times
+from flowcompute.ir import ConstantValue, IndexLike, c_strides
+from flowcompute.lower.anchor_point import Anchor, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import is_float
@@ -95,24 +94,29 @@ class MatmulAnchor(Anchor):
             return None
         return row if self.a.lies.record in (0, self.units * row) else None
 
-    def of_a(self, scope: Scope, row: Row) -> str:
+    @property
+    def rows_together(self) -> int | None:
+        """Rows that multiply one matrix B, from which tiles are cut; None where nobody knows how many there are."""
+        if not self.shared:
+            return self.height
+        return None if self.region.stream else self.units
+
+    def of_a(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the offset of a row in A."""
-        terms = self.matrix_base(self.a, row.record, row.matrix)
-        if self.height > 1:
-            terms.append(times(row.own, self.a.rows.stride))
-        return scope.integer(" + ".join(terms) or "0")
+        within = row.own * self.a.rows.stride if self.height > 1 else 0
+        return scope.integer(self.matrix_base(self.a, row.record, row.matrix) + within)
 
-    def of_b(self, scope: Scope, row: Row) -> str:
+    def of_b(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the offset of the matrix that a row multiplies."""
-        return scope.integer(" + ".join(self.matrix_base(self.b, row.record, row.matrix)) or "0")
+        return scope.integer(self.matrix_base(self.b, row.record, row.matrix))
 
-    def placed(self, row: Row, column: str) -> tuple[Row, str]:
+    def placed(self, row: Row, column: IndexLike) -> tuple[Row, IndexLike]:
         """Return the row and column in the result; those of a weight tile follow the tiles before it."""
         if self.region.weight_tiles is None:
             return row, column
         if self.region.weight_tiles.axis == -1:
-            return row, f"{self.first} + {column}"
-        return replace(row, own=f"({self.first} + {row.own})"), column
+            return row, self.first + column
+        return Row(row.number, row.record, row.matrix, self.first + row.own), column
 
     def zero(self) -> ConstantValue:
         """Return the initial value of a sum: the identity, so that a single product keeps the sign of its zero."""

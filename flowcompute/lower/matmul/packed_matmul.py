@@ -12,7 +12,7 @@ import numpy as np
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, Kernel, Load, Packed, Splat, Var
+from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, IndexLike, Kernel, Load, Packed, Splat, Var
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
@@ -44,15 +44,15 @@ class _DotMatmulLowering(TiledMatmulLowering):
         operand: Operand,
         width: int,
         depth: Axes,
-        place: Callable[[str], str],
-        origin: str | None,
+        place: Callable[[IndexLike], IndexLike],
+        origin: IndexLike | None,
         *,
         by_depth: bool,
     ) -> Side:
         words = Axes((self.contraction.inner,), (WORD * depth.stride,))
         return super()._side(scope, operand, width, words, place, origin, by_depth=by_depth)
 
-    def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
+    def _number(self, scope: Scope, side: Side, at: IndexLike, k: IndexLike) -> Var:
         """Load a word, with zeros behind the last number."""
         argument, stride = side.operand.argument, side.depth.stride // WORD
         whole = self.numbers % WORD == 0
@@ -61,11 +61,11 @@ class _DotMatmulLowering(TiledMatmulLowering):
         base, numbers = scope.integer(at), []
         for position in range(WORD):
             reading = scope if whole or not position else scope.inner(1)
-            number = loaded(reading, Load(argument, f"{base} + {position * stride}"))
+            number = loaded(reading, Load(argument, base + position * stride))
             if reading is not scope:
                 kept = scope.let(ConstantValue(0), argument.dtype)
                 reading.add(Assign(kept, Splat(number)))
-                scope.add(If(f"({k}) * {WORD} + {position} < {self.numbers}", tuple(reading.statements)))
+                scope.add(If(k * WORD + position < self.numbers, tuple(reading.statements)))
                 number = kept
             numbers.append(number)
         return scope.let(Packed(tuple(numbers)), _INT32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flowcompute.ir import Load, Picked, Var
+from flowcompute.ir import IndexLike, Load, Picked, Var
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 
@@ -47,7 +47,7 @@ class StridedColumns:
         self.lanes = lanes
         self.order = _order(lanes, one.dtype.itemsize)
 
-    def rows(self, scope: Scope, starts: list[str]) -> Iterator[tuple[int, Scope, list[list[Var]]]]:
+    def rows(self, scope: Scope, starts: list[IndexLike]) -> Iterator[tuple[int, Scope, list[list[Var]]]]:
         """Yield for each row or pair of rows its number, an inner scope, and the vectors of the rows there.
 
         Args:
@@ -59,14 +59,14 @@ class StridedColumns:
         while k < self.one.inner:
             turn = scope.inner()
             both = places[k : k + 2] == [places[k], places[k] + 1]
-            vectors = [self._picked(turn, f"{start} + {places[k]}", both=both) for start in starts]
+            vectors = [self._picked(turn, start + places[k], both=both) for start in starts]
             yield k, turn, [list(row) for row in zip(*vectors, strict=True)]
             k += 1 + both
 
-    def _picked(self, scope: Scope, start: str, *, both: bool) -> list[Var]:
+    def _picked(self, scope: Scope, start: IndexLike, *, both: bool) -> list[Var]:
         """Load a vector of a row, and of the interleaved row if `both`; read nothing behind their last number."""
         ahead = self.lanes if both else self.lanes - 1
-        loads = [Load(self.one.b.argument, start), Load(self.one.b.argument, f"{start} + {ahead}")]
+        loads = [Load(self.one.b.argument, start), Load(self.one.b.argument, start + ahead)]
         low, high = (self.one.factor(scope, load) for load in loads)
         # Number `x` of the second vector is in lane `lanes + x - ahead` of the pair of vectors.
         found = []

@@ -24,20 +24,28 @@ from dataclasses import dataclass
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LID,
     Array,
     Assign,
     AwaitCopies,
     Combine,
+    ConditionLike,
     EndCopies,
     For,
     FragmentMultiply,
     If,
+    IndexLike,
     Kernel,
     Splat,
     Var,
     WorkGroupBarrier,
+    all_of,
+    index_min,
+    to_int,
+    to_long,
 )
-from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
@@ -55,7 +63,7 @@ from flowcompute.lower.matmul.tensor_tile import (
     lines_along_k,
     three_terms,
 )
-from flowcompute.lower.matmul.tiled_matmul import place_of_tile
+from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, place_of_tile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 LEAST = 16
@@ -144,7 +152,7 @@ class _TensorMatmulLowering:
         sums = self._product(scope)
         self._results().add(scope, sums, self.top, self.left, lambda _, __, pair: pair)
         size = tile.local_bytes(one.a.argument.dtype.itemsize) // FLOAT32.itemsize
-        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
+        body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
             self.region.name,
@@ -168,13 +176,13 @@ class _TensorMatmulLowering:
         stride = one.row_stride if a.along_k else one.a.columns.stride
         extent = one.inner if a.along_k else one.height
 
-        def line_of_a(inner: Scope, line: str) -> str:
+        def line_of_a(inner: Scope, line: IndexLike) -> IndexLike:
             if stride is not None:
-                return f"{of_a} + {times(f'(long){line}', stride)}"
-            return one.of_a(inner, one.row(inner, inner.integer(f"min({self.row} + {line}, {self.until} - 1)")))
+                return of_a + to_long(line) * stride
+            return one.of_a(inner, one.row(inner, inner.integer(index_min(self.row + line, self.until - 1))))
 
-        def row_exists(line: str, at: str) -> str:
-            return f"{self.row} + {line if a.along_k else at} < {self.until}"
+        def row_exists(line: IndexLike, at: IndexLike) -> ConditionLike:
+            return self.row + (line if a.along_k else at) < self.until
 
         left = Feed(
             scope,
@@ -187,13 +195,11 @@ class _TensorMatmulLowering:
             row_exists,
         )
         across = one.b.columns.stride
-        of_b = scope.integer(f"{of_b} + {times(self.column, across)}")
+        of_b = scope.integer(of_b + self.column * across)
         lines, width = (one.b.columns, one.inner) if b.along_k else (one.b.rows, one.columns)
 
-        def column_exists(line: str, at: str) -> str | None:
-            if one.columns % tile.columns == 0:
-                return None
-            return f"{self.column} + {line if b.along_k else at} < {one.columns}"
+        def column_exists(line: IndexLike, at: IndexLike) -> ConditionLike:
+            return one.columns % tile.columns == 0 or self.column + (line if b.along_k else at) < one.columns
 
         right = Feed(
             scope,
@@ -201,23 +207,23 @@ class _TensorMatmulLowering:
             one.b.argument,
             copied_together(one.b, lines, width),
             tile.group,
-            lambda _, line: f"{of_b} + {times(f'(long){line}', lines.stride)}",
+            lambda _, line: of_b + to_long(line) * lines.stride,
             lines.stride,
             column_exists,
         )
         return left, right
 
-    def _bring(self, scope: Scope, feeds: tuple[Feed, Feed], step: str, stage: str) -> None:
+    def _bring(self, scope: Scope, feeds: tuple[Feed, Feed], step: IndexLike, stage: IndexLike) -> None:
         """Start the copies of a step of `depth` numbers of k, with zeros behind the last k."""
         one, depth = self.one, self.tile.depth
-        k = scope.integer(f"{step} * {depth}")
+        k = scope.integer(step * depth)
         for feed, stride in zip(feeds, (one.a.columns.stride, one.b.rows.stride), strict=True):
             along_k = feed.tile.along_k
 
-            def limit(line: str, at: str, along_k: bool = along_k) -> str:
-                return f"{k} + {at if along_k else line} < {one.inner}"
+            def limit(line: IndexLike, at: IndexLike, along_k: bool = along_k) -> ConditionLike:
+                return k + (at if along_k else line) < one.inner
 
-            feed.bring(scope, stage, times(k, stride), limit if one.inner % depth else None)
+            feed.bring(scope, stage, k * stride, limit if one.inner % depth else None)
 
     # -- sums -------------------------------------------------------------------------------------------
 
@@ -225,9 +231,9 @@ class _TensorMatmulLowering:
         """Multiply, and return the sums of each sub-group's fragments."""
         one, tile = self.one, self.tile
         feeds = self._feeds(scope)
-        subgroup = scope.narrow(f"lid / {SUBGROUP}")
-        self.top = scope.narrow(f"{subgroup} % {tile.down} * {tile.subgroup_rows}")
-        self.left = scope.narrow(f"{subgroup} / {tile.down} * {tile.subgroup_columns}")
+        subgroup = scope.narrow(LID // SUBGROUP)
+        self.top = scope.narrow(subgroup % tile.down * tile.subgroup_rows)
+        self.left = scope.narrow(subgroup // tile.down * tile.subgroup_columns)
         readers = tuple(
             FragmentReader(scope, side, first, right=right)
             for side, first, right in zip(self.tiles, (self.top, self.left), (False, True), strict=True)
@@ -240,17 +246,17 @@ class _TensorMatmulLowering:
         ahead = tile.stages - 1
         for step in range(ahead):
             if step < self.steps:
-                self._bring(scope, feeds, str(step), str(step))
+                self._bring(scope, feeds, step, step)
             scope.add(EndCopies())
         scope.add(AwaitCopies(ahead - 1), WorkGroupBarrier())
-        ready = self._read(scope, readers, "0", 0)
+        ready = self._read(scope, readers, 0, 0)
         body = scope.inner()
         self._step(body, feeds, readers, sums, ready)
         self._end_stage(body, sums, totals)
-        scope.add(For("s", "0", str(self.steps), "1", tuple(body.statements)))
+        scope.add(For(STEP, 0, self.steps, 1, tuple(body.statements)))
         return totals or sums
 
-    def _read(self, scope: Scope, readers: tuple[FragmentReader, ...], stage: str, step: int) -> list[list[Var]]:
+    def _read(self, scope: Scope, readers: tuple[FragmentReader, ...], stage: IndexLike, step: int) -> list[list[Var]]:
         counts = (self.tile.subgroup_rows // EDGE, self.tile.subgroup_columns // EDGE)
         return [
             [reader.read(scope, stage, part, step) for part in range(count)]
@@ -267,7 +273,7 @@ class _TensorMatmulLowering:
     ) -> None:
         """Multiply a stage; each multiplication's fragments are read during the one before."""
         tile, ahead = self.tile, self.tile.stages - 1
-        here, after = (scope.narrow(f"(int)(s + {later}) % {tile.stages}") for later in (0, 1))
+        here, after = (scope.narrow(to_int(STEP + later) % tile.stages) for later in (0, 1))
         every = tile.depth * self.dtype.itemsize // (2 * CHUNK_BYTES)
         now = ready
         for part in range(every):
@@ -278,8 +284,8 @@ class _TensorMatmulLowering:
             prefetched = self._read(scope, readers, after if last else here, 0 if last else part + 1)
             if part == 0:
                 further = scope.inner()
-                self._bring(further, feeds, f"(s + {ahead})", scope.narrow(f"(int)(s + {ahead}) % {tile.stages}"))
-                scope.add(If(f"s + {ahead} < {self.steps}", tuple(further.statements)), EndCopies())
+                self._bring(further, feeds, STEP + ahead, scope.narrow(to_int(STEP + ahead) % tile.stages))
+                scope.add(If(STEP + ahead < self.steps, tuple(further.statements)), EndCopies())
             self._multiply(scope, now, sums)
             now = prefetched
         for before, later in zip(ready, now, strict=True):
@@ -303,28 +309,21 @@ class _TensorMatmulLowering:
     def _results(self) -> Results:
         one, tile = self.one, self.tile
 
-        def exists(row: str, column: str) -> str:
-            return f"{self.row} + {row} < {self.until} && {self.column} + {column} < {one.columns}"
+        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
+            return all_of(self.row + row < self.until, self.column + column < one.columns)
 
-        def store(scope: Scope, row: str, column: str, made: Var) -> None:
-            column = scope.integer(f"{self.column} + {column}")
-            count = None if one.columns % LANES == 0 else scope.integer(f"min((long){LANES}, {one.columns} - {column})")
-            one.store(scope, one.row(scope, scope.integer(f"{self.row} + {row}")), column, count, made)
+        def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
+            column = scope.integer(self.column + column)
+            count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
+            one.store(scope, one.row(scope, scope.integer(self.row + row)), column, count, made)
 
         return Results(tile.rows, tile.columns, tile.group, store, exists)
-
-
-def _rows(one: MatmulAnchor, region: Region) -> int | None:
-    """Return the rows of a matrix of the result; None where nobody knows how many there are."""
-    return None if one.shared and region.stream else one.units if one.shared else one.height
 
 
 def _lowering(task: LoweringTask) -> _TensorMatmulLowering:
     one = MatmulAnchor(task.graph, task.region)
     itemsize, local_bytes = one.a.argument.dtype.itemsize, task.style.capabilities.local_bytes
-    return _TensorMatmulLowering(
-        one, task.region, choose_tile(_rows(one, task.region), one.columns, itemsize, local_bytes)
-    )
+    return _TensorMatmulLowering(one, task.region, choose_tile(one.rows_together, one.columns, itemsize, local_bytes))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
@@ -337,7 +336,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if task.style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
     if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
         return task.refuse("tensor cores do not multiply its factors' dtypes, or its sums are no float32")
-    rows = _rows(one, task.region)
+    rows = one.rows_together
     if not one.inner or one.columns < LEAST or (rows is not None and rows < LEAST):
         return task.refuse(f"its result has fewer than {LEAST} rows or columns, or no products")
     if any(side.argument.value in task.region.nodes for side in sides):

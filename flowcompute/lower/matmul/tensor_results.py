@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flowcompute.ir import ArrayItem, Combine, For, Half, If, PutItem, Var, WorkGroupBarrier
+from flowcompute.ir import (
+    LID,
+    ArrayItem,
+    Combine,
+    ConditionLike,
+    For,
+    Half,
+    If,
+    IndexLike,
+    Name,
+    PutItem,
+    Var,
+    WorkGroupBarrier,
+    to_int,
+)
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul.tensor_tile import EDGE, SUBGROUP, TILES
 from flowcompute.spec import FLOAT32
@@ -13,6 +27,8 @@ from flowcompute.spec import FLOAT32
 LANES = 4
 PITCH = 8
 """Padding between the rows of a result tile in numbers, so that a sub-group writes to different banks."""
+_VECTOR = Name("e")
+"""Number of a vector of `LANES` numbers in the tile."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +47,8 @@ class Results:
     rows: int
     columns: int
     group: int
-    store: Callable[[Scope, str, str, Var], None]
-    exists: Callable[[str, str], str]
+    store: Callable[[Scope, IndexLike, IndexLike, Var], None]
+    exists: Callable[[IndexLike, IndexLike], ConditionLike]
     subgroups: int = 1
 
     def bytes(self) -> int:
@@ -40,7 +56,12 @@ class Results:
         return self.rows * (self.columns + PITCH) * FLOAT32.itemsize
 
     def add(
-        self, scope: Scope, sums: Sequence[Sequence[Var]], top: str, left: str, finish: Callable[[int, bool, Var], Var]
+        self,
+        scope: Scope,
+        sums: Sequence[Sequence[Var]],
+        top: IndexLike,
+        left: IndexLike,
+        finish: Callable[[int, bool, Var], Var],
     ) -> None:
         """Store the sums of all sub-groups; afterwards the local memory is free again.
 
@@ -53,29 +74,27 @@ class Results:
         """
         pitch = self.columns + PITCH
         scope.add(WorkGroupBarrier())
-        place = scope.narrow(f"({top} + lid % {SUBGROUP} / 4) * {pitch} + {left} + lid % 4 * 2")
+        place = scope.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
         for i, line in enumerate(sums):
             for j, total in enumerate(line):
                 for lower in (False, True):
                     pair = finish(i, lower, scope.let(Half(total, lower), FLOAT32, 2))
                     further = (i * EDGE + 8 * lower) * pitch + j * 8
-                    scope.add(PutItem(TILES, f"{place} + {further}", pair, vector=True))
+                    scope.add(PutItem(TILES, place + further, pair, vector=True))
         scope.add(WorkGroupBarrier())
         body = scope.inner(LANES)
         across = self.columns // LANES
-        row = body.narrow(f"(int)e / {across}")
-        column = body.narrow(f"(int)e % {across} * {LANES}")
+        row = body.narrow(to_int(_VECTOR) // across)
+        column = body.narrow(to_int(_VECTOR) % across * LANES)
         inside = body.inner(LANES)
         below = self.rows // self.subgroups
         made, *more = (
-            inside.let(
-                ArrayItem(TILES, f"({row} + {subgroup * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES
-            )
+            inside.let(ArrayItem(TILES, (row + subgroup * below) * pitch + column, vector=True), FLOAT32, LANES)
             for subgroup in range(self.subgroups)
         )
         for other in more:
             made = inside.let(Combine("sum", (made,), (other,), 0), FLOAT32, LANES)
         self.store(inside, row, column, made)
         body.add(If(self.exists(row, column), tuple(inside.statements)))
-        many = str(below * across)
-        scope.add(For("e", "lid", many, str(self.group), tuple(body.statements), unroll=4), WorkGroupBarrier())
+        many = below * across
+        scope.add(For(_VECTOR, LID, many, self.group, tuple(body.statements), unroll=4), WorkGroupBarrier())

@@ -13,7 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.ir import Argument, Copy, For, Fragment, Leading, Rest, Stmt, Var, Words
+from flowcompute.ir import (
+    LID,
+    Argument,
+    ConditionLike,
+    Copy,
+    For,
+    Fragment,
+    IndexLike,
+    Leading,
+    Name,
+    Rest,
+    Stmt,
+    Var,
+    Words,
+    all_of,
+)
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope
 
@@ -29,6 +44,8 @@ UNROLLED = 16
 """Most copies of a work-item that are unrolled; more, where the layout allows small copies only, form a loop."""
 
 _UINT32 = np.dtype(np.uint32)
+_COPY = Name("u")
+"""Number of a copy of a work-item."""
 
 
 def copied_together(operand: Operand, lines: Axes, extent: int) -> int:
@@ -84,26 +101,25 @@ class TensorTile:
         """Numbers in a chunk."""
         return CHUNK_BYTES // self.dtype.itemsize
 
-    def turned(self, line: str) -> str:
+    def turned(self, line: IndexLike) -> IndexLike:
         """Return the swizzle of a line: the mask that is combined with chunk numbers by exclusive or."""
         chunks = self.width // self.chunk
         if self.dtype.itemsize == 4 and not self.along_k:
             # A read covers words of four lines, two chunks of each.
-            return f"{line} / 2 % 4 * 2" if self.paired else f"{line} % 4 * 2"
+            return line // 2 % 4 * 2 if self.paired else line % 4 * 2
         # Two lines of 64 bytes cover all banks once, so they share a permutation.
-        return f"{line} % 8" if chunks >= 8 else f"{line} / {8 // chunks} % {chunks}"
+        return line % 8 if chunks >= 8 else line // (8 // chunks) % chunks
 
 
 @dataclass(frozen=True)
 class _CopyIndices:
-    """Indices of a work-item's copy, its source and its destination; its line is `later` lines behind name `line`."""
+    """Indices of a work-item's copy, its source and its destination, and the condition under which it exists."""
 
-    line: str
-    later: int
-    at: str
-    place: str
-    start: str
-    exists: str | None
+    line: IndexLike
+    at: IndexLike
+    place: IndexLike
+    start: IndexLike
+    exists: ConditionLike
 
 
 class Feed:
@@ -116,9 +132,9 @@ class Feed:
         argument: Argument,
         numbers: int,
         group: int,
-        line_at: Callable[[Scope, str], str],
+        line_at: Callable[[Scope, IndexLike], IndexLike],
         stride: int | None,
-        exists: Callable[[str, str], str | None],
+        exists: Callable[[IndexLike, IndexLike], ConditionLike],
     ) -> None:
         """Declare the places of the work-item's copies.
 
@@ -128,10 +144,9 @@ class Feed:
             argument: source of the copies.
             numbers: numbers of one copy.
             group: work-items in the work-group.
-            line_at: returns the begin of a line of the first stage, as an expression.
+            line_at: returns the begin of a line of the first stage.
             stride: distance from one line to the next; None if it varies.
-            exists: condition under which number `at` of a line exists in any stage, or None if it always
-                does.
+            exists: condition under which number `at` of a line exists in any stage.
         """
         self.tile, self.argument, self.numbers, self.group = tile, argument, numbers, group
         self.line_at, self.exists = line_at, exists
@@ -145,33 +160,37 @@ class Feed:
         for turn in range(self.turns):
             if turn and together % 8 == 0 and together and stride is not None:
                 first, later = self.copies[0], turn * together
-                place, start = f"{first.place} + {later * tile.width}", f"{first.start} + {later * stride}"
-                self.copies.append(self._checked(scope, _CopyIndices(first.line, later, first.at, place, start, None)))
+                line, at = first.line + later, first.at
+                place, start = first.place + later * tile.width, first.start + later * stride
+                self.copies.append(_CopyIndices(line, at, place, start, self._exists(scope, line, at)))
             else:
-                self.copies.append(self._indices(scope, f"(lid + {turn * group})" if turn else "lid"))
+                self.copies.append(self._indices(scope, LID + turn * group))
 
-    def _indices(self, scope: Scope, number: str) -> _CopyIndices:
+    def _indices(self, scope: Scope, number: IndexLike) -> _CopyIndices:
         tile, chunk = self.tile, self.tile.chunk
-        line, at = scope.narrow(f"{number} / {self.per_line}"), scope.narrow(f"{number} % {self.per_line}")
-        at = at if self.numbers == 1 else scope.narrow(f"{at} * {self.numbers}")
-        chunks = f"(({at} / {chunk}) ^ ({tile.turned(line)})) * {chunk}"
-        within = "" if self.numbers == chunk else f" + {at} % {chunk}"
-        place = scope.narrow(f"{line} * {tile.width} + {chunks}{within}")
-        start = scope.integer(f"{self.line_at(scope, line)} + {at}")
-        return self._checked(scope, _CopyIndices(line, 0, at, place, start, None))
+        line, at = scope.narrow(number // self.per_line), scope.narrow(number % self.per_line)
+        at = scope.narrow(at * self.numbers)
+        chunks = (at // chunk ^ tile.turned(line)) * chunk
+        within = 0 if self.numbers == chunk else at % chunk
+        place = scope.narrow(line * tile.width + chunks + within)
+        start = scope.integer(self.line_at(scope, line) + at)
+        return _CopyIndices(line, at, place, start, self._exists(scope, line, at))
 
-    def _checked(self, scope: Scope, copy: _CopyIndices) -> _CopyIndices:
-        exists = self.exists(_sum(copy.line, copy.later), copy.at)
-        if exists is None:
-            return copy
-        return _CopyIndices(copy.line, copy.later, copy.at, copy.place, copy.start, scope.narrow(exists))
+    def _exists(self, scope: Scope, line: IndexLike, at: IndexLike) -> ConditionLike:
+        return scope.flag(self.exists(line, at), narrow=True)
 
-    def bring(self, scope: Scope, stage: str, shift: str, limit: Callable[[str, str], str] | None = None) -> None:
+    def bring(
+        self,
+        scope: Scope,
+        stage: IndexLike,
+        shift: IndexLike,
+        limit: Callable[[IndexLike, IndexLike], ConditionLike] | None = None,
+    ) -> None:
         """Start the copies of a tile.
 
         Args:
             scope: where the statements go.
-            stage: stage in local memory, as an integer.
+            stage: stage in local memory.
             shift: offset from the first tile.
             limit: condition under which number `at` of a line exists in this tile, unless it always does.
         """
@@ -179,22 +198,20 @@ class Feed:
             scope.add(self._copy(copy, stage, shift, limit))
         if not self.copies:
             body = scope.inner(1)
-            copy = self._indices(body, f"(lid + u * {self.group})")
+            copy = self._indices(body, LID + _COPY * self.group)
             body.add(self._copy(copy, stage, shift, limit))
-            scope.add(For("u", "0", str(self.turns), "1", tuple(body.statements), unroll=UNROLLED))
+            scope.add(For(_COPY, 0, self.turns, 1, tuple(body.statements), unroll=UNROLLED))
 
-    def _copy(self, copy: _CopyIndices, stage: str, shift: str, limit: Callable[[str, str], str] | None) -> Stmt:
-        conditions = [copy.exists] if copy.exists is not None else []
-        conditions += [] if limit is None else [limit(_sum(copy.line, copy.later), copy.at)]
-        place = f"{stage} * {self.tile.numbers} + {copy.place}" if stage != "0" else copy.place
-        return Copy(
-            TILES,
-            _sum(place, self.tile.begin),
-            self.argument,
-            copy.start if shift == "0" else f"{copy.start} + {shift}",
-            self.numbers,
-            " && ".join(conditions) or "1",
-        )
+    def _copy(
+        self,
+        copy: _CopyIndices,
+        stage: IndexLike,
+        shift: IndexLike,
+        limit: Callable[[IndexLike, IndexLike], ConditionLike] | None,
+    ) -> Stmt:
+        exists = copy.exists if limit is None else all_of(copy.exists, limit(copy.line, copy.at))
+        place = stage * self.tile.numbers + copy.place + self.tile.begin
+        return Copy(TILES, place, self.argument, copy.start + shift, self.numbers, exists)
 
 
 class FragmentReader:
@@ -204,7 +221,7 @@ class FragmentReader:
     for each of two blocks of 8 columns.
     """
 
-    def __init__(self, scope: Scope, tile: TensorTile, first: str, *, right: bool, depth: str = "0") -> None:
+    def __init__(self, scope: Scope, tile: TensorTile, first: IndexLike, *, right: bool, depth: IndexLike = 0) -> None:
         """Declare the work-item's places.
 
         Args:
@@ -219,37 +236,36 @@ class FragmentReader:
             self._places_of_words(scope, first, depth)
             return
         # The second matrix is the next along k of the right operand, the next down of the left one.
-        line, chunk = "lid % 16", "lid / 16 % 2"
+        line, chunk = LID % 16, LID // 16 % 2
         if tile.along_k == right:
-            line, chunk = "(lid % 8 + lid / 16 % 2 * 8)", "lid / 8 % 2"
+            line, chunk = LID % 8 + LID // 16 % 2 * 8, LID // 8 % 2
         line, chunk = scope.narrow(line), scope.narrow(chunk)
         if tile.along_k:
-            base, chunk = f"({first} + {line}) * {tile.width}", f"{depth} / {tile.chunk} + {chunk}"
+            base, chunk = (first + line) * tile.width, depth // tile.chunk + chunk
         else:
-            base, chunk = f"({depth} + {line}) * {tile.width}", f"{first} / {tile.chunk} + {chunk}"
-        self.base = scope.narrow(_sum(base, tile.begin))
-        self.turned = scope.narrow(f"(({chunk}) ^ ({tile.turned(line)})) * {tile.chunk}")
+            base, chunk = (depth + line) * tile.width, first // tile.chunk + chunk
+        self.base = scope.narrow(base + tile.begin)
+        self.turned = scope.narrow((chunk ^ tile.turned(line)) * tile.chunk)
 
-    def read(self, scope: Scope, stage: str, part: int, step: int) -> Var:
+    def read(self, scope: Scope, stage: IndexLike, part: int, step: int) -> Var:
         """Read the fragment of the sub-group's block `part` of 16 rows or columns and block `step` of 32 bytes of k."""
         tile = self.tile
         if tile.dtype.itemsize == 4 and not tile.along_k:
             return self._words(scope, stage, part, step)
         lines, chunks = (part * EDGE, step * 2) if tile.along_k else (step * EDGE, part * 2)
-        at = f"({self.turned} ^ {chunks * tile.chunk})" if chunks else self.turned
-        place = _sum(f"{self.base} + {at}", lines * tile.width)
-        place = place if stage == "0" else f"{stage} * {tile.numbers} + {place}"
+        at = self.turned ^ chunks * tile.chunk if chunks else self.turned
+        place = stage * tile.numbers + self.base + at + lines * tile.width
         return scope.let(Fragment(TILES, place, tile.dtype, transposed=not tile.along_k), _UINT32, 4)
 
-    def _places_of_words(self, scope: Scope, first: str, depth: str) -> None:
+    def _places_of_words(self, scope: Scope, first: IndexLike, depth: IndexLike) -> None:
         """Declare the places for 32-bit numbers, which no instruction transposes: each work-item reads its own four."""
         tile = self.tile
-        k, other = scope.narrow("lid % 4"), scope.narrow("lid / 4 % 8")
-        line = f"({depth} + {k}{' * 2' if tile.paired else ''})"
-        self.base = scope.narrow(_sum(f"{line} * {tile.width} + {other} % 4", tile.begin))
-        self.turned = scope.narrow(f"(({first} / 4 + {other} / 4) ^ ({k} * 2)) * 4")
+        k, other = scope.narrow(LID % 4), scope.narrow(LID // 4 % 8)
+        line = depth + k * (2 if tile.paired else 1)
+        self.base = scope.narrow(line * tile.width + other % 4 + tile.begin)
+        self.turned = scope.narrow((first // 4 + other // 4 ^ k * 2) * 4)
 
-    def _words(self, scope: Scope, stage: str, part: int, step: int) -> Var:
+    def _words(self, scope: Scope, stage: IndexLike, part: int, step: int) -> Var:
         tile = self.tile
         # Quarters of the left operand are ordered by rows first, halves of the right one by k first.
         quarters = [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -257,9 +273,9 @@ class FragmentReader:
         for one, two in quarters:
             along_k, across = (two, one) if self.right else (one, two)
             chunks = part * 4 + across * 2
-            at = f"({self.turned} ^ {chunks * 4})" if chunks else self.turned
-            place = _sum(f"{self.base} + {at}", (step * 8 + along_k * (1 if tile.paired else 4)) * tile.width)
-            places.append(place if stage == "0" else f"{stage} * {tile.numbers} + {place}")
+            at = self.turned ^ chunks * 4 if chunks else self.turned
+            lines = step * 8 + along_k * (1 if tile.paired else 4)
+            places.append(stage * tile.numbers + self.base + at + lines * tile.width)
         first, second, third, last = places
         return scope.let(Words(TILES, (first, second, third, last)), _UINT32, 4)
 
@@ -277,7 +293,3 @@ def three_terms(scope: Scope, rows: list[Var], columns: list[Var]) -> list[tuple
 
     (a, rest_of_a), (b, rest_of_b) = parts(rows), parts(columns)
     return [(rest_of_a, b), (a, rest_of_b), (a, b)]
-
-
-def _sum(text: str, more: int) -> str:
-    return f"{text} + {more}" if more else text

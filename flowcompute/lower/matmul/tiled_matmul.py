@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LID,
     Array,
     ArrayItem,
     Assign,
@@ -21,17 +24,24 @@ from flowcompute.ir import (
     Expr,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
     MultiplyAdd,
+    N,
+    Name,
     Picked,
     PutItem,
     Splat,
     Stmt,
     Var,
     WorkGroupBarrier,
+    any_of,
+    equal,
+    index_min,
+    to_long,
 )
-from flowcompute.lower.anchor_point import Axes, Operand, times
+from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
@@ -45,6 +55,9 @@ DEPTH = 16
 """Numbers of k in a tile of A or B; divides `PANEL`."""
 BAND = 8
 """Rows of tiles that neighbouring work-groups process column by column, so that both operands hit the cache."""
+TILE, STEP = Name("t"), Name("s")
+"""Number of a tile of the result, and of a step along k."""
+K = Name("k")
 
 
 @dataclass(frozen=True)
@@ -88,11 +101,11 @@ class TilePosition:
         many: tiles of a launch.
     """
 
-    row: str
-    until: str
-    column: str
+    row: IndexLike
+    until: IndexLike
+    column: IndexLike
     across: int
-    many: str
+    many: IndexLike
 
 
 def place_of_tile(scope: Scope, one: MatmulAnchor, rows: int, columns: int) -> TilePosition:
@@ -102,21 +115,23 @@ def place_of_tile(scope: Scope, one: MatmulAnchor, rows: int, columns: int) -> T
     """
     across = -(-one.columns // columns)
     high = -(-one.height // rows)
+    within: IndexLike = TILE
+    first: IndexLike = 0
+    until: IndexLike = N
+    tall: IndexLike = high
     if one.shared:
-        within, first, until = "t", "0", "n"
-        tall = scope.integer(f"(n + {rows - 1}) / {rows}")
+        tall = scope.integer((N + (rows - 1)) // rows)
     else:
-        within = scope.integer(f"t % {high * across}")
-        first = scope.integer(f"t / {high * across} * {one.height}")
-        until = scope.integer(f"{first} + {one.height}")
-        tall = str(high)
-    band = scope.integer(f"{within} / {BAND * across}")
-    inside = scope.integer(f"{within} % {BAND * across}")
-    side = scope.integer(f"min((long){BAND}, {tall} - {band} * {BAND})")
-    row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {side}) * {rows}")
-    column = scope.integer(f"{inside} / {side} * {columns}")
-    many = f"((n + {rows - 1}) / {rows})" if one.shared else f"n / {one.height} * {high}"
-    return TilePosition(row, until, column, across, f"{many} * {across}")
+        within = scope.integer(TILE % (high * across))
+        first = scope.integer(TILE // (high * across) * one.height)
+        until = scope.integer(first + one.height)
+    band = scope.integer(within // (BAND * across))
+    inside = scope.integer(within % (BAND * across))
+    side = scope.integer(index_min(BAND, tall - band * BAND))
+    row = scope.integer(first + (band * BAND + inside % side) * rows)
+    column = scope.integer(inside // side * columns)
+    many = (N + (rows - 1)) // rows if one.shared else N // one.height * high
+    return TilePosition(row, until, column, across, many * across)
 
 
 @dataclass(frozen=True)
@@ -137,10 +152,10 @@ class Side:
     array: str
     length: int
     pitch: int
-    slots: list[tuple[str, str]]
-    indices: list[str]
+    slots: list[tuple[IndexLike, IndexLike]]
+    indices: list[IndexLike]
     depth: Axes
-    origin: str | None
+    origin: IndexLike | None
     brought: list[Var]
 
 
@@ -150,12 +165,11 @@ class TiledMatmulLowering:
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.contraction = one = MatmulAnchor(graph, region)
-        rows = None if one.shared and region.stream else one.units if one.shared else one.height
-        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize, style)
+        self.tile = choose_tile(one.rows_together, one.columns, one.dtype.itemsize, style)
         self.wide_rows = range(self.tile.item_rows // 4)
         self.wide_columns = range(self.tile.item_columns // LANES)
         self.arrays: list[Stmt] = []
-        self.hidden = ""
+        self.hidden: IndexLike = 0
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows of the result."""
@@ -163,7 +177,7 @@ class TiledMatmulLowering:
         scope = Scope(one.names, lanes=LANES)
         place = place_of_tile(scope, one, tile.rows, tile.columns)
         self._product(scope, place.row, place.until, place.column)
-        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
+        body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
             self.region.name,
@@ -179,30 +193,30 @@ class TiledMatmulLowering:
 
     # -- operands into local memory -----------------------------------------------------------------
 
-    def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[Side, Side]:
+    def _sides(self, scope: Scope, row: IndexLike, until: IndexLike, column: IndexLike) -> tuple[Side, Side]:
         """Describe both operands.
 
         Numbers behind the last row or column repeat it, and their results are never stored.
         """
         one, tile = self.contraction, self.tile
-        last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
-        right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
+        last = scope.narrow(index_min(tile.rows, until - row) - 1)
+        right = scope.narrow(index_min(tile.columns, one.columns - column) - 1)
         of_b = one.of_b(scope, one.row(scope, row))
         if one.b.columns.single:
-            of_b = scope.integer(f"{of_b} + {times(column, one.b.columns.stride)}")
+            of_b = scope.integer(of_b + column * one.b.columns.stride)
 
-        def below(inside: str) -> str:
-            inside = f"min({inside}, {right})"
+        def below(inside: IndexLike) -> IndexLike:
+            inside = index_min(inside, right)
             if one.b.columns.single:
-                return times(inside, one.b.columns.stride)
-            return one.b.columns.offset(scope.narrow(f"{column} + {inside}"))
+                return inside * one.b.columns.stride
+            return one.b.columns.offset(scope.narrow(column + inside))
 
-        def far(inside: str) -> str:
-            return one.of_a(scope, one.row(scope, scope.integer(f"{row} + min({inside}, {last})")))
+        def far(inside: IndexLike) -> IndexLike:
+            return one.of_a(scope, one.row(scope, scope.integer(row + index_min(inside, last))))
 
-        def near(inside: str) -> str:
+        def near(inside: IndexLike) -> IndexLike:
             assert one.row_stride is not None
-            return times(f"min({inside}, {last})", one.row_stride)
+            return index_min(inside, last) * one.row_stride
 
         step, rows = one.a.columns.stride, one.row_stride
         is_near = rows is not None and max(rows, step) < NEAR
@@ -219,8 +233,8 @@ class TiledMatmulLowering:
         operand: Operand,
         width: int,
         depth: Axes,
-        place: Callable[[str], str],
-        origin: str | None,
+        place: Callable[[IndexLike], IndexLike],
+        origin: IndexLike | None,
         *,
         by_depth: bool,
     ) -> Side:
@@ -234,55 +248,56 @@ class TiledMatmulLowering:
         array = f"l{next(scope.names)}"
         self.arrays.append(Array(array, dtype, 1, 2 * DEPTH * pitch, local=True))
         run = DEPTH if by_depth else width
-        slots, indices, brought = [], [], []
+        slots: list[tuple[IndexLike, IndexLike]] = []
+        indices: list[IndexLike] = []
+        brought = []
         for turn in range(-(-DEPTH * width // group)):
             # Where work-items are whole runs, one register and a constant give the index of every iteration.
             whole, begin = group % run == 0, turn * group
-            across = f"lid % {run}" if whole else f"(lid + {begin}) % {run}"
-            along = f"lid / {run}" + (f" + {begin // run}" if begin else "") if whole else f"(lid + {begin}) / {run}"
-            k, inside = (scope.narrow(text) for text in ((across, along) if by_depth else (along, across)))
-            slots.append((scope.narrow(f"{k} * {pitch} + {inside}"), k))
-            whole_index = origin is None or not depth.single
-            along_k = "" if whole_index else f" + {times(k, depth.stride)}"
-            indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)}{along_k}"))
+            across = LID % run if whole else (LID + begin) % run
+            along = LID // run + begin // run if whole else (LID + begin) // run
+            k, inside = (scope.narrow(index) for index in ((across, along) if by_depth else (along, across)))
+            slots.append((scope.narrow(k * pitch + inside), k))
+            along_k = k * depth.stride if depth.single else 0
+            indices.append(place(inside) if origin is None else scope.narrow(place(inside) + along_k))
             brought.append(scope.let(self.contraction.zero(), dtype, 1))
         return Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
 
-    def _bring(self, side: Side, start: str, *, nothing: ConstantValue) -> list[Stmt]:
+    def _bring(self, side: Side, start: IndexLike, *, nothing: ConstantValue) -> list[Stmt]:
         """Load the tile that begins at k = `start`, with `nothing` behind the last k."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
         origin, single = side.origin, side.depth.single
         if origin is not None and single:
-            origin = scope.integer(f"{origin} + {times(start, side.depth.stride)}")
+            origin = scope.integer(origin + start * side.depth.stride)
         for (_, k), index, var in zip(side.slots, side.indices, side.brought, strict=True):
             reading = scope.inner(1)
-            at = index if origin is None else f"{origin} + {index}"
+            at = index if origin is None else origin + index
             if origin is None or not single:
-                at += f" + {side.depth.offset(reading.integer(f'{start} + {k}'))}"
-            reading.add(Assign(var, Splat(self._number(reading, side, at, f"{start} + {k}"))))
+                at += side.depth.offset(reading.integer(to_long(start + k)))
+            reading.add(Assign(var, Splat(self._number(reading, side, at, start + k))))
             if one.inner % DEPTH:
-                scope.add(If(f"{start} + {k} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
+                scope.add(If(start + k < one.inner, tuple(reading.statements), (Assign(var, nothing),)))
             else:
                 scope.add(*reading.statements)
         return scope.statements
 
-    def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
+    def _number(self, scope: Scope, side: Side, at: IndexLike, k: IndexLike) -> Var:
         """Load the number at an index, which is number `k` of a sum."""
         del k
         return self.contraction.factor(scope, Load(side.operand.argument, at))
 
     @staticmethod
-    def _put(side: Side, half: str) -> list[Stmt]:
+    def _put(side: Side, half: IndexLike) -> list[Stmt]:
         """Store the loaded registers in one of the two local tiles."""
         return [
-            PutItem(side.array, f"({half}) * {side.length} + {place}", var)
+            PutItem(side.array, half * side.length + place, var)
             for (place, _), var in zip(side.slots, side.brought, strict=True)
         ]
 
     # -- sums ---------------------------------------------------------------------------------------
 
-    def _product(self, scope: Scope, row: str, until: str, column: str) -> None:
+    def _product(self, scope: Scope, row: IndexLike, until: IndexLike, column: IndexLike) -> None:
         one, tile = self.contraction, self.tile
         a, b = self._sides(scope, row, until, column)
         # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
@@ -293,38 +308,39 @@ class TiledMatmulLowering:
             self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
             # Values that only the end of a panel needs would take half of the registers. n >> 62 is zero, but
             # the compiler does not know that, so the index keeps them in memory.
-            self.hidden = scope.integer("n >> 62")
+            self.hidden = scope.integer(N >> 62)
             for slot in range(len(sums) * len(sums[0])):
-                scope.add(PutItem("totals", f"{self.hidden} + {slot}", sums[0][0]))
+                scope.add(PutItem("totals", self.hidden + slot, sums[0][0]))
         steps = -(-one.inner // DEPTH)
         for side in (a, b):
-            scope.add(*self._bring(side, "0", nothing=nothing[id(side)]), *self._put(side, "0"))
+            scope.add(*self._bring(side, 0, nothing=nothing[id(side)]), *self._put(side, 0))
         scope.add(WorkGroupBarrier())
         body = Scope(one.names, scope)
-        more = f"s + 1 < {steps}"
-        ahead = body.integer(f"(s + 1) * {DEPTH}")
+        more = STEP + 1 < steps
+        ahead = body.integer((STEP + 1) * DEPTH)
         body.add(If(more, tuple(s for side in (a, b) for s in self._bring(side, ahead, nothing=nothing[id(side)]))))
         self._multiply(body, a, b, sums)
         if in_panels:
             per = PANEL // DEPTH
-            body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
-        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), WorkGroupBarrier())
-        scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
-        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+            ends = any_of(equal(STEP % per, per - 1), equal(STEP, steps - 1))
+            body.add(If(ends, tuple(self._end_panel(body, sums))))
+        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, (STEP + 1) % 2))), WorkGroupBarrier())
+        scope.add(For(STEP, 0, steps, 1, tuple(body.statements)))
+        y, x = (scope.integer(index) for index in (LID // tile.across, LID % tile.across))
         for i, line in enumerate(sums):
-            r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
+            r = scope.integer(row + self._offset(y, i // 4, tile.rows) + i % 4)
             for h, total in enumerate(line):
                 if in_panels:
                     total = scope.let(ArrayItem("totals", self._slot(i, h)), one.dtype, LANES)
-                self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
+                self._store(scope, r, until, column + self._offset(x, h, tile.columns), total)
 
-    def _slot(self, i: int, h: int) -> str:
-        return f"{self.hidden} + {i * len(self.wide_columns) + h}"
+    def _slot(self, i: int, h: int) -> IndexLike:
+        return self.hidden + (i * len(self.wide_columns) + h)
 
     @staticmethod
-    def _offset(item: str, part: int, size: int) -> str:
+    def _offset(item: IndexLike, part: int, size: int) -> IndexLike:
         """Return the begin of the work-item's block `part` of four rows or columns in the tile."""
-        return f"{item} * 4" + (f" + {part * size // 2}" if part else "")
+        return item * 4 + part * size // 2
 
     def _zeros(self, scope: Scope) -> list[list[Var]]:
         zero, dtype = self.contraction.zero(), self.contraction.dtype
@@ -333,12 +349,12 @@ class TiledMatmulLowering:
     def _multiply(self, scope: Scope, a: Side, b: Side, sums: list[list[Var]]) -> None:
         """Add the products of the two local tiles, in order of k."""
         tile, dtype = self.tile, self.contraction.dtype
-        halves = [scope.integer(f"s % 2 * {side.length}") for side in (a, b)]
-        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+        halves = [scope.integer(STEP % 2 * side.length) for side in (a, b)]
+        y, x = (scope.integer(index) for index in (LID // tile.across, LID % tile.across))
         inner = scope.inner(LANES)
 
-        def vector(side: Side, half: str, item: str, part: int, size: int) -> Var:
-            index = f"{half} + k * {side.pitch} + {self._offset(item, part, size)}"
+        def vector(side: Side, half: IndexLike, item: IndexLike, part: int, size: int) -> Var:
+            index = half + K * side.pitch + self._offset(item, part, size)
             return inner.let(ArrayItem(side.array, index, vector=True), dtype, LANES)
 
         left = [vector(a, halves[0], y, part, tile.rows) for part in self.wide_rows]
@@ -347,7 +363,7 @@ class TiledMatmulLowering:
             factor = inner.let(Picked((left[i // 4],), (i % 4,)), dtype, LANES)
             for total, other in zip(line, right, strict=True):
                 inner.add(Assign(total, Splat(inner.let(self._added(factor, other, total), dtype, LANES))))
-        scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))
+        scope.add(For(K, 0, DEPTH, 1, tuple(inner.statements), unroll=1))
 
     def _added(self, a: Var, b: Var, c: Var) -> Expr:
         """Return `a * b + c`."""
@@ -365,15 +381,15 @@ class TiledMatmulLowering:
 
     # -- results ------------------------------------------------------------------------------------
 
-    def _store(self, scope: Scope, r: str, until: str, column: str, total: Var) -> None:
+    def _store(self, scope: Scope, r: IndexLike, until: IndexLike, column: IndexLike, total: Var) -> None:
         one = self.contraction
         inner = scope.inner(LANES)
         j = inner.integer(column)
-        count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {j})")
+        count = None if one.columns % LANES == 0 else inner.integer(index_min(LANES, one.columns - j))
         storing = inner.inner(LANES)
         one.store(storing, one.row(storing, r), j, count, total)
-        inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
-        scope.add(If(f"{r} < {until}", tuple(inner.statements)))
+        inner.add(If(j < one.columns, tuple(storing.statements)))
+        scope.add(If(r < until, tuple(inner.statements)))
 
 
 def why_no_tiles(task: LoweringTask) -> Reason | None:

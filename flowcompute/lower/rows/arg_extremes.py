@@ -11,9 +11,22 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.elements.math import add
-from flowcompute.ir import Apply, Assign, Below, Combine, ConstantValue, Convert, For, Half, Integer, Select, Splat, Var
+from flowcompute.ir import (
+    Apply,
+    Below,
+    Combine,
+    ConstantValue,
+    Convert,
+    For,
+    IndexLike,
+    Integer,
+    Select,
+    Splat,
+    Var,
+    index_min,
+)
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, selected
 from flowcompute.spec import BOOL, INT32, INT64
 
 INTERLEAVED = 4
@@ -32,7 +45,7 @@ class FirstBest:
         base: the first column, a name or number.
     """
 
-    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int, base: str) -> None:
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int, base: IndexLike) -> None:
         self.scope = scope
         self.reductions = reductions
         self.lanes = lanes
@@ -43,33 +56,33 @@ class FirstBest:
         width, scope = self.lanes, self.scope
         vectors = length // width
         beside = min(INTERLEAVED, vectors)
-        held = [self._begin(str(number * width), None) for number in range(beside)]
-        turn, step = f"t{next(scope.names)}", beside * width
+        held = [self._begin(number * width, None) for number in range(beside)]
+        turn, step = scope.name("t"), beside * width
         body = scope.inner(width)
         for number, totals in enumerate(held):
-            self._step(body, totals, f"{turn} + {number * width}" if number else turn, None)
+            self._step(body, totals, turn + number * width, None)
         whole = vectors // beside * step
         if whole > step:
-            scope.add(For(turn, str(step), str(whole), str(step), tuple(body.statements)))
+            scope.add(For(turn, step, whole, step, tuple(body.statements)))
         for number in range(vectors % beside):
-            self._step(scope, held[number], str(whole + number * width), None)
+            self._step(scope, held[number], whole + number * width, None)
         if length % width:
-            self._step(scope, held[0], str(vectors * width), str(length % width))
+            self._step(scope, held[0], vectors * width, length % width)
         placed = [self._placed(totals) for totals in held]
         while len(placed) > 1:
             half = len(placed) // 2
             pairs = zip(placed[:half], placed[half : 2 * half], strict=True)
-            placed = [self._joined(*pair) for pair in pairs] + placed[2 * half :]
+            placed = [combined_all(scope, self.reductions, *pair) for pair in pairs] + placed[2 * half :]
         return self._across(placed[0])
 
-    def dynamic(self, length: str) -> list[Parts]:
+    def dynamic(self, length: IndexLike) -> list[Parts]:
         """Reduce a number of columns that is known at run time, at least one."""
         width, scope = self.lanes, self.scope
-        totals = self._begin("0", f"min((long){width}, {length})")
-        turn = f"t{next(scope.names)}"
+        totals = self._begin(0, index_min(width, length))
+        turn = scope.name("t")
         body = scope.inner(width)
-        self._step(body, totals, turn, f"min((long){width}, {length} - {turn})")
-        scope.add(For(turn, str(width), length, str(width), tuple(body.statements)))
+        self._step(body, totals, turn, index_min(width, length - turn))
+        scope.add(For(turn, width, length, width, tuple(body.statements)))
         return self._across(self._placed(totals))
 
     def _place_dtype(self, reduction: Reduction) -> np.dtype:
@@ -79,11 +92,11 @@ class FirstBest:
         """
         return INT64 if reduction.dtypes[0].itemsize == 8 else INT32
 
-    def _values(self, scope: Scope, place: str, count: str | None) -> list[Var]:
-        column = scope.integer(f"{self.base} + {place}" if self.base != "0" else place)
+    def _values(self, scope: Scope, place: IndexLike, count: IndexLike | None) -> list[Var]:
+        column = scope.integer(self.base + place)
         return [reduction.operands(scope, column, count)[0] for reduction in self.reductions]
 
-    def _begin(self, place: str, count: str | None) -> list[Parts]:
+    def _begin(self, place: IndexLike, count: IndexLike | None) -> list[Parts]:
         """Declare totals that hold the first vector; the place of each lane is the vector's first column."""
         inner = self.scope.inner(self.lanes)
         totals: list[Parts] = []
@@ -99,50 +112,39 @@ class FirstBest:
         self.scope.add(*inner.statements)
         return totals
 
-    def _step(self, scope: Scope, totals: list[Parts], place: str, count: str | None) -> None:
+    def _step(self, scope: Scope, totals: list[Parts], place: IndexLike, count: IndexLike | None) -> None:
         """Accumulate the vector at a place behind all that the totals have seen."""
         inner = scope.inner(self.lanes)
         for reduction, total, value in zip(self.reductions, totals, self._values(inner, place, count), strict=True):
             at = inner.let(Integer(place), total[1].dtype)
-            after = [
+            after = tuple(
                 inner.let(
                     Combine(reduction.op, total, (value, at), part, ordered=True), old.dtype, None, old.mask_bytes
                 )
                 for part, old in enumerate(total)
-            ]
+            )
             if count is not None:
                 mask = inner.let(Below(count), BOOL, None, total[0].dtype.itemsize)
-                pairs = zip(after, total, strict=True)
-                after = [inner.let(Select(mask, new, old), old.dtype, None, old.mask_bytes) for new, old in pairs]
-            inner.add(*(Assign(old, Splat(new)) for old, new in zip(total, after, strict=True)))
+                after = selected(inner, mask, after, total)
+            assign(inner, total, after)
         scope.add(*inner.statements)
 
     def _placed(self, totals: list[Parts]) -> list[Parts]:
         """Add the lane's number to the place of each lane, which gives its column."""
         placed: list[Parts] = []
         for value, at in totals:
-            lane = self.scope.let(Integer("0", 1), at.dtype)
+            lane = self.scope.let(Integer(0, 1), at.dtype)
             placed.append((value, self.scope.let(Apply(add.op, (at, lane), at.dtype), at.dtype)))
         return placed
-
-    def _joined(self, left: list[Parts], right: list[Parts]) -> list[Parts]:
-        return [r.combined(self.scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
 
     def _across(self, totals: list[Parts]) -> list[Parts]:
         """Combine all lanes into the best value and its index."""
         scope = self.scope
         results: list[Parts] = []
         for reduction, total in zip(self.reductions, totals, strict=True):
-            parts = total
-            while (lanes := parts[0].lanes // 2) > 0:
-                low, high = (
-                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
-                    for upper in (False, True)
-                )
-                parts = reduction.combined(scope, low, high)
-            value, at = parts
+            value, at = reduction.across(scope, total)
             if at.dtype != INT64:
                 at = scope.let(Convert(at, at.dtype, INT64), INT64, 1)
-            first = scope.let(Integer(f"{reduction.position}{self.base}"), INT64, 1)
+            first = scope.let(Integer(reduction.position + self.base), INT64, 1)
             results.append((value, scope.let(Apply(add.op, (first, at), INT64), INT64, 1)))
         return results

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from flowcompute.elements import Op
 from flowcompute.elements.math import add, multiply, subtract
 from flowcompute.ir import (
+    BLOCKS,
+    CHUNK,
+    FIRST,
+    GID,
+    GSIZE,
     Apply,
     Combine,
     ConstantValue,
@@ -16,15 +21,24 @@ from flowcompute.ir import (
     For,
     Kernel,
     Load,
+    N,
+    Name,
     SetInteger,
     Store,
     Var,
+    choose,
+    equal,
+    index_min,
     merge_dtype,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import Merging
 from flowcompute.spec import FLOAT64
+
+_AT, _COLUMN, _END = Name("at"), Name("c"), Name("end")
+"""The next columns of a work-item, the first one of a vector, and the end of the work-item's columns."""
+_BLOCK = Name("b")
 
 
 def lower_merge(spec: FoldSpec, fold: int, lanes: int) -> Kernel:
@@ -44,22 +58,22 @@ def lower_merge(spec: FoldSpec, fold: int, lanes: int) -> Kernel:
     merging = Merging(scope, [kind("fold", spec.op, wide, lambda *_: ())], lanes)
     body = scope.inner()
     narrow = [
-        loaded(body, Load(arguments.get("partial", dtype, fold, part), "(first + b) * n + c"))
+        loaded(body, Load(arguments.get("partial", dtype, fold, part), (FIRST + _BLOCK) * N + _COLUMN))
         for part, dtype in enumerate(spec.parts())
     ]
     block = tuple(
         one if one.dtype == dtype else body.let(Convert(one, one.dtype, dtype), dtype)
         for one, dtype in zip(narrow, wide, strict=True)
     )
-    merging.push(body, [_moments(body, block, spec.block) if spec.op == "var" else block], "b")
-    scope.add(For("b", "0", "blocks", "1", tuple(body.statements)))
+    merging.push(body, [_moments(body, block, spec.block) if spec.op == "var" else block], _BLOCK)
+    scope.add(For(_BLOCK, 0, BLOCKS, 1, tuple(body.statements)))
     (node,) = merging.newest(scope)
     for part, dtype in enumerate(spec.node_parts()):
-        scope.add(Store(arguments.get("merged", dtype, fold, part), "c", node[part]))
+        scope.add(Store(arguments.get("merged", dtype, fold, part), _COLUMN, node[part]))
     # The last vector begins as much earlier as it lacks, and makes some numbers twice.
-    place = SetInteger("c", f"min(at, n - {lanes})")
-    end = SetInteger("end", "gid == gsize - 1 ? n : (gid + 1) * chunk")
-    loop = For("at", "gid * chunk", "end", str(lanes), (place, *scope.statements))
+    place = SetInteger(_COLUMN, index_min(_AT, N - lanes))
+    end = SetInteger(_END, choose(equal(GID, GSIZE - 1), N, (GID + 1) * CHUNK))
+    loop = For(_AT, GID * CHUNK, _END, lanes, (place, *scope.statements))
     kinds = "_".join(dtype.name for dtype in spec.parts())
     name = f"merge_{spec.op}_{kinds}_{spec.block}"
     return Kernel(name, "", arguments.ordered(), (end, loop), work="flat", block=spec.block, lanes=lanes)

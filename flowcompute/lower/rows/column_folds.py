@@ -8,32 +8,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from flowcompute.fuse import Access, Layout
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    GID,
+    GSIZE,
+    LID,
+    PHASE,
     Argument,
     Assign,
     ConstantValue,
     For,
     If,
+    IndexLike,
     Integer,
     Load,
+    N,
     SetInteger,
     Splat,
     Stmt,
     Store,
     WorkGroupBarrier,
-    identity,
+    any_of,
+    equal,
+    in_lane,
+    index_max,
+    index_min,
+    names,
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded, units_loop
-from flowcompute.lower.reduction import Parts, Reduction, moved
+from flowcompute.lower.reduction import Parts, Reduction, assign, moved
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
+from flowcompute.lower.rows.row_sweep import COLUMN, FROM, OUTER, RECORD, TILL, ColumnPoint, RowSweep
 from flowcompute.spec import INT64
 
-_FRESH_BLOCK = "(block > 0) | (phase == 0)"
+_UNIT, _BLOCK, _NUMBER = names("unit block j")
+"""Unit of work, number of its block, and number in a fold's item."""
+_LOW, _HIGH = names("lo hi")
+"""Records of the block that this batch has."""
+
+_FRESH_BLOCK = any_of(_BLOCK > 0, equal(PHASE, 0))
 """Condition that the block begins in this batch."""
 
 
@@ -41,10 +57,10 @@ _FRESH_BLOCK = "(block > 0) | (phase == 0)"
 class _AccumulatorSlot:
     """Index of a fold's accumulators of some columns."""
 
-    index: str
+    index: IndexLike
     stride: int
-    each: str | None
-    count: str | None
+    each: IndexLike | None
+    count: IndexLike | None
 
     def load(self, argument: Argument) -> Load:
         return Load(argument, self.index, self.stride, self.count, self.each)
@@ -74,30 +90,28 @@ class ColumnFolds:
         if not shape.cpu:
             # One work-item initializes a column's accumulator, and another one adds to it.
             head.add(WorkGroupBarrier())
-        record = (SetInteger("lo", f"max((long)0, block * {block} - phase)"),)
-        limit = (SetInteger("hi", f"min(n, (block + 1) * {block} - phase)"),)
-        loop = For("record", "lo", "hi", "1", self._rows(sweep))
+        loop = For(RECORD, _LOW, _HIGH, 1, self._rows(sweep))
         unit, tiles = self._unit()
-        body = (*unit, *record, *limit, *head.statements, *self._shift_sweep(sweep), loop)
-        return units_loop("unit", f"(blocks * {tiles})", shape.cpu, body)
+        body = (*unit, *_records(block), *head.statements, *self._shift_sweep(sweep), loop)
+        return units_loop(_UNIT, BLOCKS * tiles, shape.cpu, body)
 
     def _unit(self) -> tuple[list[Stmt], int]:
         """Return the indices of the block (and columns) of a unit of work, and the number of units in a block."""
         shape = self.shape
         if not shape.tiled:
-            return [SetInteger("block", "unit")], 1
+            return [SetInteger(_BLOCK, _UNIT)], 1
         tiles = -(-shape.columns // shape.tile)
         place: list[Stmt] = [
-            SetInteger("block", f"unit / {tiles}"),
-            SetInteger("from", f"(unit % {tiles}) * {shape.tile}"),
-            SetInteger("till", f"min((long){shape.columns}, from + {shape.tile})"),
+            SetInteger(_BLOCK, _UNIT // tiles),
+            SetInteger(FROM, _UNIT % tiles * shape.tile),
+            SetInteger(TILL, index_min(shape.columns, FROM + shape.tile)),
         ]
         return place, tiles
 
     def _rows(self, sweep: RowSweep) -> tuple[Stmt, ...]:
         """Return the statements of all rows of a record."""
         statements = tuple(sweep.scope.statements)
-        return statements if self.shape.rows == 1 else (For("outer", "0", str(self.shape.rows), "1", statements),)
+        return statements if self.shape.rows == 1 else (For(OUTER, 0, self.shape.rows, 1, statements),)
 
     # -- columns of GPUs ------------------------------------------------------------------------
 
@@ -106,76 +120,81 @@ class ColumnFolds:
         shape = self.shape
         size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
         unit: list[Stmt] = [
-            SetInteger("block", f"unit / {tiles}"),
-            SetInteger("c", f"(unit % {tiles}) * {shape.group} + lid"),
-            SetInteger("lo", f"max((long)0, block * {size} - phase)"),
-            SetInteger("hi", f"min(n, (block + 1) * {size} - phase)"),
+            SetInteger(_BLOCK, _UNIT // tiles),
+            SetInteger(COLUMN, _UNIT % tiles * shape.group + LID),
+            *_records(size),
         ]
         outer, inner = sweep.again(), sweep.again()
         totals = {fold: self._begun(outer, fold) for fold in self.folds}
-        point = ColumnPoint(inner.row, inner.scope.inner(1), "c", None, 1)
+        point = ColumnPoint(inner.row, inner.scope.inner(1), COLUMN, None, 1)
         for fold in self.folds:
             self._add(point, fold, totals[fold])
         inner.store_column(point)
         records = (*inner.scope.statements, *point.scope.statements)
-        outer.scope.add(For("record", "lo", "hi", "1", records, unroll=shape.turns))
+        outer.scope.add(For(RECORD, _LOW, _HIGH, 1, records, unroll=shape.turns))
         for fold in self.folds:
-            place = f"block * {shape.folds[fold].numbers} + {self._number(outer, fold)}"
+            place = _BLOCK * shape.folds[fold].numbers + self._number(outer, fold)
             outer.scope.add(
-                *(Store(one, place, var, 1, "1") for one, var in zip(self._parts(fold), totals[fold], strict=True))
+                *(Store(one, place, var, 1, 1) for one, var in zip(self._parts(fold), totals[fold], strict=True))
             )
-        own = If(f"c < {shape.columns}", tuple(outer.scope.statements))
-        return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
+        own = If(COLUMN < shape.columns, tuple(outer.scope.statements))
+        return [For(_UNIT, GID, BLOCKS * tiles, GSIZE, (*unit, own))]
 
     def _begun(self, sweep: RowSweep, fold: int) -> Parts:
         """Declare a column's accumulators: the identity, or those of an unfinished block.
 
         The shift of a variance is the first number of its block.
         """
-        spec, scope = self.shape.folds[fold], sweep.scope
-        starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
+        spec, scope, reduction = self.shape.folds[fold], sweep.scope, self._reduction(fold)
         totals = tuple(
-            scope.let(ConstantValue(value), register_dtype(dtype), 1, 1)
-            for value, dtype in zip(starts, spec.parts(), strict=True)
+            scope.let(ConstantValue(reduction.identity(part)), register_dtype(dtype), 1, 1)
+            for part, dtype in enumerate(spec.parts())
         )
         number, old, fresh = self._number(sweep, fold), scope.inner(1), sweep.again()
         for part, (total, dtype) in enumerate(zip(totals, spec.parts(), strict=True)):
             carry = self.arguments.get("carry", dtype, fold, part)
             old.add(Assign(total, Splat(loaded(old, Load(carry, number, 1)))))
         if spec.op == "var":
-            fresh.scope.add(SetInteger("record", "lo"))
-            point = ColumnPoint(fresh.row, fresh.scope.inner(1), "c", None, 1)
+            fresh.scope.add(SetInteger(RECORD, _LOW))
+            point = ColumnPoint(fresh.row, fresh.scope.inner(1), COLUMN, None, 1)
             value = point.value(self.shape.region.reads[fold][0])
             fresh.scope.add(*point.scope.statements, Assign(totals[0], Splat(value)))
         scope.add(If(_FRESH_BLOCK, tuple(fresh.scope.statements), tuple(old.statements)))
         return totals
 
-    def _number(self, sweep: RowSweep, fold: int) -> str:
+    def _number(self, sweep: RowSweep, fold: int) -> IndexLike:
         """Return the index of column `c` in the fold's item."""
         place = self.shape.place(self._layout(fold), self.shape.folds[fold].item, stream=False)
-        index, _, each = sweep.address(sweep.base(f"part{fold}", place), place, "c")
-        return sweep.scope.integer(index if each is None else each.format(lane=0))
+        index, _, each = sweep.address(sweep.base(f"part{fold}", place), place, COLUMN)
+        return sweep.scope.integer(index if each is None else in_lane(each, 0))
 
     def _add(self, point: ColumnPoint, fold: int, totals: Parts) -> None:
         """Add a record's number to the column's accumulators."""
-        spec, scope = self.shape.folds[fold], point.scope
         values = tuple(point.value(key) for key in self.shape.region.reads[fold])
-        after = totals
-        if spec.op in ("argmin", "argmax"):
-            values = (values[0], scope.let(Integer("first + record"), INT64))
-        if spec.op == "var":
-            values, after = moved(scope, values[0], totals[0]), totals[1:]
-        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, after, values, fused=True)
-        scope.add(*(Assign(old, Splat(var)) for old, var in zip(after, new, strict=True)))
+        new = self._added(point.scope, fold, totals, values)
+        assign(point.scope, totals[-len(new) :], new)
 
     # -- accumulators -------------------------------------------------------------------------
+
+    def _reduction(self, fold: int) -> Reduction:
+        spec = self.shape.folds[fold]
+        return Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ())
+
+    def _added(self, scope: Scope, fold: int, old: Parts, values: Parts) -> Parts:
+        """Combine accumulators with a record's numbers; the first part of a variance, its shift, does not change."""
+        reduction = self._reduction(fold)
+        if reduction.finds:
+            values = (values[0], scope.let(Integer(FIRST + RECORD), INT64))
+        if reduction.op == "var":
+            values, old = moved(scope, values[0], old[0]), old[1:]
+        return reduction.combined(scope, old, values, fused=True)
 
     def _slot(self, point: ColumnPoint, fold: int) -> _AccumulatorSlot:
         spec = self.shape.folds[fold]
         place = self.shape.place(self._layout(fold), spec.item, stream=False)
         sweep = point.sweep
         index, stride, each = sweep.address(sweep.base(f"part{fold}", place), place, point.column)
-        offset = f"block * {spec.numbers} + "
+        offset = _BLOCK * spec.numbers
         return _AccumulatorSlot(offset + index, stride, None if each is None else offset + each, point.count)
 
     def _layout(self, fold: int) -> Layout:
@@ -192,38 +211,32 @@ class ColumnFolds:
         ]
 
     def _accumulate(self, point: ColumnPoint, fold: int) -> None:
-        spec, scope = self.shape.folds[fold], point.scope
-        slot, parts = self._slot(point, fold), self._parts(fold)
+        scope, slot, parts = point.scope, self._slot(point, fold), self._parts(fold)
         values = tuple(point.value(key) for key in self.shape.region.reads[fold])
         old = tuple(loaded(scope, slot.load(argument)) for argument in parts)
-        if spec.op in ("argmin", "argmax"):
-            values = (values[0], scope.let(Integer("first + record"), INT64))
-        if spec.op == "var":
-            # The first part is the shift, which does not change.
-            values, old, parts = moved(scope, values[0], old[0]), old[1:], parts[1:]
-        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, old, values, fused=True)
-        for argument, var in zip(parts, new, strict=True):
+        new = self._added(scope, fold, old, values)
+        for argument, var in zip(parts[-len(new) :], new, strict=True):
             scope.add(Store(argument, slot.index, var, slot.stride, slot.count, each=slot.each))
 
     def _begin_block(self, scope: Scope) -> None:
         """Initialize the block's accumulators with the identity, or with those of an unfinished block."""
         shape = self.shape
         for fold in self.folds:
-            spec = shape.folds[fold]
+            spec, reduction = shape.folds[fold], self._reduction(fold)
             for part, (target, dtype) in enumerate(zip(self._parts(fold), spec.parts(), strict=True)):
                 carry = self.arguments.get("carry", dtype, fold, part)
                 fresh, old = scope.inner(1), scope.inner(1)
-                start = fresh.let(ConstantValue(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
-                before = loaded(old, Load(carry, "j", 1))
+                start = fresh.let(ConstantValue(reduction.identity(part)), register_dtype(dtype), mask_bytes=1)
+                before = loaded(old, Load(carry, _NUMBER, 1))
                 for inner, var in ((fresh, start), (old, before)):
-                    inner.add(Store(target, f"block * {spec.numbers} + j", var, 1, "1"))
+                    inner.add(Store(target, _BLOCK * spec.numbers + _NUMBER, var, 1, 1))
                 loops = [self._each_number(spec.numbers, tuple(inner.statements)) for inner in (fresh, old)]
                 scope.add(If(_FRESH_BLOCK, (loops[0],), (loops[1],)))
 
     def _each_number(self, numbers: int, body: tuple[Stmt, ...]) -> For:
         shape = self.shape
-        start, stop = ("from", "till") if shape.tiled else ("0", str(numbers))
-        return For("j", start if shape.cpu else "lid", stop, "1" if shape.cpu else str(shape.group), body)
+        start, stop = (FROM, TILL) if shape.tiled else (0, numbers)
+        return For(_NUMBER, start if shape.cpu else LID, stop, 1 if shape.cpu else shape.group, body)
 
     # -- shifts of variances --------------------------------------------------------------------
 
@@ -240,14 +253,14 @@ class ColumnFolds:
         if not shape.cpu:
             # Only the stores are conditional, since PoCL miscompiles barriers under a condition.
             first.scope.add(If(_FRESH_BLOCK, stores))
-            return [If("1", (SetInteger("record", "lo"), *self._rows(first)))]
+            return [If(True, (SetInteger(RECORD, _LOW), *self._rows(first)))]
         first.scope.add(*stores)
-        return [If(_FRESH_BLOCK, (SetInteger("record", "lo"), *self._rows(first)))]
+        return [If(_FRESH_BLOCK, (SetInteger(RECORD, _LOW), *self._rows(first)))]
 
     def _shift_stores(self, sweep: RowSweep, shifts: list[int]) -> tuple[Stmt, ...]:
         shape = self.shape
 
-        def stores(column: str, count: str | None) -> tuple[Stmt, ...]:
+        def stores(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
             point = ColumnPoint(sweep.row, sweep.scope.inner(shape.lanes), column, count, 2 * shape.depth)
             for fold in shifts:
                 slot = self._slot(point, fold)
@@ -258,9 +271,7 @@ class ColumnFolds:
         return sweep.all_columns(stores)
 
 
-def _start(op: str, dtype: np.dtype, part: int) -> object:
-    """Return the initial value of an accumulator; the first record replaces a variance's shift."""
-    if op in ("argmin", "argmax") and part == 1:
-        return int(np.iinfo(np.int64).max)
-    value = identity(op, dtype)
-    return value.item() if isinstance(value, np.generic) else value
+def _records(block: int) -> tuple[Stmt, ...]:
+    """Declare the range of the records of a block of `block` records that this batch has."""
+    begin = SetInteger(_LOW, index_max(0, _BLOCK * block - PHASE))
+    return begin, SetInteger(_HIGH, index_min(N, (_BLOCK + 1) * block - PHASE))

@@ -6,29 +6,29 @@ from flowcompute.ir import (
     BLOCK,
     LANES,
     ROLLED,
-    Array,
-    ArrayItem,
-    Assign,
     Combine,
-    ConstantValue,
+    ConditionLike,
     Convert,
     Expr,
     For,
     Generate,
-    Half,
     If,
+    IndexLike,
+    IsSet,
     Let,
-    PutItem,
     SetInteger,
     Splat,
     Var,
     While,
+    choose,
+    index_min,
     merge_dtype,
     row_lanes,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, tree_of
 from flowcompute.lower.rows.arg_extremes import FirstBest
+from flowcompute.lower.rows.part_arrays import PartArrays
 from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
@@ -46,32 +46,27 @@ class VectorBlocks:
         self.scope = scope
         self.reductions = reductions
         self.lanes = lanes
-        self.arrays: dict[tuple[str, int], str] = {}
 
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`, a number known now."""
         scope = self.scope
         if length == 0:
-            return [self._empty(scope, reduction) for reduction in self.reductions]
+            return [reduction.of_no_columns(scope) for reduction in self.reductions]
         if length >= self.lanes and self._only_find():
-            return FirstBest(scope, self.reductions, self.lanes, "0").known(length)
+            return FirstBest(scope, self.reductions, self.lanes, 0).known(length)
         if length <= BLOCK:
-            return self.block(scope, "0", length, row_lanes(length))
+            return self.block(scope, 0, length, row_lanes(length))
         merged = Merging(scope, self.reductions)
         body = scope.inner(self.lanes)
-        block = f"b{next(scope.names)}"
-        merged.push(body, self.block(body, f"{block} * {BLOCK}", BLOCK, LANES), block)
+        block = scope.name("b")
+        merged.push(body, self.block(body, block * BLOCK, BLOCK, LANES), block)
         whole = length // BLOCK
-        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
+        scope.add(For(block, 0, whole, 1, tuple(body.statements)))
         if length % BLOCK:
-            merged.push(scope, self.block(scope, str(whole * BLOCK), length % BLOCK, LANES), str(whole))
+            merged.push(scope, self.block(scope, whole * BLOCK, length % BLOCK, LANES), whole)
         return merged.finish(scope)
 
-    def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
-        value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
-        return (scope.let(ConstantValue(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
-
-    def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
+    def block(self, scope: Scope, base: IndexLike, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
         width = self.lanes
         if length >= width and self._only_find():
@@ -84,21 +79,23 @@ class VectorBlocks:
             return self._across(scope, totals)
         groups, steps = lanes // width, max(1, -(-length // lanes))
         if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
-            return self._across(scope, self._unrolled(scope, base, length, lanes, 0, 1))
+            tree = tree_of(
+                scope, self.reductions, lambda group: self._lane_group(scope, base, length, lanes, group), groups
+            )
+            return self._across(scope, tree)
         full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
         rest = (length - (steps - 1) * lanes) % width
-        self._declare(scope, groups)
-        group = f"g{next(scope.names)}"
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
+        group = scope.name("g")
         body = scope.inner(width)
         totals = [reduction.start(body, width) for reduction in self.reductions]
-        last = str(steps) if full == groups else f"({group} < {full} ? {steps} : {steps - 1})"
-        self._steps(body, totals, f"{base} + {group} * {width}", lanes, last, None)
-        self._keep(body, totals, group)
-        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
+        last = steps if full == groups else choose(group < full, steps, steps - 1)
+        self._steps(body, totals, base + group * width, lanes, last)
+        body.add(*arrays.puts(group, totals))
+        scope.add(For(group, 0, groups, 1, tuple(body.statements)))
         if rest:
-            column = f"{base} + {(steps - 1) * lanes + full * width}"
-            self._partial_vector(scope, str(full), column, str(rest))
-        return self._over_groups(scope, groups)
+            self._partial_vector(scope, arrays, full, base + ((steps - 1) * lanes + full * width), rest)
+        return self._over_groups(scope, arrays, groups)
 
     def _only_find(self) -> bool:
         return all(reduction.finds for reduction in self.reductions)
@@ -106,29 +103,29 @@ class VectorBlocks:
     def _commute(self) -> bool:
         return all(reduction.commutes for reduction in self.reductions)
 
-    def _in_any_order(self, scope: Scope, base: str, length: int) -> list[Parts]:
+    def _in_any_order(self, scope: Scope, base: IndexLike, length: int) -> list[Parts]:
         """Reduce in the order of memory, which hardware prefetchers foresee; the tree's jumps would cause stalls."""
         step = INTERLEAVED * self.lanes
         held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(INTERLEAVED)]
-        turn, body, whole = f"t{next(scope.names)}", scope.inner(self.lanes), length // step * step
+        turn, body, whole = scope.name("t"), scope.inner(self.lanes), length // step * step
         for number, totals in enumerate(held):
-            self._vector(body, totals, f"{base} + {turn} + {number * self.lanes}", None)
-        scope.add(For(turn, "0", str(whole), str(step), tuple(body.statements)))
+            self._vector(body, totals, base + turn + number * self.lanes, None)
+        scope.add(For(turn, 0, whole, step, tuple(body.statements)))
         for totals, first in zip(held, range(whole, length, self.lanes), strict=False):
             there = length - first
-            self._vector(scope, totals, f"{base} + {first}", None if there >= self.lanes else str(there))
+            self._vector(scope, totals, base + first, None if there >= self.lanes else there)
         while len(held) > 1:
             pairs = zip(held[::2], held[1::2], strict=True)
-            held = [[r.combined(scope, a, b) for r, a, b in zip(self.reductions, *pair, strict=True)] for pair in pairs]
+            held = [combined_all(scope, self.reductions, *pair) for pair in pairs]
         return self._across(scope, held[0])
 
-    def _vector(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+    def _vector(self, scope: Scope, totals: list[Parts], column: IndexLike, count: IndexLike | None) -> None:
         """Accumulate one vector, in a scope of its own."""
         inner = scope.inner(self.lanes)
         self._at(inner, totals, inner.integer(column), count)
         scope.add(*inner.statements)
 
-    def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
+    def _short(self, scope: Scope, totals: list[Parts], base: IndexLike, length: int, lanes: int) -> None:
         """Accumulate fewer canonical lanes than a vector has.
 
         Both steps of a lane happen at once, where that does not round differently.
@@ -137,16 +134,16 @@ class VectorBlocks:
         for first, count in ((0, lanes), (lanes, length - lanes)) if any(dots) else ():
             # These come first: the operands of the others are known in this scope at other columns.
             inner = scope.inner(self.lanes)
-            column = inner.integer(f"{base} + {first}" if first else base)
+            column = inner.integer(base + first)
             for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
                 if dot:
-                    reduction.step(inner, total, column, str(count))
+                    reduction.step(inner, total, column, count)
             scope.add(*inner.statements)
         for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
             if not dot:
-                reduction.step(scope, total, base, None if length == self.lanes else str(length))
+                reduction.step(scope, total, base, None if length == self.lanes else length)
 
-    def _position_statements(self, base: str) -> int:
+    def _position_statements(self, base: IndexLike) -> int:
         """Count the weighted statements of one vector, by emitting it into a scope that is dropped."""
         scope = self.scope.inner(self.lanes)
         for reduction in self.reductions:
@@ -156,20 +153,12 @@ class VectorBlocks:
         lets = [one.expr for one in scope.statements if isinstance(one, Let)]
         return len(scope.statements) + sum(map(_weight, lets))
 
-    def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
-        """Combine groups `group`, `group + apart`, ... in a tree, depth first, so that few vectors live at a time."""
-        if apart == lanes // self.lanes:
-            return self._lane_group(scope, base, length, lanes, group)
-        left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
-        right = self._unrolled(scope, base, length, lanes, group + apart, 2 * apart)
-        return [r.combined(scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
-
-    def _lane_group(self, scope: Scope, base: str, length: int, lanes: int, group: int) -> list[Parts]:
+    def _lane_group(self, scope: Scope, base: IndexLike, length: int, lanes: int, group: int) -> list[Parts]:
         """Accumulate one vector of lanes, step by step."""
         totals: list[Parts] | None = None
         for first in range(group * self.lanes, max(length, 1), lanes):
             inner = scope.inner(self.lanes)
-            column = inner.integer(f"{base} + {first}")
+            column = inner.integer(base + first)
             there = length - first
             if totals is None and there >= self.lanes and all(r.op != "vecdot" for r in self.reductions):
                 totals = [reduction.given(inner, column, None) for reduction in self.reductions]
@@ -178,11 +167,11 @@ class VectorBlocks:
                     totals = [reduction.start(inner, self.lanes) for reduction in self.reductions]
                 # A step changes its totals in place, and the first operands may be known elsewhere.
                 totals = [tuple(inner.let(Splat(v), v.dtype, v.lanes, v.mask_bytes) for v in total) for total in totals]
-                self._at(inner, totals, column, None if there >= self.lanes else str(there))
+                self._at(inner, totals, column, None if there >= self.lanes else there)
             scope.add(*inner.statements)
         return totals or [reduction.start(scope, self.lanes) for reduction in self.reductions]
 
-    def streamed_block(self, scope: Scope, base: str) -> list[Parts]:
+    def streamed_block(self, scope: Scope, base: IndexLike) -> list[Parts]:
         """Reduce a whole block of a long stream, loaded in the order of memory, which hardware prefetchers foresee.
 
         A depth-first tree keeps fewer accumulators, and is faster where the block is in a cache. But its
@@ -194,108 +183,78 @@ class VectorBlocks:
         if self._commute():
             return self._in_any_order(scope, base, BLOCK)
         groups = LANES // self.lanes
-        self._declare(scope, groups)
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
-        group, step = f"g{next(scope.names)}", f"t{next(scope.names)}"
-        self._keep(begin, [reduction.start(begin, self.lanes) for reduction in self.reductions], group)
-        totals = [self._load(body, reduction, group) for reduction in self.reductions]
-        column = body.integer(f"{base} + ({step} * {groups} + {group}) * {self.lanes}")
+        group, step = scope.name("g"), scope.name("t")
+        begin.add(*arrays.puts(group, [reduction.start(begin, self.lanes) for reduction in self.reductions]))
+        totals = arrays.states(body, group)
+        column = body.integer(base + (step * groups + group) * self.lanes)
         self._at(body, totals, column, None)
-        self._keep(body, totals, group)
-        scope.add(For(group, "0", str(groups), "1", tuple(begin.statements)))
-        each = For(group, "0", str(groups), "1", tuple(body.statements), unroll=ROLLED)
-        scope.add(For(step, "0", str(BLOCK // LANES), "1", (each,), unroll=ROLLED))
-        return self._over_groups(scope, groups)
+        body.add(*arrays.puts(group, totals))
+        scope.add(For(group, 0, groups, 1, tuple(begin.statements)))
+        each = For(group, 0, groups, 1, tuple(body.statements), unroll=ROLLED)
+        scope.add(For(step, 0, BLOCK // LANES, 1, (each,), unroll=ROLLED))
+        return self._over_groups(scope, arrays, groups)
 
-    def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
+    def dynamic_block(self, scope: Scope, base: IndexLike, length: IndexLike) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known at run time."""
         width = self.lanes
         if self._only_find():
             return FirstBest(scope, self.reductions, width, base).dynamic(length)
         groups = LANES // width
-        self._declare(scope, groups)
-        group = f"g{next(scope.names)}"
+        arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
+        group = scope.name("g")
         body = scope.inner(width)
         totals = [reduction.start(body, width) for reduction in self.reductions]
-        step = f"t{next(scope.names)}"
+        step = scope.name("t")
         inner = body.inner(width)
-        offset = inner.integer(f"{step} * {LANES} + {group} * {width}")
-        inner_column = inner.integer(f"{base} + {offset}")
-        self._at(inner, totals, inner_column, f"min((long){width}, {length} - {offset})")
+        offset = inner.integer(step * LANES + group * width)
+        inner_column = inner.integer(base + offset)
+        self._at(inner, totals, inner_column, index_min(width, length - offset))
         # The guard skips empty vectors, so that loads never start past the end.
-        guarded = If(f"{step} * {LANES} + {group} * {width} < {length}", tuple(inner.statements))
-        body.add(For(step, "0", str(BLOCK // LANES), "1", (guarded,)))
-        self._keep(body, totals, group)
-        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
-        return self._over_groups(scope, groups)
+        guarded = If(step * LANES + group * width < length, tuple(inner.statements))
+        body.add(For(step, 0, BLOCK // LANES, 1, (guarded,)))
+        body.add(*arrays.puts(group, totals))
+        scope.add(For(group, 0, groups, 1, tuple(body.statements)))
+        return self._over_groups(scope, arrays, groups)
 
-    def _steps(self, body: Scope, totals: list[Parts], base: str, lanes: int, steps: str, count: str | None) -> None:
-        step = f"t{next(body.names)}"
+    def _steps(self, body: Scope, totals: list[Parts], base: IndexLike, lanes: int, steps: IndexLike) -> None:
+        step = body.name("t")
         inner = body.inner(self.lanes)
-        column = inner.integer(f"{base} + {step} * {lanes}")
-        self._at(inner, totals, column, count)
-        body.add(For(step, "0", steps, "1", tuple(inner.statements)))
+        self._at(inner, totals, inner.integer(base + step * lanes), None)
+        body.add(For(step, 0, steps, 1, tuple(inner.statements)))
 
-    def _at(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+    def _at(self, scope: Scope, totals: list[Parts], column: IndexLike, count: IndexLike | None) -> None:
         for reduction, total in zip(self.reductions, totals, strict=True):
             reduction.step(scope, total, column, count)
 
-    def _declare(self, scope: Scope, groups: int) -> None:
-        for reduction in self.reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"a{next(scope.names)}"
-                self.arrays[reduction.name, part] = name
-                scope.add(Array(name, dtype, self.lanes, groups, mask_bytes=dtype.itemsize))
-
-    def _keep(self, scope: Scope, totals: list[Parts], group: str) -> None:
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(PutItem(self.arrays[reduction.name, part], group, var))
-
-    def _load(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
-        return tuple(
-            scope.let(ArrayItem(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
-            for part, dtype in enumerate(reduction.dtypes)
-        )
-
-    def _partial_vector(self, scope: Scope, group: str, column: str, count: str) -> None:
+    def _partial_vector(
+        self, scope: Scope, arrays: PartArrays, group: IndexLike, column: IndexLike, count: IndexLike
+    ) -> None:
         """Accumulate the one vector that is only partly valid."""
         inner = scope.inner(self.lanes)
         place = inner.integer(column)
-        totals = [self._load(inner, reduction, group) for reduction in self.reductions]
+        totals = arrays.states(inner, group)
         self._at(inner, totals, place, count)
-        self._keep(inner, totals, group)
-        scope.add(If("1", tuple(inner.statements)))
+        inner.add(*arrays.puts(group, totals))
+        scope.add(If(True, tuple(inner.statements)))
 
-    def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
+    def _over_groups(self, scope: Scope, arrays: PartArrays, groups: int) -> list[Parts]:
         """Combine the upper levels of the tree: halves of the groups."""
         half = groups // 2
         while half:
-            group = f"g{next(scope.names)}"
+            group = scope.name("g")
             inner = scope.inner(self.lanes)
-            for reduction in self.reductions:
-                left = self._load(inner, reduction, group)
-                right = self._load(inner, reduction, f"{group} + {half}")
-                for part, var in enumerate(reduction.combined(inner, left, right)):
-                    inner.add(PutItem(self.arrays[reduction.name, part], group, var))
-            scope.add(For(group, "0", str(half), "1", tuple(inner.statements)))
+            for number, reduction in enumerate(self.reductions):
+                left, right = (arrays.state(inner, number, at) for at in (group, group + half))
+                inner.add(*arrays.puts_of(number, group, reduction.combined(inner, left, right)))
+            scope.add(For(group, 0, half, 1, tuple(inner.statements)))
             half //= 2
-        return self._across(scope, [self._load(scope, reduction, "0") for reduction in self.reductions])
+        return self._across(scope, arrays.states(scope, 0))
 
     def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
         """Combine the lower levels of the tree: halves of one vector."""
-        results = []
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            parts = total
-            while parts[0].lanes > 1:
-                lanes = parts[0].lanes // 2
-                low, high = (
-                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
-                    for upper in (False, True)
-                )
-                parts = reduction.combined(scope, low, high)
-            results.append(parts)
-        return results
+        return [one.across(scope, total) for one, total in zip(self.reductions, totals, strict=True)]
 
 
 def _weight(expr: Expr) -> int:
@@ -326,14 +285,9 @@ class Merging:
     def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int = 1) -> None:
         self.reductions = reductions
         self.lanes = lanes
-        self.top = f"top{next(scope.names)}"
-        scope.add(SetInteger(self.top, "0"))
-        self.stacks: dict[tuple[str, int], str] = {}
-        for reduction in reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"m{next(scope.names)}"
-                self.stacks[reduction.name, part] = name
-                scope.add(Array(name, merge_dtype(dtype), lanes, self.DEPTH, mask_bytes=dtype.itemsize))
+        self.top = scope.name("top")
+        scope.add(SetInteger(self.top, 0))
+        self.stacks = PartArrays(scope, reductions, "m", lanes=lanes, size=self.DEPTH, merging=True)
 
     def _wide(self, scope: Scope, part: Var) -> Var:
         wide = merge_dtype(part.dtype)
@@ -342,47 +296,35 @@ class Merging:
             return scope.let(Splat(part), wide, self.lanes, part.mask_bytes)
         return scope.let(Convert(part, part.dtype, wide), wide, self.lanes)
 
-    def _pop(self, scope: Scope, totals: list[Parts], condition: str, before: tuple[SetInteger, ...] = ()) -> None:
+    def _pop(
+        self, scope: Scope, totals: list[Parts], condition: ConditionLike, before: tuple[SetInteger, ...] = ()
+    ) -> None:
         inner = scope.inner(self.lanes)
-        inner.add(SetInteger(self.top, f"{self.top} - 1", new=False))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            older = tuple(
-                inner.let(ArrayItem(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
-                for part, var in enumerate(total)
-            )
-            for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
-                inner.add(Assign(var, Splat(new)))
+        inner.add(SetInteger(self.top, self.top - 1, new=False))
+        for number, (reduction, total) in enumerate(zip(self.reductions, totals, strict=True)):
+            older = self.stacks.state(inner, number, self.top)
+            assign(inner, total, reduction.combined(inner, older, total))
         inner.add(*before)
         scope.add(While(condition, tuple(inner.statements)))
 
-    def push(self, scope: Scope, blocks: list[Parts], index: str) -> None:
+    def push(self, scope: Scope, blocks: list[Parts], index: IndexLike) -> None:
         """Add block number `index` of the row."""
-        count = f"c{next(scope.names)}"
+        count = scope.name("c")
         totals = [tuple(self._wide(scope, part) for part in parts) for parts in blocks]
         scope.add(SetInteger(count, index))
-        self._pop(scope, totals, f"{count} & 1", (SetInteger(count, f"{count} >> 1", new=False),))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(PutItem(self.stacks[reduction.name, part], self.top, var))
-        scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
+        self._pop(scope, totals, IsSet(count & 1), (SetInteger(count, count >> 1, new=False),))
+        scope.add(*self.stacks.puts(self.top, totals))
+        scope.add(SetInteger(self.top, self.top + 1, new=False))
 
     def newest(self, scope: Scope) -> list[Parts]:
         """Pop the node that was merged last, which after a power of two of blocks is the whole."""
-        scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
-        return [
-            tuple(
-                scope.let(
-                    ArrayItem(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize
-                )
-                for part, dtype in enumerate(one.dtypes)
-            )
-            for one in self.reductions
-        ]
+        scope.add(SetInteger(self.top, self.top - 1, new=False))
+        return self.stacks.states(scope, self.top)
 
     def finish(self, scope: Scope) -> list[Parts]:
         """Return the result of the row."""
         totals = self.newest(scope)
-        self._pop(scope, totals, f"{self.top} > 0")
+        self._pop(scope, totals, self.top > 0)
         return [
             tuple(
                 var if var.dtype == dtype else scope.let(Convert(var, var.dtype, dtype), dtype, self.lanes)

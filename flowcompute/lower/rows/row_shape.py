@@ -8,14 +8,17 @@ outputs. Costly values of an earlier sweep are kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import FoldSpec, Storage, c_strides, storage
-from flowcompute.lower.emit import Key
+from flowcompute.ir import FoldSpec, IndexLike, Storage, c_strides, register_dtype, storage
+from flowcompute.lower.emit import Key, Point, Scope
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, written_turns
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.spec import INT64
 
 KEPT_COST = 8
 KEPT_NUMBERS = 16384
@@ -114,6 +117,10 @@ class RowShape:
         """Return the strides of a C-contiguous value of this item shape."""
         return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
 
+    def stored(self, node: int) -> RowStrides:
+        """Return the strides of a node's value, as an output or a generated stream."""
+        return self.place(self.region.layouts[node], self.graph.nodes[node].spec.shape, True)
+
     def place_of(self, access: Access) -> tuple[Storage, RowStrides]:
         """Return the storage and the strides of a value that the region reads."""
         lies = storage(self.graph, access.value, self.region.entered)
@@ -130,6 +137,21 @@ class RowShape:
             tuple(strides[axis] for axis in self.row_axes),
             tuple(strides[axis] for axis in self.column_axes),
         )
+
+    # -- reductions ---------------------------------------------------------------------------
+
+    def reduction(self, node: int, point: Callable[[Scope, IndexLike, IndexLike | None], Point]) -> Reduction:
+        """Return the reduction of a node, whose operands are values at `point(scope, column, count)`."""
+        reduced = self.graph.nodes[node]
+        assert reduced.op is not None
+        op, reads = reduced.op.name, self.region.reads[node]
+        source = register_dtype(self.graph.nodes[reduced.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
+            at = point(scope, column, count)
+            return tuple(at.value(key) for key in reads)
+
+        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
 
     # -- phases -------------------------------------------------------------------------------
 

@@ -9,19 +9,27 @@ from dataclasses import replace
 from flowcompute.fuse import Access
 from flowcompute.graph import Node
 from flowcompute.ir import (
+    FIRST,
+    LANE,
+    LID,
     LINE_BYTES,
     Argument,
     Array,
     ArrayItem,
+    ConditionLike,
     For,
     If,
+    IndexLike,
     Load,
+    Name,
     Prefetch,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
     Var,
+    equal,
+    names,
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
@@ -29,12 +37,19 @@ from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import VectorBlocks
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
-from flowcompute.spec import INT64
 
 PREFETCH_COLUMNS = 256
 """Fewest columns of a row for prefetching; hardware prefetchers foresee several shorter rows at a time."""
 PREFETCH_NUMBERS = 2048
 """Prefetch distance, in numbers, of kernels that stream through records."""
+
+ROW, RECORD, OUTER = names("r record outer")
+"""Number of a row through all records, number of its record, and number of the row in that record."""
+COLUMN = Name("c")
+FROM, TILL = names("from till")
+"""The tile of columns of a work-item, where there is one."""
+_WHOLE, _LEFT = names("whole left")
+"""End of the tile's whole vectors, and columns behind it."""
 
 Accumulate = Callable[["ColumnPoint"], None]
 """Function that adds a record's columns to the folds of the region."""
@@ -52,7 +67,7 @@ class RowPoint(Point):
         argument, base, _ = self.sweep.locate(access)
         return loaded(self.scope, Load(argument, base, 0))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, None]:
         """Return the position of the row's one number, in all lanes."""
         base, place, before = self.sweep.generated(node)
         del place
@@ -66,7 +81,9 @@ class ColumnPoint(Point):
     stored.
     """
 
-    def __init__(self, row: RowPoint, scope: Scope, column: str, count: str | None, phase: int) -> None:
+    count: IndexLike | None
+
+    def __init__(self, row: RowPoint, scope: Scope, column: IndexLike, count: IndexLike | None, phase: int) -> None:
         super().__init__(row.graph, row.region, row.arguments, scope)
         self.row = row
         self.sweep = row.sweep
@@ -82,7 +99,7 @@ class ColumnPoint(Point):
         """Load a vector of the row."""
         return self.sweep.load(self, access)
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of the columns."""
         base, place, before = self.sweep.generated(node)
         index, stride, each = self.sweep.address(base, place, self.column)
@@ -103,7 +120,7 @@ class ColumnPoint(Point):
         if isinstance(key, Access) or key not in kept:
             return super().compute(key)
         shape = self.sweep.shape
-        array, slot = self.sweep.kept_array(key), f"({self.column}) / {shape.lanes}"
+        array, slot = self.sweep.kept_array(key), self.column // shape.lanes
         if 2 * kept[key] < self.phase:
             dtype = register_dtype(self.graph.nodes[key].spec.dtype)
             return self.scope.let(ArrayItem(array, slot), dtype, mask_bytes=dtype.itemsize)
@@ -121,13 +138,13 @@ class RowSweep:
         self.scope = scope
         self.folds = folds
         self.row = RowPoint(self, scope)
-        self.bases: dict[tuple[str, RowStrides, int], str] = {}
+        self.bases: dict[tuple[str, RowStrides, int], IndexLike] = {}
         self.arrays: dict[int, str] = {}
         self.declared: list[Array] = []
 
     # -- addresses ----------------------------------------------------------------------------
 
-    def locate(self, access: Access) -> tuple[Argument, str, RowStrides]:
+    def locate(self, access: Access) -> tuple[Argument, IndexLike, RowStrides]:
         """Return the argument of an access, the integer with the offset of its row, and its strides."""
         lies, place = self.shape.place_of(access)
         argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
@@ -139,47 +156,39 @@ class RowSweep:
         index, stride, each = self.address(base, place, point.column)
         return loaded(point.scope, Load(argument, index, stride, point.count, each))
 
-    def generated(self, node: Node) -> tuple[str, RowStrides, str]:
+    def generated(self, node: Node) -> tuple[IndexLike, RowStrides, IndexLike]:
         """Return, for a generated stream, the row's offset in the batch, its strides, and the offset of the batch."""
-        spec = node.spec
-        place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
-        return self.base("position", place), place, f"first * {spec.item_numbers} + "
+        place = self.shape.stored(node.id)
+        return self.base("position", place), place, FIRST * node.spec.item_numbers
 
-    def base(self, name: str, place: RowStrides, offset: int = 0) -> str:
+    def base(self, name: str, place: RowStrides, offset: int = 0) -> IndexLike:
         """Return an integer with the offset of the row in an argument."""
         if (name, place, offset) not in self.bases:
-            terms = [str(offset)] if offset else []
-            terms += [f"record * {place.record}"] if place.record else []
+            base = offset + RECORD * place.record
             for position, stride in enumerate(place.rows):
-                if stride:
-                    terms.append(f"{self._row_index(position)} * {stride}")
-            text = " + ".join(terms) or "0"
-            self.bases[name, place, offset] = self.scope.integer(f"({text})" if text == "0" else text)
+                base += self._row_index(position) * stride
+            self.bases[name, place, offset] = self.scope.integer(base)
         return self.bases[name, place, offset]
 
-    def _row_index(self, position: int) -> str:
+    def _row_index(self, position: int) -> IndexLike:
         sizes = [self.shape.region.domain[axis] for axis in self.shape.row_axes]
-        below = math.prod(sizes[position + 1 :])
-        text = "outer" if below == 1 else f"(outer / {below})"
-        return text if position == 0 else f"({text} % {sizes[position]})"
+        index = OUTER // math.prod(sizes[position + 1 :])
+        return index if position == 0 else index % sizes[position]
 
-    def address(self, base: str, place: RowStrides, column: str) -> tuple[str, int, str | None]:
+    def address(self, base: IndexLike, place: RowStrides, column: IndexLike) -> tuple[IndexLike, int, IndexLike | None]:
         """Return index and stride of columns and, where there is no single stride, the index of each lane."""
         axes = [(self.shape.region.domain[axis], place.columns[at]) for at, axis in enumerate(self.shape.column_axes)]
         wide = [(size, stride) for size, stride in axes if size != 1]
         sizes, strides = [size for size, _ in wide], [stride for _, stride in wide]
         if len(wide) == 1:
-            stride = strides[0]
-            return (f"{base} + {column}" if stride == 1 else f"{base} + ({column}) * {stride}"), stride, None
-        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(strides))
-        if dense:
-            return f"{base} + {column}", 1, None
-        terms = []
-        for position, stride in enumerate(strides):
-            if stride:
-                below = math.prod(sizes[position + 1 :])
-                terms.append(f"(({column} + {{lane}}) / {below} % {sizes[position]}) * {stride}")
-        return base, 1, f"{base} + {' + '.join(terms)}"
+            return base + column * strides[0], strides[0], None
+        below = [math.prod(sizes[position + 1 :]) for position in range(len(sizes))]
+        if strides == below:
+            return base + column, 1, None
+        each = base
+        for size, stride, under in zip(sizes, strides, below, strict=True):
+            each += (column + LANE) // under % size * stride
+        return base, 1, each
 
     # -- sweeps -------------------------------------------------------------------------------
 
@@ -203,18 +212,18 @@ class RowSweep:
         for output in self.row_outputs:
             scope = self.scope.inner()
             self.store_of_row(scope, output)
-            self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))
+            self.scope.add(*scope.statements if shape.cpu else (If(equal(LID, 0), tuple(scope.statements)),))
 
-    def loop(self, start: str, stop: str, step: str) -> For:
+    def loop(self, start: IndexLike, stop: IndexLike, step: IndexLike) -> For:
         """Return a loop over rows, numbered through all records."""
-        return For("r", start, stop, step, self.one_row())
+        return For(ROW, start, stop, step, self.one_row())
 
     def one_row(self) -> tuple[Stmt, ...]:
         """Return the indices of row `r` and its sweeps."""
         rows = self.shape.rows
         if rows == 1:
-            return (SetInteger("record", "r"), *self.scope.statements)
-        place = SetInteger("record", f"r / {rows}"), SetInteger("outer", f"r % {rows}")
+            return (SetInteger(RECORD, ROW), *self.scope.statements)
+        place = SetInteger(RECORD, ROW // rows), SetInteger(OUTER, ROW % rows)
         return (*place, *self.scope.statements)
 
     def reduce(self, phase: int) -> None:
@@ -245,19 +254,10 @@ class RowSweep:
         return results
 
     def _reduction(self, node: int, phase: int) -> Reduction:
-        shape = self.shape
-        graph_node = shape.graph.nodes[node]
-        assert graph_node.op is not None
-        op = graph_node.op.name
-        reads = shape.region.reads[node]
-        source = register_dtype(shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+        def point(scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
+            return ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
 
-        def operands(scope: Scope, column: str, count: str | None) -> Parts:
-            point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
-            return tuple(point.value(key) for key in reads)
-
-        dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
-        return Reduction(f"n{node}", op, dtypes, operands)
+        return self.shape.reduction(node, point)
 
     def again(self) -> RowSweep:
         """Return another sweep over the rows, which shares the arrays of kept values."""
@@ -265,24 +265,24 @@ class RowSweep:
         sweep.arrays, sweep.declared = self.arrays, self.declared
         return sweep
 
-    def all_columns(self, body: Callable[[str, str | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    def all_columns(self, body: Callable[[IndexLike, IndexLike | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """Return a loop over the row's columns (or their tile), with `body(column, count)` for each vector."""
         shape = self.shape
         lanes, columns = shape.lanes, shape.columns
         if not shape.cpu:
-            return (For("c", "lid", str(columns), str(shape.group), body("c", None)),)
+            return (For(COLUMN, LID, columns, shape.group, body(COLUMN, None)),)
         if shape.tiled:
             return (
-                SetInteger("whole", f"till - (till - from) % {lanes}"),
-                For("c", "from", "whole", str(lanes), body("c", None), unroll=shape.turns),
-                If("whole < till", (SetInteger("left", "till - whole"), *body("whole", "left"))),
+                SetInteger(_WHOLE, TILL - (TILL - FROM) % lanes),
+                For(COLUMN, FROM, _WHOLE, lanes, body(COLUMN, None), unroll=shape.turns),
+                If(_WHOLE < TILL, (SetInteger(_LEFT, TILL - _WHOLE), *body(_WHOLE, _LEFT))),
             )
         whole = columns - columns % lanes
         statements: tuple[Stmt, ...] = ()
         if whole:
-            statements += (For("c", "0", str(whole), str(lanes), body("c", None), unroll=shape.turns),)
+            statements += (For(COLUMN, 0, whole, lanes, body(COLUMN, None), unroll=shape.turns),)
         if columns % lanes:
-            statements += (If("1", body(str(whole), str(columns % lanes))),)
+            statements += (If(True, body(whole, columns % lanes)),)
         return statements
 
     def _keep(self, phase: int) -> None:
@@ -291,7 +291,7 @@ class RowSweep:
         if not nodes:
             return
 
-        def keep(column: str, count: str | None) -> tuple[Stmt, ...]:
+        def keep(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             for node in nodes:
                 point.value(node)
@@ -310,14 +310,14 @@ class RowSweep:
     def _prefetching(self, reduction: Reduction) -> Reduction:
         """Return a reduction that prefetches the next row at each of its steps."""
 
-        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+        def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
             if count is None:
                 self._prefetch(scope, column)
             return reduction.operands(scope, column, count)
 
         return replace(reduction, operands=operands)
 
-    def _prefetch(self, scope: Scope, column: str) -> None:
+    def _prefetch(self, scope: Scope, column: IndexLike) -> None:
         """Prefetch columns of a later row.
 
         Hardware prefetchers stay within a page and do not foresee the step to another one.
@@ -338,14 +338,14 @@ class RowSweep:
             size = argument.dtype.itemsize
             if stride == 1 and each is None and step:
                 for number in range(0, self.shape.lanes, LINE_BYTES // size):
-                    scope.add(Prefetch(argument, f"{index} + {step * ahead + number}", written))
+                    scope.add(Prefetch(argument, index + (step * ahead + number), written))
 
     def _finish(self, phase: int) -> None:
         """Emit the sweep that stores full-level outputs and accumulates columns."""
         if not self.shape.targets(phase):
             return
 
-        def store(column: str, count: str | None) -> tuple[Stmt, ...]:
+        def store(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             self._at(point)
             if count is None and self._is_last(phase):
@@ -365,9 +365,9 @@ class RowSweep:
     def store_column(self, point: ColumnPoint) -> None:
         """Store everything at a single column, with the row values at the first one."""
         self._at(point)
-        point.scope.add(*self.stores_of_row(point.scope, f"{point.column} == 0"))
+        point.scope.add(*self.stores_of_row(point.scope, equal(point.column, 0)))
 
-    def stores_of_row(self, scope: Scope, condition: str) -> tuple[Stmt, ...]:
+    def stores_of_row(self, scope: Scope, condition: ConditionLike) -> tuple[Stmt, ...]:
         """Return the stores of row values, guarded by the condition."""
         inner = scope.inner(1)
         for output in self.row_outputs:
@@ -377,7 +377,7 @@ class RowSweep:
     def store_of_row(self, scope: Scope, output: int) -> None:
         """Store one output that is constant along the row."""
         base, _ = self._stored(output)
-        RowPoint(self, scope).store(output, base, 1, "1")
+        RowPoint(self, scope).store(output, base, 1, 1)
 
     def _at(self, point: ColumnPoint) -> None:
         for output in self.shape.region.outputs:
@@ -387,8 +387,7 @@ class RowSweep:
         if self.folds is not None:
             self.folds(point)
 
-    def _stored(self, output: int) -> tuple[str, RowStrides]:
+    def _stored(self, output: int) -> tuple[IndexLike, RowStrides]:
         """Return the integer with the row's offset in an output, and the output's strides."""
-        spec = self.shape.graph.nodes[output].spec
-        place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
-        return self.base(self.arguments.get("output", spec.dtype, output).name, place), place
+        place, dtype = self.shape.stored(output), self.shape.graph.nodes[output].spec.dtype
+        return self.base(self.arguments.get("output", dtype, output).name, place), place

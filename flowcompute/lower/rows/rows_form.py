@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 from flowcompute.fuse import Reason
-from flowcompute.ir import Kernel, SetInteger, Stmt
-from flowcompute.lower.emit import Arguments, Scope
+from flowcompute.ir import GID, GSIZE, Kernel, N, Stmt
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_blocks, by_rows
 from flowcompute.lower.kernel_knobs import (
@@ -56,9 +56,8 @@ def _lower(task: LoweringTask) -> Kernel:
 def rows_body(walk: RowSweep) -> list[Stmt]:
     """Distribute rows: a work-item (CPU) takes a range of rows; work-groups (GPU) take rows in turn."""
     if walk.shape.cpu:
-        start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        return [*start, walk.loop("start", "stop", "1")]
-    return [walk.loop("gid", "n", "gsize")]
+        return [*CHUNK_RANGE, walk.loop(START, STOP, 1)]
+    return [walk.loop(GID, N, GSIZE)]
 
 
 def _why_no_rows(task: LoweringTask) -> Reason | None:

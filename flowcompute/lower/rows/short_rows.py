@@ -16,28 +16,34 @@ from flowcompute.elements.generated import Generator
 from flowcompute.fuse import Access, Reason
 from flowcompute.graph import Node
 from flowcompute.ir import (
+    CHUNK,
+    FIRST,
+    GID,
     Apply,
     CallFunction,
     Combine,
     For,
     Generate,
+    IndexLike,
     Integer,
     Kernel,
     Let,
     Load,
+    N,
+    Name,
     SetInteger,
     Stmt,
     Var,
-    register_dtype,
+    index_min,
     row_lanes,
 )
-from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, tree_of
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
-from flowcompute.lower.rows.row_sweep import RowSweep
+from flowcompute.lower.rows.row_sweep import ROW, RowSweep
 from flowcompute.lower.rows.rows_form import ROW_LANES
 from flowcompute.spec import INT64
 
@@ -54,13 +60,13 @@ _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 
 def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
     """Distribute rows: ranges of work-items begin at whole vectors, so that only the last one has a rest."""
-    lanes = vectors.shape.lanes
+    lanes, whole = vectors.shape.lanes, Name("whole")
     return [
-        SetInteger("start", f"min(n, (gid * chunk + {lanes - 1}) / {lanes} * {lanes})"),
-        SetInteger("stop", f"min(n, ((gid + 1) * chunk + {lanes - 1}) / {lanes} * {lanes})"),
-        SetInteger("whole", f"stop - (stop - start) % {lanes}"),
-        For("r", "start", "whole", str(lanes), tuple(vectors.scope.statements)),
-        rest.loop("whole", "stop", "1"),
+        SetInteger(START, index_min(N, (GID * CHUNK + (lanes - 1)) // lanes * lanes)),
+        SetInteger(STOP, index_min(N, ((GID + 1) * CHUNK + (lanes - 1)) // lanes * lanes)),
+        SetInteger(whole, STOP - (STOP - START) % lanes),
+        For(ROW, START, whole, lanes, tuple(vectors.scope.statements)),
+        rest.loop(whole, STOP, 1),
     ]
 
 
@@ -81,9 +87,7 @@ def _places(shape: RowShape) -> list[RowStrides]:
     region, nodes = shape.region, shape.graph.nodes
     accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
     made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
-    return [shape.place_of(access)[1] for access in accesses] + [
-        shape.place(region.layouts[i], nodes[i].spec.shape, True) for i in made
-    ]
+    return [shape.place_of(access)[1] for access in accesses] + [shape.stored(i) for i in made]
 
 
 def row_stride(shape: RowShape, place: RowStrides) -> int | None:
@@ -115,11 +119,10 @@ class _RowsPoint(Point):
         argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
         return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, None]:
         """Return the positions of the column's numbers, counted from the first record of the stream."""
-        place = self.rows.shape.place(self.region.layouts[node.id], node.spec.shape, True)
-        index, stride = self.rows.address(place, self.column)
-        return f"first * {node.spec.item_numbers} + {index}", stride, None
+        index, stride = self.rows.address(self.rows.shape.stored(node.id), self.column)
+        return FIRST * node.spec.item_numbers + index, stride, None
 
 
 class _ShortRows:
@@ -133,14 +136,13 @@ class _ShortRows:
         # The values of a column are computed once and known in all later phases.
         self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
 
-    def address(self, place: RowStrides, column: int | None, offset: int = 0) -> tuple[str, int]:
+    def address(self, place: RowStrides, column: int | None, offset: int = 0) -> tuple[IndexLike, int]:
         """Return the index of a column's number of row `r`, and its stride from row to row."""
         stride = row_stride(self.shape, place)
         assert stride is not None
         if column is not None:
             offset += self._column_offset(place, column)
-        terms = [f"r * {stride}" if stride > 1 else "r"] if stride else []
-        return " + ".join(terms + ([str(offset)] if offset or not terms else [])), stride
+        return ROW * stride + offset, stride
 
     def _column_offset(self, place: RowStrides, column: int) -> int:
         sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
@@ -160,53 +162,40 @@ class _ShortRows:
 
     def _store(self, point: _RowsPoint, outputs: list[int]) -> None:
         for output in outputs:
-            place = self.shape.place(self.shape.region.layouts[output], self.shape.graph.nodes[output].spec.shape, True)
-            point.store(output, *self.address(place, point.column))
+            point.store(output, *self.address(self.shape.stored(output), point.column))
 
     # -- reductions ---------------------------------------------------------------------------
 
     def _reduce(self, nodes: list[int]) -> None:
         """Emit the reductions of one phase together, so that a column's values live shortly."""
-        totals = self._tree([self._reduction(node) for node in nodes], 0, 1)
+        reductions, lanes = (
+            [self.shape.reduction(node, self._column_point) for node in nodes],
+            row_lanes(self.shape.columns),
+        )
+        totals = tree_of(
+            self.scope, reductions, lambda lane: [self._lane(reduction, lane, lanes) for reduction in reductions], lanes
+        )
         for node, parts in zip(nodes, totals, strict=True):
             self.scope.known[node] = parts[-1]
 
-    def _reduction(self, node: int) -> Reduction:
-        graph_node = self.shape.graph.nodes[node]
-        assert graph_node.op is not None
-        op, reads = graph_node.op.name, self.shape.region.reads[node]
-        source = register_dtype(self.shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+    def _column_point(self, scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
+        del scope, count
+        assert isinstance(column, int), "columns are unrolled"
+        return self.columns[column]
 
-        def operands(scope: Scope, column: str, count: str | None) -> Parts:
-            del scope, count
-            return tuple(self.columns[int(column)].value(key) for key in reads)
-
-        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
-
-    def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
-        """Combine lanes `lane`, `lane + apart`, ... in a tree by halves.
-
-        The tree is evaluated depth first, so that few values live at a time.
-        """
-        if apart == row_lanes(self.shape.columns):
-            return [self._lane(reduction, lane, apart) for reduction in reductions]
-        left = self._tree(reductions, lane, 2 * apart)
-        right = self._tree(reductions, lane + apart, 2 * apart)
-        return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
-
-    def _given(self, reduction: Reduction, column: str) -> Parts:
+    def _given(self, reduction: Reduction, column: int) -> Parts:
         """Return the operands of a step; one column serves all rows in a vector."""
         operands = reduction.operands(self.scope, column, None)
         return (*operands, self.scope.let(Integer(column), INT64)) if reduction.finds else operands
 
     def _lane(self, reduction: Reduction, lane: int, lanes: int) -> Parts:
         """Accumulate one canonical lane, in order."""
-        first = self._given(reduction, str(lane))
+        first = self._given(reduction, lane)
         if reduction.op == "vecdot":
             first = reduction.combined(self.scope, reduction.start(self.scope, self.scope.lanes), first, fused=True)
         total = first
         for column in range(lane + lanes, self.shape.columns, lanes):
-            total = reduction.combined(self.scope, total, self._given(reduction, str(column)), fused=True)
+            total = reduction.combined(self.scope, total, self._given(reduction, column), fused=True)
         return total
 
 

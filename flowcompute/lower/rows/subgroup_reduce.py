@@ -11,9 +11,19 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from flowcompute.ir import LANES, Assign, Below, Exchange, Select, Splat, WorkGroupBarrier, row_lanes
+from flowcompute.ir import (
+    LANES,
+    LID,
+    Below,
+    ConditionLike,
+    Exchange,
+    IndexLike,
+    WorkGroupBarrier,
+    index_min,
+    row_lanes,
+)
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, selected
 from flowcompute.spec import BOOL
 
 WARP = 32
@@ -36,9 +46,9 @@ class Slot:
     """
 
     scope: Scope
-    column: str
+    column: IndexLike
     lane: int
-    valid: str | None
+    valid: ConditionLike | None
 
 
 class Subgroup:
@@ -58,7 +68,7 @@ class Subgroup:
         self.lanes = lanes or row_lanes(columns)
         self.size = min(self.lanes, subgroup_size(group, shuffle=shuffle))
         self.shuffle = shuffle
-        self.place = scope.narrow(f"lid % {self.size}")
+        self.place = scope.narrow(LID % self.size)
 
     def at(self, scope: Scope) -> Subgroup:
         """Return the same sub-group, with statements that go elsewhere."""
@@ -66,20 +76,19 @@ class Subgroup:
         subgroup.scope = scope
         return subgroup
 
-    def slots(self, base: str, limit: str | None = None) -> list[Slot]:
+    def slots(self, base: IndexLike, limit: IndexLike | None = None) -> list[Slot]:
         """Return the columns of a work-item from `base` on, of `limit` columns in all (default: `columns`)."""
         made = []
         for position in range(-(-self.columns // self.size)):
             begin = position * self.size
             scope = self.scope.beside()
-            inside = scope.narrow(f"{self.place} + {begin}" if begin else self.place)
-            valid = None
+            inside = scope.narrow(self.place + begin)
+            valid: ConditionLike | None = None
             if limit is not None or begin + self.size > self.columns:
-                most = limit or str(self.columns)
-                valid = scope.narrow(f"{inside} < {most}")
-                inside = scope.narrow(f"min({inside}, {most} - 1)")
-            column = inside if base == "0" else scope.integer(f"{base} + {inside}")
-            made.append(Slot(scope, column, position % (self.lanes // self.size), valid))
+                most = self.columns if limit is None else limit
+                valid = scope.flag(inside < most, narrow=True)
+                inside = scope.narrow(index_min(inside, most - 1))
+            made.append(Slot(scope, scope.integer(base + inside), position % (self.lanes // self.size), valid))
         return made
 
     def accumulate(self, reductions: list[Reduction], totals: list[list[Parts]], slots: list[Slot]) -> None:
@@ -91,12 +100,8 @@ class Subgroup:
                 after = reduction.combined(slot.scope, own, operands, fused=True)
                 if slot.valid is not None:
                     mask = slot.scope.let(Below(slot.valid), BOOL, 1, reduction.dtypes[0].itemsize)
-                    after = tuple(
-                        slot.scope.let(Select(mask, new, old), old.dtype, 1, old.mask_bytes)
-                        for new, old in zip(after, own, strict=True)
-                    )
-                for old, new in zip(own, after, strict=True):
-                    slot.scope.add(Assign(old, Splat(new)))
+                    after = selected(slot.scope, mask, after, own)
+                assign(slot.scope, own, after)
 
     def start(self, reductions: list[Reduction]) -> list[list[Parts]]:
         """Declare accumulators of every lane of a work-item."""
@@ -113,10 +118,7 @@ class Subgroup:
         distance, turn = self.size // 2, 0
         while distance:
             rights = self._exchanged(results, distance, turn)
-            results = [
-                reduction.combined(scope, own, right)
-                for reduction, own, right in zip(reductions, results, rights, strict=True)
-            ]
+            results = combined_all(scope, reductions, results, rights)
             distance, turn = distance // 2, turn + 1
         return self._ended(results, turn, spread=spread and self.size > 1)
 
@@ -128,12 +130,9 @@ class Subgroup:
         scope, merged, distance, turn = self.scope, parts, 1, 0
         while distance < count:
             rights = self._exchanged(merged, distance, turn)
-            there = scope.let(Below(f"{count} - {distance} - {self.place}"), BOOL, 1, 1)
+            there = scope.let(Below(count - distance - self.place), BOOL, 1, 1)
             merged = [
-                tuple(
-                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
-                    for new, old in zip(reduction.combined(scope, own, right), own, strict=True)
-                )
+                selected(scope, there, reduction.combined(scope, own, right), own)
                 for reduction, own, right in zip(reductions, merged, rights, strict=True)
             ]
             distance, turn = distance * 2, turn + 1

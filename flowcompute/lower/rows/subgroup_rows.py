@@ -9,18 +9,37 @@ from __future__ import annotations
 import itertools
 
 from flowcompute.fuse import Reason
-from flowcompute.ir import BLOCK, For, If, Kernel, SetInteger, Stmt, row_lanes
+from flowcompute.ir import (
+    BLOCK,
+    GID,
+    GSIZE,
+    LID,
+    ConditionLike,
+    For,
+    If,
+    Kernel,
+    N,
+    Name,
+    SetInteger,
+    Stmt,
+    equal,
+    index_min,
+    row_lanes,
+)
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import WORK_GROUP, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowSweep
+from flowcompute.lower.rows.row_sweep import ROW, ColumnPoint, RowPoint, RowSweep
 from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
 
 WRITTEN_OUT = 1500
 """Most operations of a work-item, over all its columns, for which its columns are unrolled."""
+
+_TURN = Name("turn")
+"""First row of a work-group's turn."""
 
 
 class SubgroupSweep(RowSweep):
@@ -57,20 +76,20 @@ class SubgroupSweep(RowSweep):
 
     def rows(self) -> For:
         """Return the loop over rows; sub-groups behind the last row repeat it."""
-        row = SetInteger("r", f"min(turn + lid / {self.subgroup.size}, n - 1)")
-        return For("turn", f"gid * {self.together}", "n", f"gsize * {self.together}", (row, *self.one_row()))
+        row = SetInteger(ROW, index_min(_TURN + LID // self.subgroup.size, N - 1))
+        return For(_TURN, GID * self.together, N, GSIZE * self.together, (row, *self.one_row()))
 
     def columns(self) -> list[Slot]:
         """Return the columns of a work-item."""
-        return self.subgroup.slots("0")
+        return self.subgroup.slots(0)
 
-    def is_first(self) -> str:
+    def is_first(self) -> ConditionLike:
         """Return the condition for the work-item that stores values of the whole row."""
-        return f"{self.subgroup.place} == 0"
+        return equal(self.subgroup.place, 0)
 
     def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Guard statements so that they run only where no other sub-group has the same row."""
-        return (If(f"turn + lid / {self.subgroup.size} < n", storing),)
+        return (If(_TURN + LID // self.subgroup.size < N, storing),)
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
         """Compute the reductions of a sweep, and broadcast the results to every work-item."""

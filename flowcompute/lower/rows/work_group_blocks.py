@@ -7,23 +7,24 @@ import numpy as np
 from flowcompute.ir import (
     BLOCK,
     LANES,
-    Array,
-    ArrayItem,
+    LID,
     Below,
-    ConstantValue,
     Convert,
     For,
     If,
-    PutItem,
-    Select,
+    IndexLike,
     Splat,
     Var,
     WorkGroupBarrier,
+    all_of,
+    equal,
+    index_min,
     merge_dtype,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.reduction import Parts, Reduction, selected
 from flowcompute.lower.rows.item_reduce import Merging
+from flowcompute.lower.rows.part_arrays import PartArrays
 from flowcompute.lower.rows.subgroup_reduce import WARP, Subgroup, subgroup_size
 from flowcompute.spec import BOOL
 
@@ -41,9 +42,9 @@ class GroupBlocks:
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`; every sub-group reduces a row of one block."""
         if length == 0:
-            return [self._empty(reduction) for reduction in self.reductions]
+            return [reduction.of_no_columns(self.scope) for reduction in self.reductions]
         if length <= BLOCK:
-            return self._block(self.scope, "0", length, None, spread=True)
+            return self._block(self.scope, 0, length, None, spread=True)
         blocks = -(-length // BLOCK)
         arrays = self._arrays(blocks)
         self._blocks(length, arrays)
@@ -64,18 +65,14 @@ class GroupBlocks:
         subgroups = self.group // WARP
         arrays = self._arrays(subgroups * len(results))
         for turn, parts in enumerate(results):
-            block = f"lid / {WARP}" + (f" + {turn * subgroups}" if turn else "")
-            self._put(self.scope, parts, arrays, block, f"lid % {WARP} == 0")
+            puts = arrays.puts(LID // WARP + turn * subgroups, parts)
+            self.scope.add(If(equal(LID % WARP, 0), tuple(puts)))
         self.scope.add(WorkGroupBarrier())
         merged = self._merged(arrays, blocks)
         self.scope.add(WorkGroupBarrier())
         return merged
 
-    def _empty(self, reduction: Reduction) -> Parts:
-        value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
-        return (self.scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
-
-    def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
+    def _block(self, scope: Scope, base: IndexLike, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
         subgroup = Subgroup(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
         totals = subgroup.start(self.reductions)
         subgroup.accumulate(self.reductions, totals, subgroup.slots(base))
@@ -83,62 +80,34 @@ class GroupBlocks:
 
     # -- rows of several blocks ------------------------------------------------------------------------
 
-    def _arrays(self, blocks: int) -> dict[tuple[str, int], str]:
-        """Declare local arrays for the results of all blocks, one for each part of a reduction."""
-        names = {}
-        for reduction in self.reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                names[reduction.name, part] = name = f"l{next(self.scope.names)}"
-                self.scope.add(Array(name, dtype, 1, blocks, local=True, mask_bytes=dtype.itemsize))
-        return names
+    def _arrays(self, blocks: int) -> PartArrays:
+        """Declare local arrays for the results of all blocks."""
+        return PartArrays(self.scope, self.reductions, "l", lanes=1, size=blocks, local=True)
 
-    def _blocks(self, length: int, arrays: dict[tuple[str, int], str]) -> None:
+    def _blocks(self, length: int, arrays: PartArrays) -> None:
         scope, whole = self.scope, length // BLOCK
-        body, turn = scope.inner(1), f"b{next(scope.names)}"
+        body, turn = scope.inner(1), scope.name("b")
         # All sub-groups iterate equally often, since exchanges may contain barriers. Some repeat the last block.
-        block = body.integer(f"min({turn} + lid / {self.subgroup}, (long){whole - 1})")
-        results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
-        self._put(
-            body, results, arrays, block, f"lid % {self.subgroup} == 0 && {turn} + lid / {self.subgroup} < {whole}"
-        )
-        scope.add(For(turn, "0", str(whole), str(self.group // self.subgroup), tuple(body.statements)))
+        block = body.integer(index_min(turn + LID // self.subgroup, whole - 1))
+        results = self._block(body, body.integer(block * BLOCK), BLOCK, LANES, spread=False)
+        first = all_of(equal(LID % self.subgroup, 0), turn + LID // self.subgroup < whole)
+        body.add(If(first, tuple(arrays.puts(block, results))))
+        scope.add(For(turn, 0, whole, self.group // self.subgroup, tuple(body.statements)))
         if rest := length % BLOCK:
-            results = self._block(scope, str(whole * BLOCK), rest, LANES, spread=False)
-            self._put(scope, results, arrays, str(whole), "lid == 0")
+            results = self._block(scope, whole * BLOCK, rest, LANES, spread=False)
+            scope.add(If(equal(LID, 0), tuple(arrays.puts(whole, results))))
 
-    def _put(
-        self, scope: Scope, results: list[Parts], arrays: dict[tuple[str, int], str], block: str, condition: str
-    ) -> None:
-        puts = [
-            PutItem(arrays[reduction.name, part], block, var)
-            for reduction, parts in zip(self.reductions, results, strict=True)
-            for part, var in enumerate(parts)
-        ]
-        scope.add(If(condition, tuple(puts)))
-
-    def _fetched(self, scope: Scope, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
-        return [
-            tuple(
-                scope.let(ArrayItem(arrays[reduction.name, part], block), dtype, 1, dtype.itemsize)
-                for part, dtype in enumerate(reduction.dtypes)
-            )
-            for reduction in self.reductions
-        ]
-
-    def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+    def _merged(self, arrays: PartArrays, blocks: int) -> list[Parts]:
         """Merge in every sub-group, with one block or two neighbouring blocks in each work-item."""
         scope = self.scope
         subgroup = Subgroup(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
         if blocks <= WARP:
-            wide, count = self._widened(arrays, scope.narrow(f"min({subgroup.place}, {blocks - 1})")), blocks
+            wide, count = self._widened(arrays, scope.narrow(index_min(subgroup.place, blocks - 1))), blocks
         else:
-            left, right = (self._widened(arrays, f"min(2 * {subgroup.place} + {i}, {blocks - 1})") for i in (0, 1))
-            there = scope.let(Below(f"{blocks} - 1 - 2 * {subgroup.place}"), BOOL, 1, 1)
+            left, right = (self._widened(arrays, index_min(2 * subgroup.place + i, blocks - 1)) for i in (0, 1))
+            there = scope.let(Below(blocks - 1 - 2 * subgroup.place), BOOL, 1, 1)
             wide = [
-                tuple(
-                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
-                    for new, old in zip(reduction.combined(scope, one, other), one, strict=True)
-                )
+                selected(scope, there, reduction.combined(scope, one, other), one)
                 for reduction, one, other in zip(self.reductions, left, right, strict=True)
             ]
             count = -(-blocks // 2)
@@ -147,19 +116,19 @@ class GroupBlocks:
             for reduction, parts in zip(self.reductions, subgroup.merge(self.reductions, wide, count), strict=True)
         ]
 
-    def _widened(self, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
+    def _widened(self, arrays: PartArrays, block: IndexLike) -> list[Parts]:
         """Load the results of a block in the dtypes in which blocks are merged."""
-        fetched = self._fetched(self.scope, arrays, block)
+        fetched = arrays.states(self.scope, block)
         return [tuple(self._in(var, merge_dtype(var.dtype)) for var in parts) for parts in fetched]
 
     def _in(self, var: Var, dtype: np.dtype) -> Var:
         expr = Splat(var) if dtype == var.dtype else Convert(var, var.dtype, dtype)
         return self.scope.let(expr, dtype, 1, var.mask_bytes)
 
-    def _counted(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+    def _counted(self, arrays: PartArrays, blocks: int) -> list[Parts]:
         """Merge all blocks in every work-item, one after the other."""
         merged = Merging(self.scope, self.reductions)
-        body, block = self.scope.inner(1), f"b{next(self.scope.names)}"
-        merged.push(body, self._fetched(body, arrays, block), block)
-        self.scope.add(For(block, "0", str(blocks), "1", tuple(body.statements)))
+        body, block = self.scope.inner(1), self.scope.name("b")
+        merged.push(body, arrays.states(body, block), block)
+        self.scope.add(For(block, 0, blocks, 1, tuple(body.statements)))
         return merged.finish(self.scope)

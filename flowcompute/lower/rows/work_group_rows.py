@@ -14,18 +14,27 @@ from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Reason
 from flowcompute.ir import (
     BLOCK,
+    GID,
+    GSIZE,
     LANES,
+    LID,
     ROLLED,
     Array,
     ArrayItem,
     AwaitCopies,
+    ConditionLike,
     Copy,
     EndCopies,
     For,
+    IndexLike,
     Kernel,
+    N,
+    Name,
     PutItem,
     Stmt,
     Var,
+    equal,
+    index_min,
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Key, Scope
@@ -102,7 +111,7 @@ def _copied(shape: RowShape) -> list[Access]:
     for access in (key for key in reads if isinstance(key, Access) and shape.full_key(key)):
         spec = shape.graph.nodes[access.value].spec
         if spec.is_stream:
-            _, stride, each = sweep.address("0", shape.place_of(access)[1], "0")
+            _, stride, each = sweep.address(0, shape.place_of(access)[1], 0)
             if stride != 1 or each is not None or spec.dtype.itemsize not in _COPIED_BYTES:
                 return []
             found.append(access)
@@ -146,15 +155,15 @@ class WorkGroupSweep(SubgroupSweep):
         super().__init__(shape, arguments, scope, subgroup.at(scope))
         self.blocks = blocks
         self.work_group = group = _group(blocks, count)
-        base = before.narrow(f"lid / {WARP} * {BLOCK}")
+        base = before.narrow(LID // WARP * BLOCK)
         whole = group // WARP * BLOCK <= shape.columns
-        limit = None if whole else before.narrow(f"min({BLOCK}, {shape.columns} - {base})")
+        limit = None if whole else before.narrow(index_min(BLOCK, shape.columns - base))
         self.own = [replace(slot, scope=scope.beside()) for slot in subgroup.slots(base, limit)]
         self.local: dict[Access, str] = {}
-        self.places: dict[str, str] = {}
+        self.places: dict[IndexLike, IndexLike] = {}
         self.awaited = False
         if count > 1:
-            self.second = before.integer(f"{base} + {group // WARP * BLOCK} + {subgroup.place}")
+            self.second = before.integer(base + group // WARP * BLOCK + subgroup.place)
             for access in _copied(shape):
                 self.local[access] = name = f"held{len(self.local)}"
                 dtype = shape.graph.nodes[access.value].spec.dtype
@@ -200,25 +209,26 @@ class WorkGroupSweep(SubgroupSweep):
         body, slots, step = self._iteration()
         for access, name in self.local.items():
             argument, base, _ = self.locate(access)
-            body.add(*(Copy(name, self.places[s.column], argument, f"{base} + {s.column}", 1) for s in slots))
+            body.add(*(Copy(name, self.places[s.column], argument, base + s.column, 1) for s in slots))
         # In a rolled loop the copies wait for each other's addresses: softmax ran at 0.90 of a copy, not 0.94.
         self._loop(body, step, unroll=1)
         self.scope.add(EndCopies())
 
-    def _iteration(self) -> tuple[Scope, list[Slot], str]:
+    def _iteration(self) -> tuple[Scope, list[Slot], Name]:
         """Return the statements, columns and number of an iteration through the second block.
 
         An iteration has a column of each lane of a work-item.
         """
         body, columns = self.scope.inner(), self.shape.columns
-        step, per = f"t{next(self.scope.names)}", LANES // WARP
+        step, per = self.scope.name("t"), LANES // WARP
         slots = []
         for lane in range(per):
-            column, valid = body.integer(f"{self.second} + {step} * {LANES} + {lane * WARP}"), None
+            column = body.integer(self.second + step * LANES + lane * WARP)
+            valid: ConditionLike | None = None
             if columns % (2 * self.work_group // WARP * BLOCK):
-                valid = body.narrow(f"{column} < {columns}")
-                column = body.integer(f"min({column}, (long){columns - 1})")
-            self.places[column] = f"({step} * {per} + {lane}) * {self.work_group} + lid"
+                valid = body.flag(column < columns, narrow=True)
+                column = body.integer(index_min(column, columns - 1))
+            self.places[column] = (step * per + lane) * self.work_group + LID
             slots.append(Slot(body.beside(), column, lane, valid))
         for node, (array, first) in self.cached.items():
             for slot in slots if first < self.phase else ():
@@ -226,12 +236,12 @@ class WorkGroupSweep(SubgroupSweep):
                 slot.scope.known[node] = slot.scope.let(ArrayItem(array, self.places[slot.column]), dtype)
         return body, slots, step
 
-    def _loop(self, body: Scope, step: str, unroll: int = ROLLED) -> None:
-        self.scope.add(For(step, "0", str(BLOCK // LANES), "1", tuple(body.statements), unroll))
+    def _loop(self, body: Scope, step: Name, unroll: int = ROLLED) -> None:
+        self.scope.add(For(step, 0, BLOCK // LANES, 1, tuple(body.statements), unroll))
 
     def rows(self) -> For:
         """Return the loop over rows, one row in each iteration."""
-        return self.loop("gid", "n", "gsize")
+        return self.loop(GID, N, GSIZE)
 
     def load(self, point: ColumnPoint, access: Access) -> Var:
         """Load columns, from local memory if they were copied there."""
@@ -244,9 +254,9 @@ class WorkGroupSweep(SubgroupSweep):
         """Return the columns of a work-item that are in registers."""
         return self.own
 
-    def is_first(self) -> str:
+    def is_first(self) -> ConditionLike:
         """Return the condition for the first work-item of the work-group."""
-        return "lid == 0"
+        return equal(LID, 0)
 
     def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements unguarded: every work-group has a row of its own."""

@@ -15,6 +15,10 @@ from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    LID,
+    PHASE,
     RUN,
     Array,
     ArrayItem,
@@ -23,9 +27,10 @@ from flowcompute.ir import (
     ConstantValue,
     For,
     If,
-    Integer,
+    IndexLike,
     Kernel,
     Load,
+    N,
     Publish,
     PutItem,
     SetInteger,
@@ -36,6 +41,12 @@ from flowcompute.ir import (
     Var,
     While,
     WorkGroupBarrier,
+    all_of,
+    choose,
+    equal,
+    index_max,
+    index_min,
+    names,
     register_dtype,
     scan_tile,
 )
@@ -43,8 +54,22 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
-from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide, why_no_gpu_look_back
+from flowcompute.lower.scan.scan_anchor import (
+    TileScan,
+    first_ticket,
+    scan_initial,
+    scan_wide,
+    shared_ticket,
+    why_no_gpu_look_back,
+)
 from flowcompute.spec import INT64, is_float
+
+BASE, DRAWN, J, STRETCH, T, TASK, TASKS, W = names("base drawn j stretch t task tasks w")
+BEGIN, C, HI, LENGTH, LO, STOP, TEAM = names("begin c hi length lo stop team", narrow=True)
+"""Integers of a work-item: its task (a stretch of tiles, and columns), its tile `t`, column `c` and run.
+
+The run begins at record `begin` and has `length` records, of which `lo` to `hi` are in the batch; `base` is its first
+number."""
 
 GROUP_BYTES = 2048
 """Bytes that the work-items of a work-group store at a time: 512 of float32, so that two work-groups fit on a unit.
@@ -96,8 +121,6 @@ class ColumnLookBackLowering(TileScan):
         # Records of a run, and of the last one of a tile.
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
         self.meets_twice = not style.capabilities.shuffles
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
         signed = self.op == "sum" and is_float(self.dtype)
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
 
@@ -113,24 +136,21 @@ class ColumnLookBackLowering(TileScan):
         scope.add(*self._take(kept, total))
         adds = self.widened(scope, total)
         adds = self.combined(scope, runs, adds) if self.runs == 1 else adds
-        scope.add(PutItem("adds", "lid", adds), WorkGroupBarrier())
+        scope.add(PutItem("adds", LID, adds), WorkGroupBarrier())
         if self.meets_twice:
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
             scope.add(WorkGroupBarrier())
         scope.add(self._chain(), WorkGroupBarrier())
-        carry = scope.let(ArrayItem("before", "lid"), self.wide)
+        carry = scope.let(ArrayItem("before", LID), self.wide)
         if self.runs > 1:
-            scope.add(Assign(runs, ArrayItem("adds", "lid")))
+            scope.add(Assign(runs, ArrayItem("adds", LID)))
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
-        scope.add(Ticket("drawn", self.words, tickets="tasks"), *self._results(kept, carry, runs, begun))
+        scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._results(kept, carry, runs, begun))
         scope.add(self._leave(carry, runs, total, adds))
-        scope.add(self._share("drawn"), WorkGroupBarrier(), SetInteger("task", "taken[0]", new=False))
+        scope.add(*shared_ticket(self.names, DRAWN, TASK))
         first: list[Stmt] = [
-            SetInteger("tasks", f"(blocks + {self.tiles - 1}) / {self.tiles} * {self.weight_tiles}"),
-            Ticket("drawn_first", self.words, tickets="tasks"),
-            self._share("drawn_first"),
-            WorkGroupBarrier(),
-            SetInteger("task", "taken[0]"),
+            SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.weight_tiles),
+            *first_ticket(self.names, self.words, TASK, TASKS),
         ]
         arrays = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
         arrays.append(Array("taken", INT64, 1, 1, local=True))
@@ -138,7 +158,7 @@ class ColumnLookBackLowering(TileScan):
             name,
             self.region.name,
             self.arguments.ordered(),
-            (*arrays, *first, While("task < tasks", tuple(scope.statements))),
+            (*arrays, *first, While(TASK < TASKS, tuple(scope.statements))),
             work="scan",
             work_group=self.group,
             block=self.records,
@@ -154,57 +174,51 @@ class ColumnLookBackLowering(TileScan):
         records.
         """
         # Surplus rows of work-items have no tile.
-        there = f"c < {self.columns}" + ("" if self.runs == 1 else f" && team / {self.runs} < {self.tiles}")
-        stop = f"{there} ? max(0L, min((long){self.records}, phase + n - t * {self.records})) : 0"
+        there = all_of(C < self.columns, self.runs == 1 or TEAM // self.runs < self.tiles)
+        stop = choose(there, index_max(0, index_min(self.records, PHASE + N - T * self.records)), 0)
         where = [
-            SetInteger("stretch", f"task / {self.weight_tiles}"),
-            SetInteger("c", f"task % {self.weight_tiles} * {self.across} + lid % {self.across}", narrow=True),
+            SetInteger(STRETCH, TASK // self.weight_tiles),
+            SetInteger(C, TASK % self.weight_tiles * self.across + LID % self.across),
         ]
         if self.runs == 1:
             return [
                 *where,
-                SetInteger("t", f"stretch * {self.tiles} + lid / {self.across}"),
-                SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
-                SetInteger("hi", stop, narrow=True),
-                SetInteger("base", f"(t * {self.records} - phase) * {self.columns} + c"),
+                SetInteger(T, STRETCH * self.tiles + LID // self.across),
+                SetInteger(LO, choose(equal(T, 0), PHASE, 0)),
+                SetInteger(HI, stop),
+                SetInteger(BASE, (T * self.records - PHASE) * self.columns + C),
             ]
         return [
             *where,
-            SetInteger("team", f"lid / {self.across}", narrow=True),
-            SetInteger("t", f"stretch * {self.tiles} + team / {self.runs}"),
-            SetInteger("begin", f"team % {self.runs} * {RUN}", narrow=True),
-            SetInteger("length", f"min({RUN}, {self.records} - begin)", narrow=True),
-            SetInteger("stop", f"({stop}) - begin", narrow=True),
-            SetInteger("lo", "t == 0 ? max(0L, phase - begin) : 0", narrow=True),
-            SetInteger("hi", f"min(stop, {RUN})", narrow=True),
-            SetInteger("base", f"(t * {self.records} + begin - phase) * {self.columns} + c"),
+            SetInteger(TEAM, LID // self.across),
+            SetInteger(T, STRETCH * self.tiles + TEAM // self.runs),
+            SetInteger(BEGIN, TEAM % self.runs * RUN),
+            SetInteger(LENGTH, index_min(RUN, self.records - BEGIN)),
+            SetInteger(STOP, stop - BEGIN),
+            SetInteger(LO, choose(equal(T, 0), index_max(0, PHASE - BEGIN), 0)),
+            SetInteger(HI, index_min(STOP, RUN)),
+            SetInteger(BASE, (T * self.records + BEGIN - PHASE) * self.columns + C),
         ]
-
-    def _share(self, drawn: str) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        scope = Scope(self.names, lanes=1)
-        scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
-        return If("lid == 0", tuple(scope.statements))
 
     def _begin(self, total: Var, runs: Var) -> list[Stmt]:
         """Load what the previous batch left of an open tile."""
         d, scope = self.columns, Scope(self.names, lanes=1)
-        left = scope.let(Load(self.state, f"{2 * d} + c"), self.wide)
-        scope.add(Assign(total, Splat(self.narrow(scope, left))))
+        left = scope.let(Load(self.state, 2 * d + C), self.wide)
+        scope.add(Assign(total, Splat(self.narrowed(scope, left))))
         if self.runs > 1:
-            return [If(f"t == 0 && hi > 0 && phase >= begin && phase - begin < {RUN}", tuple(scope.statements))]
-        scope.add(Assign(runs, Load(self.state, f"{d} + c")))
-        return [If("t == 0 && hi > 0", tuple(scope.statements))]
+            return [If(all_of(equal(T, 0), HI > 0, PHASE >= BEGIN, PHASE - BEGIN < RUN), tuple(scope.statements))]
+        scope.add(Assign(runs, Load(self.state, d + C)))
+        return [If(all_of(equal(T, 0), HI > 0), tuple(scope.statements))]
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
     def _each(self, whole: Scope, some: Scope) -> list[Stmt]:
         """Branch on whether the run is whole: `whole` if it is, else `some` for each record `j`."""
-        partly = For("j", "lo", "hi", "1", tuple(some.statements))
-        length = str(self.records) if self.runs == 1 else "length"
-        return [If(f"hi - lo == {length}", tuple(whole.statements), (partly,))]
+        partly = For(J, LO, HI, 1, tuple(some.statements))
+        length = self.records if self.runs == 1 else LENGTH
+        return [If(equal(HI - LO, length), tuple(whole.statements), (partly,))]
 
-    def _step(self, scope: Scope, total: Var, number: Var, record: str) -> Var:
+    def _step(self, scope: Scope, total: Var, number: Var, record: IndexLike) -> Var:
         """Accumulate a number into `total`, and return the result at its place in the run."""
         after = self.combined(scope, total, number)
         if not self.exclusive:
@@ -212,9 +226,9 @@ class ColumnLookBackLowering(TileScan):
             return after
         before = scope.let(Splat(total), self.dtype)
         scope.add(Assign(total, Splat(after)))
-        if self.signless is not None and record in ("j", "0"):
-            place = "t" if self.runs == 1 else "t + begin"
-            scope.add(If(f"first + {place} + {record} == 0", (Assign(before, ConstantValue(self.signless)),)))
+        if self.signless is not None and record in (J, 0):
+            place = T if self.runs == 1 else T + BEGIN
+            scope.add(If(equal(FIRST + place + record, 0), (Assign(before, ConstantValue(self.signless)),)))
         return before
 
     def _take(self, kept: list[Var], total: Var) -> list[Stmt]:
@@ -223,19 +237,19 @@ class ColumnLookBackLowering(TileScan):
         always, longer = kept[: self.shortest], kept[self.shortest :]
         rest = whole.inner()
         for j, place in enumerate(longer, len(always)):
-            number = self.operand(rest.beside(), f"base + {j * self.columns}L", None)
+            number = self.operand(rest.beside(), BASE + j * self.columns, None)
             rest.add(Assign(place, Splat(number)))
         if longer:
             whole.add(self._where_longer(rest))
-        numbers = [self.operand(whole.beside(), f"base + {j * self.columns}L", None) for j in range(len(always))]
+        numbers = [self.operand(whole.beside(), BASE + j * self.columns, None) for j in range(len(always))]
         for j, (place, number) in enumerate(zip(always, numbers, strict=True)):
-            whole.add(Assign(place, Splat(self._step(whole, total, number, str(j)))))
+            whole.add(Assign(place, Splat(self._step(whole, total, number, j))))
         rest = whole.inner()
         for j, place in enumerate(longer, len(always)):
-            rest.add(Assign(place, Splat(self._step(rest, total, place, str(j)))))
+            rest.add(Assign(place, Splat(self._step(rest, total, place, j))))
         if longer:
             whole.add(self._where_longer(rest))
-        number = self.operand(some, some.integer(f"base + j * {self.columns}"), None)
+        number = self.operand(some, some.integer(BASE + J * self.columns), None)
         some.add(Assign(total, Splat(self.combined(some, total, number))))
         return self._each(whole, some)
 
@@ -249,18 +263,18 @@ class ColumnLookBackLowering(TileScan):
         rest = whole.inner()
         for j, place in enumerate(kept):
             scope = (whole if j < self.shortest else rest).beside()
-            self._finish(scope, f"base + {j * self.columns}L", place, carry, before)
+            self._finish(scope, BASE + j * self.columns, place, carry, before)
         if rest.statements:
             whole.add(self._where_longer(rest))
-        at = some.integer(f"base + j * {self.columns}")
-        self._finish(some, at, self._step(some, begun, self.operand(some, at, None), "j"), carry, runs)
+        at = some.integer(BASE + J * self.columns)
+        self._finish(some, at, self._step(some, begun, self.operand(some, at, None), J), carry, runs)
         return self._each(whole, some)
 
     def _where_longer(self, scope: Scope) -> Stmt:
         """Guard statements for runs that are longer than the last run of a tile."""
-        return If(f"length == {RUN}", tuple(scope.statements))
+        return If(equal(LENGTH, RUN), tuple(scope.statements))
 
-    def _finish(self, scope: Scope, at: str, place: Var, carry: Var, runs: Var) -> None:
+    def _finish(self, scope: Scope, at: IndexLike, place: Var, carry: Var, runs: Var) -> None:
         result = self.combined(scope, runs, self.widened(scope, place))
         self.store(scope, at, None, self.combined(scope, carry, result))
 
@@ -271,27 +285,27 @@ class ColumnLookBackLowering(TileScan):
         d, scope = self.columns, Scope(self.names, lanes=1)
         first, later = scope.inner(), scope.inner()
         carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
-        first.add(Assign(carry, Load(self.state, "c")))
-        later.add(Await(end, self.words, f"(stretch - 1) * {d} + c"), Assign(carry, Splat(end)))
-        scope.add(If("stretch == 0", tuple(first.statements), tuple(later.statements)))
-        inner, place = scope.inner(), f"w * {self.across} + lid"
+        first.add(Assign(carry, Load(self.state, C)))
+        later.add(Await(end, self.words, (STRETCH - 1) * d + C), Assign(carry, Splat(end)))
+        scope.add(If(equal(STRETCH, 0), tuple(first.statements), tuple(later.statements)))
+        inner, place = scope.inner(), W * self.across + LID
         if self.runs == 1:
             own = inner.let(ArrayItem("adds", place), self.wide)
             inner.add(PutItem("before", place, carry), Assign(carry, Splat(self.combined(inner, carry, own))))
         else:
             self._chain_runs(scope, inner, carry)
-        scope.add(For("w", "0", f"min((long){self.tiles}, blocks - t)", "1", tuple(inner.statements), unroll=8))
-        publish = Publish(self.words, f"stretch * {d} + c", carry, prefix=True)
-        scope.add(If(f"t + {self.tiles} < blocks", (publish,)))
-        return If(f"lid < {self.across} && c < {d}", tuple(scope.statements))
+        scope.add(For(W, 0, index_min(self.tiles, BLOCKS - T), 1, tuple(inner.statements), unroll=8))
+        publish = Publish(self.words, STRETCH * d + C, carry, prefix=True)
+        scope.add(If(T + self.tiles < BLOCKS, (publish,)))
+        return If(all_of(self.across > LID, d > C), tuple(scope.statements))
 
     def _chain_runs(self, scope: Scope, inner: Scope, carry: Var) -> None:
         """Combine a tile of several runs, and set `adds` to the prefix of each run in its tile."""
         runs = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(If("stretch == 0", (Assign(runs, Load(self.state, f"{self.columns} + c")),)))
+        scope.add(If(equal(STRETCH, 0), (Assign(runs, Load(self.state, self.columns + C)),)))
         total = inner.let(Splat(runs), self.wide)
         for run in range(self.runs):
-            place = f"(w * {self.runs} + {run}) * {self.across} + lid"
+            place = (W * self.runs + run) * self.across + LID
             own = inner.let(ArrayItem("adds", place), self.wide)
             inner.add(PutItem("before", place, carry), PutItem("adds", place, total))
             total = self.combined(inner, total, own)
@@ -306,11 +320,11 @@ class ColumnLookBackLowering(TileScan):
         ended, still = scope.inner(), scope.inner()
         nothing = ended.let(self.nothing(self.wide), self.wide)
         after = self.combined(ended, carry, adds)
-        ended.add(*(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing))))
+        ended.add(*(Store(self.state, part * d + C, var) for part, var in enumerate((after, nothing, nothing))))
         parts = (carry, runs, self.widened(still, total))
-        still.add(*(Store(self.state, f"{part * d} + c", var) for part, var in enumerate(parts)))
-        scope.add(If(f"hi == {self.records}", tuple(ended.statements), tuple(still.statements)))
-        return If("t + 1 == blocks && hi > 0", tuple(scope.statements))
+        still.add(*(Store(self.state, part * d + C, var) for part, var in enumerate(parts)))
+        scope.add(If(equal(HI, self.records), tuple(ended.statements), tuple(still.statements)))
+        return If(all_of(equal(T + 1, BLOCKS), HI > 0), tuple(scope.statements))
 
     def _store_run_state(self, scope: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
         """Store the state after the batch in the work-items that have its last record."""
@@ -318,17 +332,17 @@ class ColumnLookBackLowering(TileScan):
         last = self.widened(scope, total)
         adds = self.combined(scope, runs, last)
         parts = {
-            f"begin + stop == {self.records}": (self.combined(scope, carry, adds), nothing, nothing),
-            f"stop == {RUN}": (carry, adds, nothing),
+            equal(BEGIN + STOP, self.records): (self.combined(scope, carry, adds), nothing, nothing),
+            equal(STOP, RUN): (carry, adds, nothing),
         }
         otherwise = self._store_parts(carry, runs, last)
         for condition, left in reversed(parts.items()):
             otherwise = (If(condition, self._store_parts(*left), otherwise),)
         scope.add(*otherwise)
-        return If(f"t + 1 == blocks && stop > 0 && stop <= {RUN}", tuple(scope.statements))
+        return If(all_of(equal(T + 1, BLOCKS), STOP > 0, STOP <= RUN), tuple(scope.statements))
 
     def _store_parts(self, *parts: Var) -> tuple[Stmt, ...]:
-        return tuple(Store(self.state, f"{part * self.columns} + c", var) for part, var in enumerate(parts))
+        return tuple(Store(self.state, part * self.columns + C, var) for part, var in enumerate(parts))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

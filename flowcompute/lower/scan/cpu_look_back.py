@@ -15,7 +15,9 @@ from collections.abc import Callable
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    BLOCKS,
     ENDS,
+    FIRST,
     RUN,
     Array,
     ArrayItem,
@@ -23,6 +25,7 @@ from flowcompute.ir import (
     AwaitSlot,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
     Publish,
@@ -30,16 +33,29 @@ from flowcompute.ir import (
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Ticket,
     Var,
     While,
+    all_of,
+    equal,
+    index_max,
+    index_min,
+    names,
+    unequal,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import TileScan, why_no_look_back
+
+BACK, BASE, C, ENDED, HI, J, KIND, KNOWN, LEFT, LO, OTHER, P, Q, Q0, Q1, T = names(
+    "back base c ended hi j kind known left lo other p q q0 q1 t"
+)
+"""Integers of a tile: its number `t`, its records `lo` to `hi` that are in the batch, and its first number, `base`.
+
+Of its runs, `q0` to `q1` are in the batch, and those before `ended` are complete. Loops run over runs `q`, records `j`,
+columns `c` and numbers `p`."""
 
 BESIDE = 8
 """Runs that are scanned in one interleaved loop; an addition has a latency of about four cycles."""
@@ -48,26 +64,26 @@ BESIDE = 8
 class CpuLookBackLowering(TileScan):
     """Lowering of a region around a scan along the stream for a CPU."""
 
+    narrow = False
+
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         # Of wide items a run is walked for a vector of columns, and by itself.
         wide = self.columns >= style.capabilities.lanes
         self.knobs = style.settled((WIDE_SCAN if wide else CPU_SCAN).knobs)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         scope = self._scope(1)
         self._tile(scope)
-        ticket = Ticket("t", self.words)
-        again = Ticket("t", self.words, new=False)
+        ticket = Ticket(T, self.words)
+        again = Ticket(T, self.words, new=False)
         return Kernel(
             name,
             self.region.name,
             self.arguments.ordered(),
-            (*self._arrays(), ticket, While("t < blocks", (*scope.statements, again))),
+            (*self._arrays(), ticket, While(T < BLOCKS, (*scope.statements, again))),
             work="scan",
             block=self.records,
             columns=self.columns,
@@ -93,51 +109,34 @@ class CpuLookBackLowering(TileScan):
     # -- a tile -----------------------------------------------------------------------------------
 
     def _tile(self, scope: Scope) -> None:
-        d, records = self.columns, self.records
-        scope.add(
-            SetInteger("lo", "t == 0 ? phase : 0"),
-            SetInteger("hi", f"min((long){records}, phase + n - t * {records})"),
-            SetInteger("base", f"(t * {records} - phase) * {d}" if d > 1 else f"t * {records} - phase"),
-            SetInteger("q0", f"lo / {RUN}"),
-            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}"),
-            SetInteger("ended", f"hi == {records} ? q1 : hi / {RUN}"),
-        )
-        scope.add(*self._begin(), *self._stage(), *self._runs())
-        if before := self.before_all(self._scope(1), "c"):
-            scope.add(If("first + t == 0", (self._each_column(*before),)))
+        scope.add(*self.sizes())
+        scope.add(self._each_column(self.begin(C)), *self._stage(), *self._runs())
+        if before := self.before_all(self._scope(1), C):
+            scope.add(If(equal(FIRST + T, 0), (self._each_column(*before),)))
         scope.add(*self._chain(), *self._carry(), *self._results())
 
-    def _begin(self) -> list[Stmt]:
-        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
-        d = self.columns
-        old, new = self._scope(1), self._scope(1)
-        left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
-        old.add(PutItem("last", "c", self.narrow(old, left)))
-        old.add(PutItem("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
-        new.add(PutItem("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(PutItem("sums", "c", new.let(self.nothing(self.wide), self.wide)))
-        return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
-
     def _each_column(self, *body: Stmt) -> Stmt:
-        return For("c", "0", str(self.columns), "1", body)
+        return For(C, 0, self.columns, 1, body)
 
-    def _vectors(self, start: str, stop: str, body: Callable[[Scope, str | None], None]) -> list[Stmt]:
+    def _vectors(
+        self, start: IndexLike, stop: IndexLike, body: Callable[[Scope, IndexLike | None], None]
+    ) -> list[Stmt]:
         """Loop over numbers of the tile in vectors, with `body(scope, count)` at number `p`."""
         main, tail = self._scope(self.lanes), self._scope(self.lanes)
         body(main, None)
-        body(tail, "left")
+        body(tail, LEFT)
         return [
-            SetInteger("p", start),
-            While(f"p + {self.lanes} <= {stop}", (*main.statements, SetInteger("p", f"p + {self.lanes}", new=False))),
-            If(f"p < {stop}", (SetInteger("left", f"{stop} - p"), *tail.statements)),
+            SetInteger(P, start),
+            While(P + self.lanes <= stop, (*main.statements, SetInteger(P, P + self.lanes, new=False))),
+            If(P < stop, (SetInteger(LEFT, stop - P), *tail.statements)),
         ]
 
     def _stage(self) -> list[Stmt]:
-        def stage(scope: Scope, count: str | None) -> None:
-            scope.add(PutItem("stage", "p", self.operand(scope, "base + p", count), vector=True))
+        def stage(scope: Scope, count: IndexLike | None) -> None:
+            scope.add(PutItem("stage", P, self.operand(scope, BASE + P, count), vector=True))
 
         d = self.columns
-        return [If("1", tuple(self._vectors(f"lo * {d}", f"hi * {d}", stage)))]
+        return [If(True, tuple(self._vectors(LO * d, HI * d, stage)))]
 
     # -- runs -------------------------------------------------------------------------------------
 
@@ -146,46 +145,46 @@ class CpuLookBackLowering(TileScan):
         d, lanes = self.columns, self.lanes
         if d < lanes:
             one, many = self._scope(1), self._scope(1)
-            self._run(one, "q", "c", partial=True)
+            self._run(one, Q, C, partial=True)
             self._interleaved_runs(many)
-            whole = f"q * {RUN} >= lo && (q + {self.beside}) * {RUN} <= hi"
-            some = (*many.statements, SetInteger("q", f"q + {self.beside}", new=False))
-            single = (*one.statements, SetInteger("q", "q + 1", new=False))
-            return [self._each_column(SetInteger("q", "q0"), While("q < q1", (If(whole, some, single),)))]
+            whole = all_of(Q * RUN >= LO, (Q + self.beside) * RUN <= HI)
+            some = (*many.statements, SetInteger(Q, Q + self.beside, new=False))
+            single = (*one.statements, SetInteger(Q, Q + 1, new=False))
+            return [self._each_column(SetInteger(Q, Q0), While(Q < Q1, (If(whole, some, single),)))]
         vector, rest = self._scope(lanes), self._scope(1)
-        self._run(vector, "q", "c", partial=True)
-        body: list[Stmt] = [For("c", "0", str(d - d % lanes), str(lanes), tuple(vector.statements))]
+        self._run(vector, Q, C, partial=True)
+        body: list[Stmt] = [For(C, 0, d - d % lanes, lanes, tuple(vector.statements))]
         if d % lanes:
-            self._run(rest, "q", "c", partial=True)
-            body.append(For("c", str(d - d % lanes), str(d), "1", tuple(rest.statements)))
-        return [For("q", "q0", "q1", "1", tuple(body))]
+            self._run(rest, Q, C, partial=True)
+            body.append(For(C, d - d % lanes, d, 1, tuple(rest.statements)))
+        return [For(Q, Q0, Q1, 1, tuple(body))]
 
-    def _run(self, scope: Scope, run: str, column: str, *, partial: bool) -> None:
+    def _run(self, scope: Scope, run: IndexLike, column: IndexLike, *, partial: bool) -> None:
         """Scan one run, for as many columns as the scope has lanes."""
         d, vector = self.columns, scope.lanes > 1
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
         begun.add(Assign(total, Splat(begun.let(ArrayItem("last", column, vector), self.dtype))))
-        scope.add(If(f"{run} == q0", tuple(begun.statements)))
+        scope.add(If(equal(run, Q0), tuple(begun.statements)))
         inner = scope.inner()
-        place = inner.integer(f"j * {d} + {column}")
+        place = inner.integer(J * d + column)
         number = inner.let(ArrayItem("stage", place, vector), self.dtype)
         self.take_in(inner, total, place, number, vector=vector)
-        start = f"max({run} * {RUN}, lo)" if partial else f"{run} * {RUN}"
-        scope.add(For("j", start, f"min({run} * {RUN} + {RUN}, hi)", "1", tuple(inner.statements)))
-        scope.add(PutItem("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
+        start = index_max(run * RUN, LO) if partial else run * RUN
+        scope.add(For(J, start, index_min(run * RUN + RUN, HI), 1, tuple(inner.statements)))
+        scope.add(PutItem("totals", run * d + column, self.widened(scope, total), vector))
 
     def _interleaved_runs(self, scope: Scope) -> None:
         d = self.columns
         totals = [scope.let(self.nothing(self.dtype), self.dtype) for _ in range(self.beside)]
         inner = scope.inner()
         for run, total in enumerate(totals):
-            place = inner.integer(f"((q + {run}) * {RUN} + j) * {d} + c")
+            place = inner.integer(((Q + run) * RUN + J) * d + C)
             number = inner.let(ArrayItem("stage", place), self.dtype)
             self.take_in(inner, total, place, number)
-        scope.add(For("j", "0", str(RUN), "1", tuple(inner.statements)))
+        scope.add(For(J, 0, RUN, 1, tuple(inner.statements)))
         for run, total in enumerate(totals):
-            scope.add(PutItem("totals", f"(q + {run}) * {d} + c", self.widened(scope, total)))
+            scope.add(PutItem("totals", (Q + run) * d + C, self.widened(scope, total)))
 
     # -- what comes before ------------------------------------------------------------------------
 
@@ -193,14 +192,14 @@ class CpuLookBackLowering(TileScan):
         """Replace `totals` by the prefix of each run in its tile, and set `sums` to the total of its whole runs."""
         d = self.columns
         scope = self._scope(1)
-        total = scope.let(ArrayItem("totals", f"q * {d} + c"), self.wide)
-        before = scope.let(ArrayItem("sums", "c"), self.wide)
+        total = scope.let(ArrayItem("totals", Q * d + C), self.wide)
+        before = scope.let(ArrayItem("sums", C), self.wide)
         after = self.combined(scope, before, total)
-        scope.add(PutItem("totals", f"q * {d} + c", before))
+        scope.add(PutItem("totals", Q * d + C, before))
         open_run = scope.inner()
-        open_run.add(PutItem("last", "c", self.narrow(open_run, total)))
-        scope.add(If("q < ended", (PutItem("sums", "c", after),), tuple(open_run.statements)))
-        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._publish_total()]
+        open_run.add(PutItem("last", C, self.narrowed(open_run, total)))
+        scope.add(If(Q < ENDED, (PutItem("sums", C, after),), tuple(open_run.statements)))
+        return [For(Q, Q0, Q1, 1, (self._each_column(*scope.statements),)), self._publish_total()]
 
     def _publish_total(self) -> Stmt:
         """Publish the tile's total before its prefix is known.
@@ -208,58 +207,37 @@ class CpuLookBackLowering(TileScan):
         Later tiles need not wait for this one then, even if its thread is descheduled while it waits.
         """
         scope = self._scope(1)
-        adds = scope.let(ArrayItem("sums", "c"), self.wide)
-        scope.add(Publish(self.words, f"t * {self.columns} + c", adds, prefix=False))
-        return If("t > 0 && t + 1 < blocks", (self._each_column(*scope.statements),))
+        adds = scope.let(ArrayItem("sums", C), self.wide)
+        scope.add(Publish(self.words, T * self.columns + C, adds, prefix=False))
+        return If(all_of(T > 0, T + 1 < BLOCKS), (self._each_column(*scope.statements),))
 
     def _before(self, scope: Scope) -> None:
         """Set `carries` to the prefix of the tile by looking back.
 
         The latest known prefix is taken, and the totals that follow it are added in order.
         """
-        slot = f"back * {self.columns} + c"
+        slot = BACK * self.columns + C
         first, earlier, later = scope.fresh(self.wide, 1), scope.fresh(self.wide, 1), scope.fresh(self.wide, 1)
-        scope.add(SetInteger("back", "t - 1"), AwaitSlot(first, "kind", self.words, slot))
+        scope.add(SetInteger(BACK, T - 1), AwaitSlot(first, KIND, self.words, slot))
         total = scope.let(Splat(first), self.wide)
-        seen = (AwaitSlot(earlier, "other", self.words, slot), Assign(total, Splat(earlier)))
-        step_back = (SetInteger("back", "back - 1", new=False), *seen, SetInteger("kind", "other", new=False))
-        scope.add(While(f"kind != {ENDS}", step_back))
+        seen = (AwaitSlot(earlier, OTHER, self.words, slot), Assign(total, Splat(earlier)))
+        step_back = (SetInteger(BACK, BACK - 1, new=False), *seen, SetInteger(KIND, OTHER, new=False))
+        scope.add(While(unequal(KIND, ENDS), step_back))
         added = scope.inner()
         added.add(Assign(total, Splat(self.combined(added, total, later))))
-        known = If(f"known == {ENDS}", (Assign(total, Splat(later)),), tuple(added.statements))
-        step_on = (SetInteger("back", "back + 1", new=False), AwaitSlot(later, "known", self.words, slot), known)
-        scope.add(While("back + 1 < t", step_on), PutItem("carries", "c", total))
+        known = If(equal(KNOWN, ENDS), (Assign(total, Splat(later)),), tuple(added.statements))
+        step_on = (SetInteger(BACK, BACK + 1, new=False), AwaitSlot(later, KNOWN, self.words, slot), known)
+        scope.add(While(BACK + 1 < T, step_on), PutItem("carries", C, total))
 
     def _carry(self) -> list[Stmt]:
         """Compute the prefix of the tile; then publish that of the next tile, or store the state after the batch."""
-        d = self.columns
         old, new = self._scope(1), self._scope(1)
-        old.add(PutItem("carries", "c", old.let(Load(self.state, "c"), self.wide)))
+        old.add(PutItem("carries", C, old.let(Load(self.state, C), self.wide)))
         self._before(new)
         scope = self._scope(1)
-        scope.add(If("t == 0", tuple(old.statements), tuple(new.statements)))
-        carry = scope.let(ArrayItem("carries", "c"), self.wide)
-        after = self.combined(scope, carry, scope.let(ArrayItem("sums", "c"), self.wide))
-        publish = Publish(self.words, f"t * {d} + c", after, prefix=True)
-        scope.add(If("t + 1 < blocks", (publish,), tuple(self._leave(carry, after))))
+        scope.add(If(equal(T, 0), tuple(old.statements), tuple(new.statements)))
+        self.pass_on(scope, C)
         return [self._each_column(*scope.statements)]
-
-    def _leave(self, carry: Var, after: Var) -> list[Stmt]:
-        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        d = self.columns
-        scope = self._scope(1)
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        whole = [after, nothing, nothing]
-        inside, at_run = scope.inner(), scope.inner()
-        last = self.widened(inside, inside.let(ArrayItem("last", "c"), self.dtype))
-        parts = [carry, scope.let(ArrayItem("sums", "c"), self.wide), last]
-        inside.add(Store(self.state, f"{2 * d} + c", last))
-        at_run.add(Store(self.state, f"{2 * d} + c", nothing))
-        ended = [Store(self.state, f"{part * d} + c", var) for part, var in enumerate(whole)]
-        still = [Store(self.state, f"{part * d} + c", var) for part, var in enumerate(parts[:2])]
-        run = If("ended < q1", tuple(inside.statements), tuple(at_run.statements))
-        scope.add(If(f"hi == {self.records}", tuple(ended), (*still, run)))
-        return scope.statements
 
     # -- results ----------------------------------------------------------------------------------
 
@@ -268,29 +246,29 @@ class CpuLookBackLowering(TileScan):
         scope = self._scope(1)
         known: dict[str, Var] = {}
         if d == 1:
-            known = {"before": scope.let(ArrayItem("totals", "q"), self.wide)}
-            known["around"] = scope.let(ArrayItem("carries", "0"), self.wide)
+            known = {"before": scope.let(ArrayItem("totals", Q), self.wide)}
+            known["around"] = scope.let(ArrayItem("carries", 0), self.wide)
         else:
-            scope.add(self._around("before", "totals", f"q * {d} + "))
+            scope.add(self._around("before", "totals", Q * d))
 
-        def finish(inner: Scope, count: str | None) -> None:
-            number = self.widened(inner, inner.let(ArrayItem("stage", "p", vector=True), self.dtype))
+        def finish(inner: Scope, count: IndexLike | None) -> None:
+            number = self.widened(inner, inner.let(ArrayItem("stage", P, vector=True), self.dtype))
             for name in ("before", "around"):
                 one = known.get(name)
-                expr = ArrayItem(name, f"p % {d}", vector=True) if one is None else Splat(one)
+                expr = ArrayItem(name, P % d, vector=True) if one is None else Splat(one)
                 number = self.combined(inner, inner.let(expr, self.wide), number, count)
-            self.store(inner, "base + p", count, number)
+            self.store(inner, BASE + P, count, number)
 
-        scope.add(*self._vectors(f"max(q * {RUN}, lo) * {d}", f"min(q * {RUN} + {RUN}, hi) * {d}", finish))
-        outer = [] if d == 1 else [self._around("around", "carries", "")]
-        return [*outer, For("q", "q0", "q1", "1", tuple(scope.statements))]
+        scope.add(*self._vectors(index_max(Q * RUN, LO) * d, index_min(Q * RUN + RUN, HI) * d, finish))
+        outer = [] if d == 1 else [self._around("around", "carries", 0)]
+        return [*outer, For(Q, Q0, Q1, 1, tuple(scope.statements))]
 
-    def _around(self, name: str, source: str, base: str) -> Stmt:
+    def _around(self, name: str, source: str, base: IndexLike) -> Stmt:
         """Repeat the columns' numbers for one more vector, so that vectors may begin at any column."""
         d = self.columns
         scope = self._scope(1)
-        scope.add(PutItem(name, "c", scope.let(ArrayItem(source, f"{base}c % {d}"), self.wide)))
-        return For("c", "0", str(d + self.lanes), "1", tuple(scope.statements))
+        scope.add(PutItem(name, C, scope.let(ArrayItem(source, base + C % d), self.wide)))
+        return For(C, 0, d + self.lanes, 1, tuple(scope.statements))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

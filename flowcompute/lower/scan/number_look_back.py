@@ -16,6 +16,10 @@ import numpy as np
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    LID,
+    PHASE,
     RUN,
     Array,
     ArrayItem,
@@ -23,7 +27,9 @@ from flowcompute.ir import (
     DeviceCapabilities,
     For,
     If,
+    IndexLike,
     Integer,
+    IsSet,
     Kernel,
     Load,
     LookBehind,
@@ -38,15 +44,36 @@ from flowcompute.ir import (
     Var,
     While,
     WorkGroupBarrier,
+    all_of,
+    equal,
+    index_max,
+    index_min,
+    names,
     register_dtype,
     scan_tile,
+    to_int,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
-from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide, why_no_gpu_look_back
+from flowcompute.lower.scan.scan_anchor import (
+    Numbers,
+    ScanPoint,
+    TileScan,
+    first_ticket,
+    scan_wide,
+    shared_ticket,
+    why_no_gpu_look_back,
+)
 from flowcompute.spec import INT32, INT64
+
+BASE, DRAWN, J, K, Q, T = names("base drawn j k q t")
+ENDED, HI, LO, P, Q0, Q1, WHOLE = names("ended hi lo p q0 q1 whole", narrow=True)
+"""Integers of a tile: its number `t`, its records `lo` to `hi` that are in the batch, and its first number, `base`.
+
+Of its runs, `q0` to `q1` are in the batch, and those before `ended` are complete. Loops run over runs `q`, records `j`,
+columns `c` and numbers `p`."""
 
 RUNS = scan_tile(1) // RUN
 """Runs of a tile; each is scanned by a work-item."""
@@ -92,33 +119,28 @@ class NumberLookBackLowering(TileScan):
         self.loads = self.knobs.unroll or LOADS
         # In the device's own buffers, vectors are aligned where the batch begins at a multiple of their size.
         self.aligned = not style.capabilities.host_memory
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         scope = self._scope()
-        scope.add(*self._sizes())
+        scope.add(*self.sizes())
         sums = scope.let(self.nothing(self.wide), self.wide)
         last = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(self._stage(), If("lid == 0", self._put("nearest", str(BEHIND), INT32)), WorkGroupBarrier())
+        scope.add(self._stage(), If(equal(LID, 0), self._put("nearest", BEHIND, INT32)), WorkGroupBarrier())
         scope.add(self._walk(), WorkGroupBarrier(), self._chain(sums, last))
         carry = scope.fresh(self.wide, 1)
-        scope.add(LookBehind(carry, self.words, self.state, "t", BEHIND, self.op), self._carry(carry, sums, last))
+        scope.add(LookBehind(carry, self.words, self.state, T, BEHIND, self.op), self._carry(carry, sums, last))
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
-        scope.add(Ticket("drawn", self.words), *self._results(carry))
-        scope.add(self._share("drawn"), WorkGroupBarrier(), SetInteger("t", "taken[0]", new=False))
+        scope.add(Ticket(DRAWN, self.words), *self._results(carry))
+        scope.add(*shared_ticket(self.names, DRAWN, T))
         first = [
-            Ticket("drawn_first", self.words),
-            self._share("drawn_first"),
-            WorkGroupBarrier(),
-            SetInteger("t", "taken[0]"),
+            *first_ticket(self.names, self.words, T),
         ]
         return Kernel(
             name,
             self.region.name,
             self.arguments.ordered(),
-            (*self._arrays(), *first, While("t < blocks", tuple(scope.statements))),
+            (*self._arrays(), *first, While(T < BLOCKS, tuple(scope.statements))),
             work="scan",
             work_group=RUNS,
             block=self.records,
@@ -127,18 +149,10 @@ class NumberLookBackLowering(TileScan):
             knobs=self.knobs,
         )
 
-    def _sizes(self) -> list[Stmt]:
-        """Declare numbers `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
-        whole = f"hi - lo == {self.records}" + (f" && phase % {self.lanes} == 0" if self.aligned else "")
-        return [
-            SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
-            SetInteger("hi", f"min((long){self.records}, phase + n - t * {self.records})", narrow=True),
-            SetInteger("base", f"t * {self.records} - phase"),
-            SetInteger("q0", f"lo / {RUN}", narrow=True),
-            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}", narrow=True),
-            SetInteger("ended", f"hi == {self.records} ? q1 : hi / {RUN}", narrow=True),
-            SetInteger("whole", whole, narrow=True),
-        ]
+    def sizes(self) -> list[Stmt]:
+        """Declare the integers of a tile, and whether it is `whole`: all of it is in the batch, and aligned."""
+        whole = all_of(equal(HI - LO, self.records), not self.aligned or equal(PHASE % self.lanes, 0))
+        return [*super().sizes(), SetInteger(WHOLE, whole)]
 
     def _arrays(self) -> list[Array]:
         sizes = {
@@ -153,49 +167,45 @@ class NumberLookBackLowering(TileScan):
     def _scope(self, lanes: int = 1) -> Scope:
         return Scope(self.names, lanes=lanes)
 
-    def _put(self, array: str, text: str, dtype: np.dtype) -> tuple[Stmt, ...]:
+    def _put(self, array: str, value: IndexLike, dtype: np.dtype) -> tuple[Stmt, ...]:
         """Set the only element of an array to an integer."""
         scope = self._scope()
-        scope.add(PutItem(array, "0", scope.let(Integer(text), dtype)))
+        scope.add(PutItem(array, 0, scope.let(Integer(value), dtype)))
         return tuple(scope.statements)
-
-    def _share(self, drawn: str) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        return If("lid == 0", self._put("taken", drawn, INT64))
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
-    def _slot(self, scope: Scope, number: str) -> str:
+    def _slot(self, scope: Scope, number: IndexLike) -> IndexLike:
         """Declare the index of a number of the tile in local memory."""
-        return scope.narrow(f"{number} + ({number}) / {RUN} * {self.lanes}")
+        return scope.narrow(number + number // RUN * self.lanes)
 
-    def _point(self, scope: Scope, at: str) -> ScanPoint:
+    def _point(self, scope: Scope, at: IndexLike) -> ScanPoint:
         """Return the point at these numbers of the batch; vectors are whole."""
         numbers = Numbers(at, aligned=self.aligned and scope.lanes > 1)
         return ScanPoint(self.graph, self.region, self.arguments, scope, numbers)
 
-    def _turns(self, scope: Scope, turns: int) -> list[tuple[str, str, str]]:
+    def _turns(self, scope: Scope, turns: int) -> list[tuple[IndexLike, IndexLike, IndexLike]]:
         """Return for each vector of a work-item in a loop over `k` its index in the batch, its slot and its run."""
         together = RUNS * self.lanes
-        number = scope.narrow(f"k + lid * {self.lanes}")
-        slot, run = self._slot(scope, number), scope.narrow(f"{number} / {RUN}")
-        here = scope.integer(f"base + {number}")
+        number = scope.narrow(K + LID * self.lanes)
+        slot, run = self._slot(scope, number), scope.narrow(number // RUN)
+        here = scope.integer(BASE + number)
         return [
             (
-                f"{here} + {i * together}",
-                f"{slot} + {i * (together + together // RUN * self.lanes)}",
-                f"{run} + {i * together // RUN}",
+                here + i * together,
+                slot + i * (together + together // RUN * self.lanes),
+                run + i * together // RUN,
             )
             for i in range(turns)
         ]
 
     def _each(self, whole: Scope, turns: int, some: Scope) -> Stmt:
         """Loop over the tile by `turns` vectors per work-item, or number by number where some are missing."""
-        every = For("k", "0", str(self.records), str(RUNS * self.lanes * turns), tuple(whole.statements))
-        place = SetInteger("p", f"k * {RUNS} + lid", narrow=True)
-        guarded = If("p >= lo && p < hi", tuple(some.statements))
-        partly = For("k", "0", str(self.records // RUNS), "1", (place, guarded), unroll=8)
-        return If("whole", (every,), (partly,))
+        every = For(K, 0, self.records, RUNS * self.lanes * turns, tuple(whole.statements))
+        place = SetInteger(P, K * RUNS + LID)
+        guarded = If(all_of(P >= LO, P < HI), tuple(some.statements))
+        partly = For(K, 0, self.records // RUNS, 1, (place, guarded), unroll=8)
+        return If(IsSet(WHOLE), (every,), (partly,))
 
     def _stage(self) -> Stmt:
         """Load the tile to local memory."""
@@ -203,8 +213,8 @@ class NumberLookBackLowering(TileScan):
         turns = self._turns(whole, self.loads)
         values = [self._point(whole.beside(), at).value(self.read) for at, _, _ in turns]
         whole.add(*(PutItem("stage", slot, value, True) for (_, slot, _), value in zip(turns, values, strict=True)))
-        slot = self._slot(some, "p")
-        some.add(PutItem("stage", slot, self._point(some, "base + p").value(self.read)))
+        slot = self._slot(some, P)
+        some.add(PutItem("stage", slot, self._point(some, BASE + P).value(self.read)))
         return self._each(whole, self.loads, some)
 
     # -- runs ---------------------------------------------------------------------------------------
@@ -214,22 +224,25 @@ class NumberLookBackLowering(TileScan):
         scope = self._scope()
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
-        begun.add(Assign(total, Splat(self.narrow(begun, begun.let(Load(self.state, "2"), self.wide)))))
-        scope.add(If("t == 0 && lid == q0", tuple(begun.statements)))
-        start, stop = scope.narrow(f"max((int)lid * {RUN}, lo)"), scope.narrow(f"min((int)lid * {RUN} + {RUN}, hi)")
+        begun.add(Assign(total, Splat(self.narrowed(begun, begun.let(Load(self.state, 2), self.wide)))))
+        scope.add(If(all_of(equal(T, 0), equal(LID, Q0)), tuple(begun.statements)))
+        start, stop = (
+            scope.narrow(index_max(to_int(LID) * RUN, LO)),
+            scope.narrow(index_min(to_int(LID) * RUN + RUN, HI)),
+        )
         whole, some = scope.inner(), scope.inner()
         self._scan_vectors(whole, total)
-        slot = self._slot(some, "j")
+        slot = self._slot(some, J)
         self.take_in(some, total, slot, some.let(ArrayItem("stage", slot), self.dtype))
-        partly = For("j", start, stop, "1", tuple(some.statements))
-        scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), (partly,)))
-        scope.add(PutItem("totals", "lid", self.widened(scope, total)))
-        return If("lid >= q0 && lid < q1", tuple(scope.statements))
+        partly = For(J, start, stop, 1, tuple(some.statements))
+        scope.add(If(equal(stop - start, RUN), tuple(whole.statements), (partly,)))
+        scope.add(PutItem("totals", LID, self.widened(scope, total)))
+        return If(all_of(LID >= Q0, LID < Q1), tuple(scope.statements))
 
     def _scan_vectors(self, scope: Scope, total: Var) -> None:
         """Scan a whole run, vector by vector."""
         inner = scope.inner()
-        slot = inner.narrow(f"(int)lid * {RUN + self.lanes} + j")
+        slot = inner.narrow(to_int(LID) * (RUN + self.lanes) + J)
         vector = inner.let(ArrayItem("stage", slot, True), self.dtype, self.lanes)
         sums = [total]
         for lane in range(self.lanes):
@@ -239,34 +252,34 @@ class NumberLookBackLowering(TileScan):
         inner.add(
             PutItem("stage", slot, inner.let(every, self.dtype, self.lanes), True), Assign(total, Splat(sums[-1]))
         )
-        scope.add(For("j", "0", str(RUN), str(self.lanes), tuple(inner.statements), unroll=1))
+        scope.add(For(J, 0, RUN, self.lanes, tuple(inner.statements), unroll=1))
 
     # -- what comes before ----------------------------------------------------------------------------
 
     def _chain(self, sums: Var, last: Var) -> Stmt:
         """Replace `totals` by the prefix of each run in its tile, and publish the total of its whole runs."""
         scope = self._scope()
-        scope.add(If("t == 0", (Assign(sums, Load(self.state, "1")),)))
+        scope.add(If(equal(T, 0), (Assign(sums, Load(self.state, 1)),)))
         whole, some = scope.inner(), scope.inner()
         self._chain_runs(whole, sums, ADDED)
         self._chain_runs(some, sums, 1)
-        every = For("q", "0", str(RUNS), str(ADDED), tuple(whole.statements))
-        partly = For("q", "q0", "ended", "1", tuple(some.statements))
-        scope.add(If(f"ended - q0 == {RUNS}", (every,), (partly,)))
+        every = For(Q, 0, RUNS, ADDED, tuple(whole.statements))
+        partly = For(Q, Q0, ENDED, 1, tuple(some.statements))
+        scope.add(If(equal(ENDED - Q0, RUNS), (every,), (partly,)))
         rest = scope.inner()
-        rest.add(Assign(last, ArrayItem("totals", "ended")), PutItem("totals", "ended", sums))
-        scope.add(If("ended < q1", tuple(rest.statements)))
-        scope.add(If("t > 0 && t + 1 < blocks", (Publish(self.words, "t", sums, prefix=False),)))
-        if before := self.before_all(self._scope(), "0"):
-            scope.add(If("first + t == 0", before))
-        return If("lid == 0", tuple(scope.statements))
+        rest.add(Assign(last, ArrayItem("totals", ENDED)), PutItem("totals", ENDED, sums))
+        scope.add(If(ENDED < Q1, tuple(rest.statements)))
+        scope.add(If(all_of(T > 0, T + 1 < BLOCKS), (Publish(self.words, T, sums, prefix=False),)))
+        if before := self.before_all(self._scope(), 0):
+            scope.add(If(equal(FIRST + T, 0), before))
+        return If(equal(LID, 0), tuple(scope.statements))
 
     def _chain_runs(self, scope: Scope, sums: Var, together: int) -> None:
         """Add the totals of `together` runs, all read before the first is used."""
-        runs = [scope.let(ArrayItem("totals", f"q + {i}"), self.wide) for i in range(together)]
+        runs = [scope.let(ArrayItem("totals", Q + i), self.wide) for i in range(together)]
         before = sums
         for i, own in enumerate(runs):
-            scope.add(PutItem("totals", f"q + {i}", before))
+            scope.add(PutItem("totals", Q + i, before))
             before = self.combined(scope, before, own)
         scope.add(Assign(sums, Splat(before)))
 
@@ -275,11 +288,11 @@ class NumberLookBackLowering(TileScan):
         scope = self._scope()
         after = self.combined(scope, carry, sums)
         nothing = scope.let(self.nothing(self.wide), self.wide)
-        ended = tuple(Store(self.state, str(part), var) for part, var in enumerate((after, nothing, nothing)))
-        still = tuple(Store(self.state, str(part), var) for part, var in enumerate((carry, sums, last)))
-        leave = If(f"hi == {self.records}", ended, still)
-        scope.add(If("t + 1 < blocks", (Publish(self.words, "t", after, prefix=True),), (leave,)))
-        return If("lid == 0", tuple(scope.statements))
+        ended = tuple(Store(self.state, part, var) for part, var in enumerate((after, nothing, nothing)))
+        still = tuple(Store(self.state, part, var) for part, var in enumerate((carry, sums, last)))
+        leave = If(equal(HI, self.records), ended, still)
+        scope.add(If(T + 1 < BLOCKS, (Publish(self.words, T, after, prefix=True),), (leave,)))
+        return If(equal(LID, 0), tuple(scope.statements))
 
     # -- results ----------------------------------------------------------------------------------------
 
@@ -288,17 +301,17 @@ class NumberLookBackLowering(TileScan):
         whole, some = self._scope(self.lanes), self._scope()
         for at, slot, run in self._turns(whole, self.loads):
             self._finish(whole.beside(), at, slot, run, carry)
-        self._finish(some, "base + p", self._slot(some, "p"), f"p / {RUN}", carry)
+        self._finish(some, BASE + P, self._slot(some, P), P // RUN, carry)
         return [self._each(whole, self.loads, some)]
 
-    def _finish(self, scope: Scope, at: str, slot: str, run: str, carry: Var) -> None:
+    def _finish(self, scope: Scope, at: IndexLike, slot: IndexLike, run: IndexLike, carry: Var) -> None:
         lanes = scope.lanes
         value = self.widened(scope, scope.let(ArrayItem("stage", slot, lanes > 1), self.dtype))
         before = scope.let(ArrayItem("totals", run), self.wide, 1)
         for earlier in (before, carry):
             value = self.combined(scope, scope.let(Splat(earlier), self.wide), value)
         point = self._point(scope, at)
-        scope.known[self.node.id] = self.narrow(scope, value)
+        scope.known[self.node.id] = self.narrowed(scope, value)
         point.store_all()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,26 +14,50 @@ from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    LANE,
+    LID,
+    PHASE,
+    RUN,
+    Argument,
+    ArrayItem,
+    ArrayNumber,
     Assign,
     CallFunction,
     Combine,
     ConstantValue,
     Convert,
     Expr,
+    If,
+    IndexLike,
+    Integer,
     Load,
+    N,
+    Name,
+    Publish,
     PutItem,
+    SetInteger,
     Splat,
     Stmt,
+    Store,
+    Ticket,
     Var,
+    WorkGroupBarrier,
+    choose,
+    equal,
     identity,
+    index_min,
     merge_dtype,
+    names,
     register_dtype,
     scan_tile,
     storage,
 )
+from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.lower.form import LoweringTask
-from flowcompute.spec import is_float
+from flowcompute.spec import INT64, is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
 """Scans by an associative operation, and the reduction whose step each of them uses."""
@@ -47,22 +70,21 @@ class Numbers:
     Attributes:
         at: index of the first lane.
         stride: distance from one lane to the next, where it is the same for all.
-        each: otherwise the index of each lane, with `{lane}` in it.
+        each: otherwise the index of each lane, with `LANE` in it.
         count: number of valid lanes, where that may be fewer than all.
         aligned: whether the index of the first lane is a multiple of the lanes.
     """
 
-    at: str
+    at: IndexLike
     stride: int = 1
-    each: str | None = None
-    count: str | None = None
+    each: IndexLike | None = None
+    count: IndexLike | None = None
     aligned: bool = False
 
     @property
-    def of_lane(self) -> str:
-        """Index of each lane, as an expression with `{lane}` in it."""
-        step = "{lane}" if self.stride == 1 else f"{{lane}} * {self.stride}"
-        return self.each or (f"{self.at} + {step}" if self.stride else self.at)
+    def of_lane(self) -> IndexLike:
+        """Index of each lane, as an expression with `LANE` in it."""
+        return self.at + LANE * self.stride if self.each is None else self.each
 
 
 class ScanPoint(Point):
@@ -82,18 +104,19 @@ class ScanPoint(Point):
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-        sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
-        if len(sizes) == 1 and (numbers.each is None or not steps[0]):
-            index = with_offset(times(f"({numbers.at})", steps[0]), lies.offset)
-            stride = numbers.stride * steps[0]
+        # No index is divided by the size of the first axis, so any stands for that of the stream.
+        axes = Axes.of((2, *self.region.domain), (lies.record, *strides))
+        if axes.single and (numbers.each is None or not axes.stride):
+            index = axes.offset(numbers.at) + lies.offset
+            stride = numbers.stride * axes.stride
             aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
             return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
-        each = with_offset(offset_text(f"({numbers.of_lane})", sizes, steps), lies.offset)
+        each = axes.offset(numbers.of_lane) + lies.offset
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
-    def position(self, node: Node) -> tuple[str, int, str | None]:
+    def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the same indices, counted from the first record of the stream."""
-        before, numbers = f"first * {node.spec.item_numbers} + ", self.numbers
+        before, numbers = FIRST * node.spec.item_numbers, self.numbers
         return before + numbers.at, numbers.stride, None if numbers.each is None else before + numbers.each
 
     def store_all(self) -> None:
@@ -101,41 +124,6 @@ class ScanPoint(Point):
         numbers = self.numbers
         for output in self.region.outputs:
             self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each, aligned=numbers.aligned)
-
-
-def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Merge axes that one stride describes; the size of the first axis does not matter."""
-    found: list[tuple[int, int]] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        if size == 1:
-            continue
-        if found and found[-1][1] == size * stride:
-            size *= found.pop()[0]
-        found.append((size, stride))
-    found = found or [(1, 0)]
-    return [size for size, _ in found], [stride for _, stride in found]
-
-
-def offset_text(index: str, sizes: list[int], strides: list[int]) -> str:
-    """Return the offset of the number at an index that counts through all axes."""
-    terms = []
-    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        if not stride:
-            continue
-        below = math.prod(sizes[axis + 1 :])
-        whole = index if below == 1 else f"{index} / {below}"
-        terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
-    return " + ".join(terms) or "0"
-
-
-def times(text: str, factor: int) -> str:
-    """Return the product of an index and a stride."""
-    return "0" if factor == 0 else text if factor == 1 else f"{text} * {factor}"
-
-
-def with_offset(text: str, offset: int) -> str:
-    """Return an index plus a constant offset."""
-    return text if not offset else str(offset) if text == "0" else f"{text} + {offset}"
 
 
 class TileScan:
@@ -151,6 +139,9 @@ class TileScan:
             numbers.
     """
 
+    narrow = True
+    """Whether records and runs of a tile are integers of 32 bits."""
+
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         self.graph = graph
@@ -165,33 +156,83 @@ class TileScan:
         self.exclusive = bool(self.node.attrs.get("exclusive", False))
         self.arguments = Arguments()
         self.names = itertools.count()
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
 
-    def operand(self, scope: Scope, at: str, count: str | None) -> Var:
+    def sizes(self) -> list[Stmt]:
+        """Declare the records `lo` to `hi` of tile `t` that are in the batch, and the runs that they belong to.
+
+        `base` is the index of the tile's first number in the batch. Runs `q0` to `q1` are in the batch, and those
+        before `ended` are complete.
+        """
+        (t, base), (lo, hi, q0, q1, ended) = names("t base"), names("lo hi q0 q1 ended", narrow=self.narrow)
+        return [
+            SetInteger(lo, choose(equal(t, 0), PHASE, 0)),
+            SetInteger(hi, index_min(self.records, PHASE + N - t * self.records)),
+            SetInteger(base, (t * self.records - PHASE) * self.columns),
+            SetInteger(q0, lo // RUN),
+            SetInteger(q1, (hi + (RUN - 1)) // RUN),
+            SetInteger(ended, choose(equal(hi, self.records), q1, hi // RUN)),
+        ]
+
+    def begin(self, column: Name) -> Stmt:
+        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
+        old, new = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        left = old.let(Load(self.state, 2 * self.columns + column), self.wide)
+        old.add(PutItem("last", column, self.narrowed(old, left)))
+        old.add(PutItem("sums", column, old.let(Load(self.state, self.columns + column), self.wide)))
+        new.add(PutItem("last", column, new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(PutItem("sums", column, new.let(self.nothing(self.wide), self.wide)))
+        return If(equal(Name("t"), 0), tuple(old.statements), tuple(new.statements))
+
+    def pass_on(self, scope: Scope, column: Name) -> None:
+        """Publish the prefix of the next tile; after the last tile, store the state after the batch.
+
+        The state has three numbers a column: the carries between tiles, between runs, and inside the run.
+        """
+        d, t = self.columns, Name("t")
+        hi, ended, q1 = names("hi ended q1", narrow=self.narrow)
+        carry = scope.let(ArrayItem("carries", column), self.wide)
+        total = scope.let(ArrayItem("sums", column), self.wide)
+        after = self.combined(scope, carry, total)
+        publish = Publish(self.words, t * d + column, after, prefix=True)
+        leave = scope.inner()
+        nothing = leave.let(self.nothing(self.wide), self.wide)
+        open_run = leave.inner()
+        last = self.widened(open_run, open_run.let(ArrayItem("last", column), self.dtype))
+        open_run.add(Store(self.state, 2 * d + column, last))
+        whole = tuple(Store(self.state, part * d + column, var) for part, var in enumerate((after, nothing, nothing)))
+        still = (Store(self.state, column, carry), Store(self.state, d + column, total))
+        run = If(ended < q1, tuple(open_run.statements), (whole[2],))
+        leave.add(If(equal(hi, self.records), whole, (*still, run)))
+        scope.add(If(t + 1 < BLOCKS, (publish,), tuple(leave.statements)))
+
+    def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
         """Compute the scan's operand at these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         return point.value(self.region.reads[self.node.id][0])
 
-    def store(self, scope: Scope, at: str, count: str | None, result: Var) -> None:
+    def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var) -> None:
         """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
-        point.scope.known[self.node.id] = self.narrow(scope, result)
+        point.scope.known[self.node.id] = self.narrowed(scope, result)
         point.store_all()
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
         """Return the identity of the operation."""
         return ConstantValue(identity_of(self.node, dtype))
 
-    def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
+    def combined(self, scope: Scope, left: Var, right: Var, count: IndexLike | None = None) -> Var:
         """Combine `left` with `right`, which follows it; `count` lanes are valid."""
         return put_together(scope, self.op, left, right, count)
 
-    def take_in(self, scope: Scope, total: Var, place: str, number: Var, *, vector: bool = False) -> None:
+    def take_in(self, scope: Scope, total: Var, place: IndexLike, number: Var, *, vector: bool = False) -> None:
         """Accumulate a number into `total`, and store its result inside the run at its place of `stage`."""
         after = Assign(total, Splat(self.combined(scope, total, number)))
         result = PutItem("stage", place, total, vector)
         scope.add(*((result, after) if self.exclusive else (after, result)))
 
-    def before_all(self, scope: Scope, place: str) -> tuple[Stmt, ...]:
+    def before_all(self, scope: Scope, place: IndexLike) -> tuple[Stmt, ...]:
         """Store the prefix of the very first record of the stream at its place of `stage`.
 
         Needed for exclusive sums of floats only: the first prefix is +0, while the identity is -0.
@@ -205,9 +246,23 @@ class TileScan:
         """Convert to the wide dtype."""
         return converted(scope, var, self.wide)
 
-    def narrow(self, scope: Scope, var: Var) -> Var:
+    def narrowed(self, scope: Scope, var: Var) -> Var:
         """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
+
+
+def first_ticket(names: itertools.count[int], words: Argument, into: Name, tickets: IndexLike = BLOCKS) -> list[Stmt]:
+    """Draw the first ticket of a work-group and declare it as `into`."""
+    drawn = Name("drawn_first")
+    return [Ticket(drawn, words, tickets=tickets), *shared_ticket(names, drawn, into, new=True)]
+
+
+def shared_ticket(names: itertools.count[int], drawn: Name, into: Name, *, new: bool = False) -> list[Stmt]:
+    """Broadcast a drawn ticket to the work-group through the local array `taken`."""
+    scope = Scope(names, lanes=1)
+    scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
+    put = If(equal(LID, 0), tuple(scope.statements))
+    return [put, WorkGroupBarrier(), SetInteger(into, ArrayNumber("taken", 0), new=new)]
 
 
 def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
@@ -222,7 +277,7 @@ def operation_of(node: Node) -> str | UserOp:
     return node.element.step if isinstance(node.element, KernelScan) else REDUCTIONS[node.op.name]
 
 
-def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: str | None = None) -> Var:
+def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: IndexLike | None = None) -> Var:
     """Combine `left` with `right`, which follows it; `count` lanes are valid."""
     if isinstance(op, str):
         return scope.let(Combine(op, (left,), (right,), 0), left.dtype, left.lanes)

@@ -19,7 +19,13 @@ from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    FIRST,
+    GID,
+    GSIZE,
+    LANE,
     RUN,
+    WID,
+    WSIZE,
     Apply,
     Assign,
     CallFunction,
@@ -27,15 +33,22 @@ from flowcompute.ir import (
     Expr,
     For,
     If,
+    IndexLike,
     Kernel,
     Load,
     MultiplyAdd,
+    N,
+    Name,
     SetInteger,
     Splat,
     Stmt,
     Store,
     Var,
+    equal,
     first_carries,
+    in_lane,
+    index_min,
+    names,
     register_dtype,
     scan_tile,
     storage,
@@ -59,6 +72,8 @@ from flowcompute.lower.scan.scan_anchor import (
 )
 from flowcompute.spec import FLOAT64
 
+SEQUENCE, STEP, COUNT = names("u j count")
+"""First sequence of a vector, number in a sequence, and count of sequences."""
 GROUP = 64
 """Work-items in a work-group of a GPU; a small number spreads few sequences over many compute units."""
 
@@ -82,21 +97,22 @@ class SerialScanLowering:
         self.inner = math.prod(shape if axis is None else shape[axis + 1 :])
         # Sequences of a record, or of the stream.
         self.units = self.inner if axis is None else math.prod(shape[:axis]) * self.inner
-        self.total = str(self.units) if axis is None else f"n * {self.units}"
+        self.total: IndexLike = self.units if axis is None else N * self.units
         self.dtype = register_dtype(self.node.spec.dtype)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts sequences."""
         whole = self._sequences(None)
-        body: list[Stmt] = [SetInteger("count", self.total)]
+        body: list[Stmt] = [SetInteger(COUNT, self.total)]
         if not self.cpu:
-            body.append(For("u", "wid", "count", "wsize", tuple(whole)))
+            body.append(For(SEQUENCE, WID, COUNT, WSIZE, tuple(whole)))
         elif self.along_stream and self.units % self.lanes == 0:
-            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", tuple(whole)))
+            body.append(For(SEQUENCE, GID * self.lanes, COUNT, GSIZE * self.lanes, tuple(whole)))
         else:
-            some = self._sequences("left")
-            each = If(f"u + {self.lanes} <= count", tuple(whole), (SetInteger("left", "count - u"), *some))
-            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", (each,)))
+            left = Name("left")
+            some = self._sequences(left)
+            each = If(SEQUENCE + self.lanes <= COUNT, tuple(whole), (SetInteger(left, COUNT - SEQUENCE), *some))
+            body.append(For(SEQUENCE, GID * self.lanes, COUNT, GSIZE * self.lanes, (each,)))
         return Kernel(
             name,
             self.region.name,
@@ -112,7 +128,7 @@ class SerialScanLowering:
 
     # -- places -----------------------------------------------------------------------------------
 
-    def _sequences(self, count: str | None) -> list[Stmt]:
+    def _sequences(self, count: IndexLike | None) -> list[Stmt]:
         """Scan `lanes` sequences from number `u` on, of which `count` exist."""
         scope = Scope(self.names, lanes=self.lanes)
         op = self.node.op
@@ -129,19 +145,20 @@ class SerialScanLowering:
             self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self.stepped)
         return scope.statements
 
-    def _numbers(self, step: str, count: str | None) -> Numbers:
+    def _numbers(self, step: IndexLike, count: IndexLike | None) -> Numbers:
         """Return the indices of number `step` of each sequence."""
         length, inner = self.length, self.inner
         if self.along_stream:
-            return Numbers(f"{step} * {inner} + u", 1, None, count)
+            return Numbers(step * inner + SEQUENCE, 1, None, count)
         if inner == 1:
-            return Numbers(f"u * {length} + {step}", length, None, count)
-        of_lane = f"((u + {{lane}}) / {inner} * {length} + {step}) * {inner} + (u + {{lane}}) % {inner}"
-        at = f"(u / {inner} * {length} + {step}) * {inner} + u % {inner}"
+            return Numbers(SEQUENCE * length + step, length, None, count)
+        own = SEQUENCE + LANE
+        of_lane = (own // inner * length + step) * inner + own % inner
+        at = (SEQUENCE // inner * length + step) * inner + SEQUENCE % inner
         # Lanes are neighbours in memory where no vector crosses the end of the inner axes.
         return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count)
 
-    def _point(self, scope: Scope, step: str, count: str | None) -> ScanPoint:
+    def _point(self, scope: Scope, step: IndexLike, count: IndexLike | None) -> ScanPoint:
         return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
 
     def _finish(self, point: ScanPoint, *results: Var) -> None:
@@ -155,7 +172,7 @@ class SerialScanLowering:
 
     # -- scans by an operation ----------------------------------------------------------------------
 
-    def _tiled(self, scope: Scope, count: str | None) -> None:
+    def _tiled(self, scope: Scope, count: IndexLike | None) -> None:
         """Scan the runs one after the other, and likewise the tiles.
 
         Levels that a short axis does not have are left out.
@@ -169,12 +186,12 @@ class SerialScanLowering:
         def combined(inner: Scope, left: Var, right: Var) -> Var:
             return put_together(inner, op, left, right, count)
 
-        def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
+        def level(outer: Scope, depth: int, start: IndexLike, stop: IndexLike, above: list[Var]) -> Var:
             """Scan numbers `start` to `stop` and return their total; `above` holds the prefixes, the nearest last."""
             if depth == 0:
                 total = outer.let(ConstantValue(identity_of(self.node, self.dtype)), self.dtype)
                 inner = outer.inner()
-                point = self._point(inner, "j", count)
+                point = self._point(inner, STEP, count)
                 number = point.value(self.region.reads[self.node.id][0])
                 inner.add(Assign(total, Splat(combined(inner, total, number))))
                 result = converted(inner, total, wide)
@@ -185,39 +202,39 @@ class SerialScanLowering:
                 else:
                     self._finish(point, inner.let(Splat(before), wide))
                     inner.add(Assign(before, Splat(result)))
-                outer.add(For("j", start, stop, "1", tuple(inner.statements)))
+                outer.add(For(STEP, start, stop, 1, tuple(inner.statements)))
                 return converted(outer, total, wide)
             total = outer.let(ConstantValue(nothing), wide)
             inner = outer.inner()
-            size, index = (RUN, "r0") if depth == 1 else (tile, "t0")
-            own = level(inner, depth - 1, index, f"min({index} + {size}, (long){stop})", [*above, total])
+            size, index = (RUN, Name("r0")) if depth == 1 else (tile, Name("t0"))
+            own = level(inner, depth - 1, index, index_min(index + size, stop), [*above, total])
             inner.add(Assign(total, Splat(combined(inner, total, own))))
-            outer.add(For(index, start, stop, str(size), tuple(inner.statements)))
+            outer.add(For(index, start, stop, size, tuple(inner.statements)))
             return total
 
-        level(scope, levels - 1, "0", str(self.length), [])
+        level(scope, levels - 1, 0, self.length, [])
 
     # -- recurrences ----------------------------------------------------------------------------------
 
     def _recurrence(
         self,
         scope: Scope,
-        count: str | None,
+        count: IndexLike | None,
         dtypes: Sequence[np.dtype],
         step: Callable[[Scope, ScanPoint, list[Var]], list[Var]],
     ) -> None:
         """Emit a loop that updates the carried values with each number; along the stream they are the state."""
         parts = enumerate(dtypes if self.along_stream else ())
         states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
-        begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self.begun()
+        begun: list[Expr] = [Load(state, SEQUENCE, 1, count) for state in states] or self.begun()
         last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
         inner = scope.inner()
-        point = self._point(inner, "j", count)
+        point = self._point(inner, STEP, count)
         results = step(inner, point, last)
         inner.add(*(Assign(old, Splat(new)) for old, new in zip(last, results, strict=True)))
         self._finish(point, *(inner.let(Splat(one), one.dtype) for one in last))
-        scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
-        scope.add(*(Store(state, "u", one, 1, count) for state, one in zip(states, last, strict=False)))
+        scope.add(For(STEP, 0, N if self.along_stream else self.length, 1, tuple(inner.statements)))
+        scope.add(*(Store(state, SEQUENCE, one, 1, count) for state, one in zip(states, last, strict=False)))
 
     def begun(self) -> list[Expr]:
         """Return the initial carry of a sequence in an item."""
@@ -225,7 +242,7 @@ class SerialScanLowering:
         inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
         return [ConstantValue(init) for init in inits]
 
-    def _selective(self, scope: Scope, count: str | None) -> None:
+    def _selective(self, scope: Scope, count: IndexLike | None) -> None:
         """Emit a selective scan.
 
         The states of a channel stay in registers. At each time step their sum, weighted by `c`, is stored.
@@ -233,41 +250,44 @@ class SerialScanLowering:
         u, delta, *others = self.region.reads[self.node.id]
         a, b, c = (other for other in others if isinstance(other, Access))
         states = range(self.graph.nodes[a.value].spec.shape[1])
-        factors = [self._beside(scope, a, f"(u + {{lane}}) % {self.inner}", str(n), count) for n in states]
+        factors = [self._beside(scope, a, None, n, count) for n in states]
         held = [scope.let(ConstantValue(0.0), self.dtype) for _ in states]
         inner = scope.inner()
-        point = self._point(inner, "j", count)
+        point = self._point(inner, STEP, count)
         x, step = point.value(u), point.value(delta)
         pushed = self._product(inner, step, x)
         total = inner.let(ConstantValue(0.0), self.dtype)
         for n, (factor, state) in enumerate(zip(factors, held, strict=True)):
             power = self._product(inner, step, factor)
             decay = inner.let(Apply(exp.op, (power,), self.dtype), self.dtype)
-            gain = self._product(inner, pushed, self._beside(inner, b, "j", str(n), count))
+            gain = self._product(inner, pushed, self._beside(inner, b, STEP, n, count))
             inner.add(Assign(state, Splat(inner.let(MultiplyAdd(decay, state, gain), self.dtype))))
-            seen = self._beside(inner, c, "j", str(n), count)
+            seen = self._beside(inner, c, STEP, n, count)
             inner.add(Assign(total, Splat(inner.let(MultiplyAdd(seen, state, total), self.dtype))))
         self._finish(point, inner.let(Splat(total), self.dtype))
-        scope.add(For("j", "0", str(self.length), "1", tuple(inner.statements)))
+        scope.add(For(STEP, 0, self.length, 1, tuple(inner.statements)))
 
     def _product(self, scope: Scope, left: Var, right: Var) -> Var:
         return scope.let(Apply(multiply.op, (left, right), self.dtype), self.dtype)
 
-    def _beside(self, scope: Scope, access: Access, row: str, column: str, count: str | None) -> Var:
-        """Load a number of a matrix that is resident or belongs to each lane's record."""
+    def _beside(self, scope: Scope, access: Access, row: Name | None, column: int, count: IndexLike | None) -> Var:
+        """Load a number of a matrix that is resident or belongs to each lane's record.
+
+        Without a `row` each lane reads that of its own channel.
+        """
         lies = storage(self.graph, access.value, self.region.entered)
         argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
         down, across = lies.strides
         if self.inner % self.lanes == 0:
             # All lanes are channels of one record.
-            own = "{lane}" in row
-            place = f"{lies.offset} + {f'u % {self.inner}' if own else row} * {down} + {column} * {across}"
-            index = place + (f" + u / {self.inner} * {lies.record}" if lies.record else "")
+            channel = SEQUENCE % self.inner if row is None else row
+            index = lies.offset + channel * down + column * across + SEQUENCE // self.inner * lies.record
+            own = row is None
             return loaded(scope, Load(argument, index, down if own else 0, count if own else None))
-        terms = [f"{lies.offset}", f"({row}) * {down}", f"{column} * {across}"]
-        terms += [f"(u + {{lane}}) / {self.inner} * {lies.record}"] if lies.record else []
-        each = " + ".join(terms)
-        return loaded(scope, Load(argument, each.format(lane=0), 1, count, each))
+        sequence = SEQUENCE + LANE
+        channel = sequence % self.inner if row is None else row
+        each = lies.offset + channel * down + column * across + sequence // self.inner * lies.record
+        return loaded(scope, Load(argument, in_lane(each, 0), 1, count, each))
 
     def _decayed(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """Compute `(1 - alpha) * last + alpha * x`; the result of the very first record is the record itself."""
@@ -278,7 +298,7 @@ class SerialScanLowering:
         old = scope.let(Apply(multiply.op, (keep, *last), FLOAT64), FLOAT64)
         new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
         result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)
-        scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
+        scope.add(If(equal(FIRST + STEP, 0), (Assign(result, Splat(number)),)))
         return [result]
 
     def stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:

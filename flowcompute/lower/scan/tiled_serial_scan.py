@@ -24,6 +24,9 @@ from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LID,
     RUN,
     Array,
     ArrayItem,
@@ -31,6 +34,7 @@ from flowcompute.ir import (
     ConstantValue,
     For,
     If,
+    IndexLike,
     Kernel,
     PutItem,
     SetInteger,
@@ -38,7 +42,11 @@ from flowcompute.ir import (
     Stmt,
     Var,
     WorkGroupBarrier,
+    all_of,
+    equal,
     first_carries,
+    index_min,
+    names,
     register_dtype,
     scan_tile,
 )
@@ -57,11 +65,16 @@ from flowcompute.lower.scan.scan_anchor import (
     put_together,
     scan_initial,
     scan_wide,
-    times,
     why_no_serial_scan,
 )
 from flowcompute.lower.scan.serial_scan import SerialScanLowering
 from flowcompute.spec import BOOL, Spec
+
+G, J, J0, K, ROW0, ROWS = names("g j j0 k row0 rows")
+COLUMN, LEFT, ROW, STOP = names("column left row stop", narrow=True)
+"""Integers of a tile: its rows `g` begin at row `row0`, `left` more follow; `stop` numbers of each from `j0` on exist.
+
+A work-item loads column `column` of each row that is `k` after its own, `row`."""
 
 WIDE = 64
 """Size of a tile whose rows are long: work-items, sequences, and numbers of each that are loaded in a row."""
@@ -96,7 +109,7 @@ class SerialScanTile:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]
         shape, axis = node.spec.shape, node.attrs["axis"]
-        self.length = shape[axis]
+        self.length: int = shape[axis]
         self.inner = math.prod(shape[axis + 1 :])
         self.staged = [key for key in dict.fromkeys(region.reads[node.id]) if not _is_scalar(graph, key)]
         dtypes = [register_dtype(_spec_of(graph, key).dtype) for key in self.staged]
@@ -157,36 +170,36 @@ class TiledSerialScanLowering(SerialScanLowering):
             self.tile = SerialScanTile(graph, region, NARROW, NARROW)
         # Numbers of a row of the batch.
         self.pace = self.tile.length * self.tile.inner
-        self.whole = f"left == {self.tile.rows - 1}"
+        self.whole = equal(LEFT, self.tile.rows - 1)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts sequences."""
         tile = self.tile
         scope = Scope(self.names, lanes=1)
         scope.add(
-            SetInteger("row0", f"g * {tile.rows}"),
-            SetInteger("left", f"min((long){tile.rows}, rows - row0) - 1", narrow=True),
+            SetInteger(ROW0, G * tile.rows),
+            SetInteger(LEFT, index_min(tile.rows, ROWS - ROW0) - 1),
         )
         carried = self._carried(scope)
         ahead, first, body = self._ahead(scope), scope.inner(), scope.inner()
-        self._ask(first, ahead, "0")
+        self._ask(first, ahead, 0)
         body.add(*self._stage(ahead), WorkGroupBarrier())
         following = body.inner()
-        self._ask(following, ahead, f"j0 + {tile.steps}")
+        self._ask(following, ahead, J0 + tile.steps)
         if ahead:
             scope.add(If(self.whole, tuple(first.statements)))
         if ahead and tile.length > tile.steps:
-            body.add(If(f"{self.whole} && j0 + {tile.steps} < {tile.length}", tuple(following.statements)))
-        body.add(SetInteger("stop", f"min((long){tile.steps}, {tile.length} - j0)", narrow=True))
+            body.add(If(all_of(self.whole, J0 + tile.steps < tile.length), tuple(following.statements)))
+        body.add(SetInteger(STOP, index_min(tile.steps, tile.length - J0)))
         body.add(*self._walk(carried), WorkGroupBarrier(), *self._results(), WorkGroupBarrier())
-        scope.add(For("j0", "0", str(tile.length), str(tile.steps), tuple(body.statements)))
+        scope.add(For(J0, 0, tile.length, tile.steps, tuple(body.statements)))
         arrays = [Array(array, dtype, 1, tile.numbers, local=True) for array, dtype in tile.arrays.items()]
         places = [
-            SetInteger("rows", self.total if tile.inner == 1 else f"{self.total} / {tile.inner}"),
-            SetInteger("row", f"lid / {tile.pitch}", narrow=True),
-            SetInteger("column", f"lid % {tile.pitch}", narrow=True),
+            SetInteger(ROWS, self.total if tile.inner == 1 else self.total // tile.inner),
+            SetInteger(ROW, LID // tile.pitch),
+            SetInteger(COLUMN, LID % tile.pitch),
         ]
-        every = For("g", "gid", f"(rows + {tile.rows - 1}) / {tile.rows}", "gsize", tuple(scope.statements))
+        every = For(G, GID, (ROWS + (tile.rows - 1)) // tile.rows, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
             self.region.name,
@@ -210,23 +223,23 @@ class TiledSerialScanLowering(SerialScanLowering):
 
     # -- from and to memory -----------------------------------------------------------------------
 
-    def _at(self, scope: Scope, at: str) -> ScanPoint:
+    def _at(self, scope: Scope, at: IndexLike) -> ScanPoint:
         return ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at))
 
-    def _slot(self, turn: str) -> str:
+    def _slot(self, turn: IndexLike) -> IndexLike:
         """Return the index, in a local array, of a number that this work-item loads or stores."""
-        return f"(row + {turn}) * {self.tile.apart} + column"
+        return (ROW + turn) * self.tile.apart + COLUMN
 
-    def _place(self, scope: Scope, start: str, turn: str) -> str:
+    def _place(self, scope: Scope, start: IndexLike, turn: IndexLike) -> IndexLike:
         """Return the index of that number in the batch.
 
         Behind the end of a row it is the index of the row's last number, which is loaded but not used.
         """
         tile = self.tile
-        column = f"{times(start, tile.inner)} + column"
+        column = start * tile.inner + COLUMN
         if tile.length % tile.steps or tile.steps * tile.inner < tile.pitch:
-            column = f"min((long)({column}), {self.pace - 1}L)"
-        return scope.integer(f"(row0 + row + {turn}) * {self.pace} + {column}")
+            column = index_min(column, self.pace - 1)
+        return scope.integer((ROW0 + ROW + turn) * self.pace + column)
 
     def _ahead(self, scope: Scope) -> list[list[Var]]:
         """Declare the registers for prefetched numbers: for each operand, those of one tile."""
@@ -235,25 +248,25 @@ class TiledSerialScanLowering(SerialScanLowering):
         dtypes = [tile.arrays[f"stage{i}"] for i in range(len(tile.staged) if turns else 0)]
         return [[scope.let(ConstantValue(0), dtype) for _ in range(turns)] for dtype in dtypes]
 
-    def _ask(self, scope: Scope, ahead: list[list[Var]], start: str) -> None:
+    def _ask(self, scope: Scope, ahead: list[list[Var]], start: IndexLike) -> None:
         """Prefetch the tile from number `start` of each sequence on; all its rows must exist."""
         tile = self.tile
-        begin = self._place(scope, f"({start})", "0")
+        begin = self._place(scope, start, 0)
         for key, variables in zip(tile.staged, ahead, strict=False):
             for turn, var in enumerate(variables):
-                place = f"{begin} + {turn * tile.together * self.pace}L"
+                place = begin + turn * tile.together * self.pace
                 scope.add(Assign(var, Splat(self._at(scope.beside(), place).value(key))))
 
     def _stage(self, ahead: list[list[Var]]) -> list[Stmt]:
         """Store the tile in local memory, from the prefetched registers, or row by row where rows are missing."""
         tile = self.tile
         some = Scope(self.names, lanes=1)
-        place = self._place(some, "j0", "k")
+        place = self._place(some, J0, K)
         for i, key in enumerate(tile.staged):
-            some.add(PutItem(f"stage{i}", self._slot("k"), self._at(some.beside(), place).value(key)))
+            some.add(PutItem(f"stage{i}", self._slot(K), self._at(some.beside(), place).value(key)))
         partly = self._rows(some)
         puts = [
-            PutItem(f"stage{i}", self._slot(str(turn * tile.together)), var)
+            PutItem(f"stage{i}", self._slot(turn * tile.together), var)
             for i, variables in enumerate(ahead)
             for turn, var in enumerate(variables)
         ]
@@ -261,23 +274,23 @@ class TiledSerialScanLowering(SerialScanLowering):
 
     def _rows(self, scope: Scope) -> Stmt:
         """Loop over the rows of a work-item, `k` rows after its first."""
-        return For("k", "0", "left + 1 - row", str(self.tile.together), tuple(scope.statements))
+        return For(K, 0, LEFT + 1 - ROW, self.tile.together, tuple(scope.statements))
 
     def _results(self) -> list[Stmt]:
         """Apply the epilogue to the tile's results, and store."""
         tile = self.tile
         some, whole = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
-        column = f"{times('j0', tile.inner)} + column"
-        self._finish_one(some, some.integer(f"(row0 + row + k) * {self.pace} + {column}"), self._slot("k"))
+        column = J0 * tile.inner + COLUMN
+        self._finish_one(some, some.integer((ROW0 + ROW + K) * self.pace + column), self._slot(K))
         stored: tuple[Stmt, ...] = (self._rows(some),)
         if tile.rows == tile.turns * tile.together:
-            begin = whole.integer(f"(row0 + row) * {self.pace} + {column}")
+            begin = whole.integer((ROW0 + ROW) * self.pace + column)
             for turn in range(0, tile.rows, tile.together):
-                self._finish_one(whole.beside(), f"{begin} + {turn * self.pace}L", self._slot(str(turn)))
+                self._finish_one(whole.beside(), begin + turn * self.pace, self._slot(turn))
             stored = (If(self.whole, tuple(whole.statements), stored),)
-        return [If(f"column < {times('stop', tile.inner)}", stored)]
+        return [If(COLUMN < STOP * tile.inner, stored)]
 
-    def _finish_one(self, scope: Scope, at: str, slot: str) -> None:
+    def _finish_one(self, scope: Scope, at: IndexLike, slot: IndexLike) -> None:
         point = self._at(scope, at)
         for node, array in self.tile.results.items():
             scope.known[node] = scope.let(ArrayItem(array, slot), self.tile.arrays[array])
@@ -290,21 +303,21 @@ class TiledSerialScanLowering(SerialScanLowering):
         tile = self.tile
         scope, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         carried.between(scope)
-        lane = f"lid / {tile.inner} * {tile.apart} + lid % {tile.inner}" if tile.inner > 1 else f"lid * {tile.apart}"
+        lane = LID // tile.inner * tile.apart + LID % tile.inner if tile.inner > 1 else LID * tile.apart
         begin = scope.narrow(lane)
-        self._steps(carried, some, [f"{begin} + {times('j', tile.inner)}"])
-        partly = For("j", "0", "stop", "1", tuple(some.statements))
+        self._steps(carried, some, [begin + J * tile.inner])
+        partly = For(J, 0, STOP, 1, tuple(some.statements))
         asked = min(ASKED, tile.steps)
         if tile.length < tile.steps or isinstance(self.node.element, KernelScan):
             scope.add(partly)
         else:
             whole = Scope(self.names, lanes=1)
-            self._steps(carried, whole, [f"{begin} + {times(f'(j + {i})', tile.inner)}" for i in range(asked)])
-            every = For("j", "0", str(tile.steps), str(asked), tuple(whole.statements))
-            scope.add(If(f"stop == {tile.steps}", (every,), (partly,)) if tile.length % tile.steps else every)
-        return [If("lid <= left" if tile.inner == 1 else f"lid / {tile.inner} <= left", tuple(scope.statements))]
+            self._steps(carried, whole, [begin + (J + i) * tile.inner for i in range(asked)])
+            every = For(J, 0, tile.steps, asked, tuple(whole.statements))
+            scope.add(If(equal(STOP, tile.steps), (every,), (partly,)) if tile.length % tile.steps else every)
+        return [If(LID <= LEFT if tile.inner == 1 else LID // tile.inner <= LEFT, tuple(scope.statements))]
 
-    def _steps(self, carried: _OperationState | _RecurrenceState, scope: Scope, slots: list[str]) -> None:
+    def _steps(self, carried: _OperationState | _RecurrenceState, scope: Scope, slots: list[IndexLike]) -> None:
         """Scan numbers of a sequence one after the other; all are read before the first is used."""
         tile = self.tile
         steps = [scope.beside() for _ in slots]
@@ -313,7 +326,7 @@ class TiledSerialScanLowering(SerialScanLowering):
                 step.known[key] = step.let(ArrayItem(f"stage{i}", slot), tile.arrays[f"stage{i}"])
         for step, slot in zip(steps, slots, strict=True):
             # Nothing is loaded from global memory here: all operands but scalars are known.
-            point = self._at(step, "0")
+            point = self._at(step, 0)
             results = carried.step(step, point)
             for i in filter(lambda i: is_scan(self.graph.nodes[i]), self.region.nodes):
                 node = self.graph.nodes[i]
@@ -346,7 +359,7 @@ class _OperationState:
             own = converted(ended, below, self.wide)
             ended.add(Assign(total, Splat(put_together(ended, self.op, total, own))))
             ended.add(Assign(below, ConstantValue(identity_of(self.node, below.dtype))))
-            scope.add(If(f"j0 > 0 && j0 % {size} == 0", tuple(ended.statements)))
+            scope.add(If(all_of(J0 > 0, equal(J0 % size, 0)), tuple(ended.statements)))
             below = total
 
     def step(self, scope: Scope, point: ScanPoint) -> list[Var]:

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
+    BLOCKS,
+    FIRST,
+    LID,
     RUN,
     Array,
     ArrayItem,
@@ -23,7 +26,7 @@ from flowcompute.ir import (
     Await,
     For,
     If,
-    Integer,
+    IndexLike,
     Kernel,
     Load,
     LookBack,
@@ -32,11 +35,15 @@ from flowcompute.ir import (
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Ticket,
     Var,
     While,
     WorkGroupBarrier,
+    all_of,
+    equal,
+    index_max,
+    index_min,
+    names,
     register_dtype,
     scan_tile,
 )
@@ -44,8 +51,21 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
-from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times, why_no_gpu_look_back
+from flowcompute.lower.scan.scan_anchor import (
+    TileScan,
+    first_ticket,
+    scan_wide,
+    shared_ticket,
+    why_no_gpu_look_back,
+)
 from flowcompute.spec import INT32, INT64
+
+BASE, DRAWN, J, K, Q, S, T = names("base drawn j k q s t")
+C, ENDED, HI, LO, P, Q0, Q1 = names("c ended hi lo p q0 q1", narrow=True)
+"""Integers of a tile: its number `t`, its records `lo` to `hi` that are in the batch, and its first number, `base`.
+
+Of its runs, `q0` to `q1` are in the batch, and those before `ended` are complete. Loops run over runs `q`, records `j`,
+columns `c` and numbers `p`."""
 
 GROUP = 256
 """Work-items in a work-group: one for each run of a tile of numbers, and for each tile of a look-back window."""
@@ -69,10 +89,10 @@ def scan_local_bytes(node: Node) -> int:
 class TileNumber:
     """Number of a tile: its index there, in local memory and in the batch, and its run where that is known."""
 
-    number: str
-    slot: str
-    at: str
-    run: str | None
+    number: IndexLike
+    slot: IndexLike
+    at: IndexLike
+    run: IndexLike | None
 
 
 class WorkGroupLookBackLowering(TileScan):
@@ -85,8 +105,6 @@ class WorkGroupLookBackLowering(TileScan):
         loads = 16 if self.looks_back else 4
         self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
-        self.state = self.arguments.get("state", self.wide, self.node.id)
-        self.words = self.arguments.get("words", self.wide, self.node.id)
         self.together = min(self.columns, GROUP)
         self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
         self.numbers = self.records * self.columns
@@ -94,8 +112,8 @@ class WorkGroupLookBackLowering(TileScan):
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         tile: list[Stmt] = [
-            *self._sizes(),
-            *self._begin(),
+            *self.sizes(),
+            self._each_column(self.begin(C)),
             *self._stage(),
             WorkGroupBarrier(),
             *self._runs(),
@@ -107,46 +125,24 @@ class WorkGroupLookBackLowering(TileScan):
             *self._carry(),
             WorkGroupBarrier(),
             # Drawn late: whoever has a ticket keeps all later tiles waiting.
-            Ticket("drawn", self.words),
+            Ticket(DRAWN, self.words),
             *self._results(),
-            self._share("drawn"),
-            WorkGroupBarrier(),
-            SetInteger("t", "taken[0]", new=False),
+            *shared_ticket(self.names, DRAWN, T),
         ]
         first = [
-            Ticket("drawn_first", self.words),
-            self._share("drawn_first"),
-            WorkGroupBarrier(),
-            SetInteger("t", "taken[0]"),
+            *first_ticket(self.names, self.words, T),
         ]
         return Kernel(
             name,
             self.region.name,
             self.arguments.ordered(),
-            (*self._arrays(), *first, While("t < blocks", tuple(tile))),
+            (*self._arrays(), *first, While(T < BLOCKS, tuple(tile))),
             work="scan",
             work_group=self.group,
             block=self.records,
             columns=self.columns,
             knobs=self.knobs,
         )
-
-    def _sizes(self) -> list[Stmt]:
-        """Declare records `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
-        return [
-            SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
-            SetInteger("hi", f"min((long){self.records}, phase + n - t * {self.records})", narrow=True),
-            SetInteger("base", times(f"(t * {self.records} - phase)", self.columns)),
-            SetInteger("q0", f"lo / {RUN}", narrow=True),
-            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}", narrow=True),
-            SetInteger("ended", f"hi == {self.records} ? q1 : hi / {RUN}", narrow=True),
-        ]
-
-    def _share(self, drawn: str) -> Stmt:
-        """Broadcast the next ticket to the work-group."""
-        scope = self._scope()
-        scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
-        return If("lid == 0", tuple(scope.statements))
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
@@ -169,14 +165,14 @@ class WorkGroupLookBackLowering(TileScan):
     def _each_column(self, *body: Stmt) -> Stmt:
         """Distribute the columns over work-items, always in the same way."""
         if self.columns <= self.group:
-            return If(f"lid < {self.columns}", (SetInteger("c", "lid", narrow=True), *body))
-        return For("c", "lid", str(self.columns), str(self.group), body)
+            return If(LID < self.columns, (SetInteger(C, LID), *body))
+        return For(C, LID, self.columns, self.group, body)
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
-    def _slot(self, scope: Scope, number: str) -> str:
+    def _slot(self, scope: Scope, number: IndexLike) -> IndexLike:
         """Declare the index of a number of the tile in local memory."""
-        return scope.narrow(f"{number} + ({number}) / {RUN}")
+        return scope.narrow(number + number // RUN)
 
     def _each_number(self, body: Callable[[Scope, list[TileNumber]], None]) -> Stmt:
         """Loop over the tile's numbers, neighbouring numbers in neighbouring work-items.
@@ -185,32 +181,31 @@ class WorkGroupLookBackLowering(TileScan):
         """
         d = self.columns
         some = self._scope()
-        body(some, [TileNumber("p", self._slot(some, "p"), "base + p", None)])
-        place = SetInteger("p", f"k * {self.group} + lid", narrow=True)
-        low, high = times("lo", d), times("hi", d)
-        guarded = If(f"p >= {low} && p < {high}", tuple(some.statements))
-        partly = For("k", "0", str(-(-self.numbers // self.group)), "1", (place, guarded))
+        body(some, [TileNumber(P, self._slot(some, P), BASE + P, None)])
+        place = SetInteger(P, K * self.group + LID)
+        guarded = If(all_of(P >= LO * d, P < HI * d), tuple(some.statements))
+        partly = For(K, 0, -(-self.numbers // self.group), 1, (place, guarded))
         if self.numbers % (self.group * self.loads):
             return partly
         # One base index serves a whole iteration: the constant offsets cost no instructions.
         scope = self._scope()
-        number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
-        run, here = scope.narrow(f"k / {RUN} + lid / {RUN}"), scope.integer(f"base + {number}")
+        number, slot = scope.narrow(K + LID), scope.narrow(K + LID + K // RUN + LID // RUN)
+        run, here = scope.narrow(K // RUN + LID // RUN), scope.integer(BASE + number)
         steps = [i * self.group for i in range(self.loads)]
         body(
             scope,
             [
                 TileNumber(
-                    f"{number} + {step}",
-                    f"{slot} + {step + step // RUN}",
-                    f"{here} + {step}",
-                    f"{run} + {step // RUN}" if d == 1 else None,
+                    number + step,
+                    slot + (step + step // RUN),
+                    here + step,
+                    run + step // RUN if d == 1 else None,
                 )
                 for step in steps
             ],
         )
-        whole = For("k", "0", str(self.numbers), str(self.group * self.loads), tuple(scope.statements))
-        return If(f"hi - lo == {self.records}", (whole,), (partly,))
+        whole = For(K, 0, self.numbers, self.group * self.loads, tuple(scope.statements))
+        return If(equal(HI - LO, self.records), (whole,), (partly,))
 
     def _stage(self) -> list[Stmt]:
         """Load the tile to local memory."""
@@ -221,48 +216,37 @@ class WorkGroupLookBackLowering(TileScan):
 
         return [self._each_number(stage)]
 
-    def _begin(self) -> list[Stmt]:
-        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
-        d = self.columns
-        old, new = self._scope(), self._scope()
-        left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
-        old.add(PutItem("last", "c", self.narrow(old, left)))
-        old.add(PutItem("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
-        new.add(PutItem("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(PutItem("sums", "c", new.let(self.nothing(self.wide), self.wide)))
-        return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
-
     # -- runs ---------------------------------------------------------------------------------------
 
     def _runs(self) -> list[Stmt]:
         """Scan every run by one work-item, in place, and store its total in `totals`."""
         d = self.columns
         scope = self._scope()
-        run = scope.narrow(f"q0 + s / {d}" if d > 1 else "q0 + s")
-        column = scope.narrow(f"s % {d}") if d > 1 else "0"
+        run = scope.narrow(Q0 + S // d if d > 1 else Q0 + S)
+        column = scope.narrow(S % d) if d > 1 else 0
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
         begun.add(Assign(total, Splat(begun.let(ArrayItem("last", column), self.dtype))))
-        scope.add(If(f"{run} == q0", tuple(begun.statements)))
-        start, stop = scope.narrow(f"max({run} * {RUN}, lo)"), scope.narrow(f"min({run} * {RUN} + {RUN}, hi)")
+        scope.add(If(equal(run, Q0), tuple(begun.statements)))
+        start, stop = scope.narrow(index_max(run * RUN, LO)), scope.narrow(index_min(run * RUN + RUN, HI))
         whole, some = scope.inner(), scope.inner()
         self._whole_run(whole, total, run, column)
         inner = some.inner()
-        slot = self._slot(inner, inner.narrow("j" if d == 1 else f"j * {d} + {column}"))
+        slot = self._slot(inner, inner.narrow(J if d == 1 else J * d + column))
         self.take_in(inner, total, slot, inner.let(ArrayItem("stage", slot), self.dtype))
-        some.add(For("j", start, stop, "1", tuple(inner.statements)))
-        scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
-        scope.add(PutItem("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
-        return [For("s", "lid", f"(q1 - q0) * {d}", str(self.group), tuple(scope.statements))]
+        some.add(For(J, start, stop, 1, tuple(inner.statements)))
+        scope.add(If(equal(stop - start, RUN), tuple(whole.statements), tuple(some.statements)))
+        scope.add(PutItem("totals", run * d + column, self.widened(scope, total)))
+        return [For(S, LID, (Q1 - Q0) * d, self.group, tuple(scope.statements))]
 
-    def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
+    def _whole_run(self, scope: Scope, total: Var, run: IndexLike, column: IndexLike) -> None:
         """Scan a whole run; a group of its numbers is read before the first is used."""
         d = self.columns
-        base = scope.narrow(f"{run} * {(RUN + 1) * d} + {column}")
+        base = scope.narrow(run * ((RUN + 1) * d) + column)
         inner = scope.inner()
-        numbers = [inner.narrow(f"(j + {i}) * {d}") for i in range(self.loads)] if d > 1 else []
-        slots = [f"{base} + {n} + ({n} + {column}) / {RUN}" for n in numbers]
-        slots = slots or [f"{base} + j + {i}" for i in range(self.loads)]
+        numbers = [inner.narrow((J + i) * d) for i in range(self.loads)] if d > 1 else []
+        slots = [base + n + (n + column) // RUN for n in numbers]
+        slots = slots or [base + J + i for i in range(self.loads)]
         values = [inner.let(ArrayItem("stage", slot), self.dtype) for slot in slots]
         sums = [total]
         for value in values:
@@ -270,72 +254,55 @@ class WorkGroupLookBackLowering(TileScan):
         results = sums[:-1] if self.exclusive else sums[1:]
         inner.add(*(PutItem("stage", slot, one) for slot, one in zip(slots, results, strict=True)))
         inner.add(Assign(total, Splat(sums[-1])))
-        scope.add(For("j", "0", str(RUN), str(self.loads), tuple(inner.statements)))
+        scope.add(For(J, 0, RUN, self.loads, tuple(inner.statements)))
 
     # -- what comes before ----------------------------------------------------------------------------
 
     def _chain(self) -> list[Stmt]:
         """Replace `totals` by the prefix of each run in its tile, and publish the total of the whole runs."""
-        d, place = self.columns, f"q * {self.columns} + c"
+        d, place = self.columns, Q * self.columns + C
         scope = self._scope()
-        total = scope.let(ArrayItem("sums", "c"), self.wide)
+        total = scope.let(ArrayItem("sums", C), self.wide)
         inner = scope.inner()
         own = inner.let(ArrayItem("totals", place), self.wide)
         inner.add(PutItem("totals", place, total), Assign(total, Splat(self.combined(inner, total, own))))
-        scope.add(For("q", "q0", "ended", "1", tuple(inner.statements), unroll=8))
+        scope.add(For(Q, Q0, ENDED, 1, tuple(inner.statements), unroll=8))
         rest = scope.inner()
-        open_run = rest.let(ArrayItem("totals", f"ended * {d} + c"), self.wide)
-        rest.add(PutItem("last", "c", self.narrow(rest, open_run)), PutItem("totals", f"ended * {d} + c", total))
-        scope.add(If("ended < q1", tuple(rest.statements)), PutItem("sums", "c", total))
+        open_run = rest.let(ArrayItem("totals", ENDED * d + C), self.wide)
+        rest.add(PutItem("last", C, self.narrowed(rest, open_run)), PutItem("totals", ENDED * d + C, total))
+        scope.add(If(ENDED < Q1, tuple(rest.statements)), PutItem("sums", C, total))
         if self.looks_back:
-            publish = Publish(self.words, f"t * {d} + c", total, prefix=False)
-            scope.add(If("t > 0 && t + 1 < blocks", (publish,)))
-        if before := self.before_all(self._scope(), f"c + c / {RUN}"):
-            scope.add(If("first + t == 0", before))
+            publish = Publish(self.words, T * d + C, total, prefix=False)
+            scope.add(If(all_of(T > 0, T + 1 < BLOCKS), (publish,)))
+        if before := self.before_all(self._scope(), C + C // RUN):
+            scope.add(If(equal(FIRST + T, 0), before))
         return [self._each_column(*scope.statements)]
 
     def _before(self) -> Stmt:
         """Set `carries` to the prefix of the tile."""
         if self.looks_back:
             return LookBack(
-                self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", self.group
+                self.words, self.state, T, self.columns, self.together, self.window, self.op, "carries", self.group
             )
         # Compilers have bugs with barriers in loops whose trip count is known only at run time.
         d = self.columns
         first, later = self._scope(), self._scope()
-        first.add(PutItem("carries", "c", first.let(Load(self.state, "c"), self.wide)))
+        first.add(PutItem("carries", C, first.let(Load(self.state, C), self.wide)))
         before = later.fresh(self.wide, 1)
-        later.add(Await(before, self.words, f"(t - 1) * {d} + c"), PutItem("carries", "c", before))
-        return self._each_column(If("t == 0", tuple(first.statements), tuple(later.statements)))
+        later.add(Await(before, self.words, (T - 1) * d + C), PutItem("carries", C, before))
+        return self._each_column(If(equal(T, 0), tuple(first.statements), tuple(later.statements)))
 
     def _carry(self) -> list[Stmt]:
         """Publish the prefix of the next tile; after the last tile, store the state."""
-        d = self.columns
         scope = self._scope()
-        carry, total = scope.let(ArrayItem("carries", "c"), self.wide), scope.let(ArrayItem("sums", "c"), self.wide)
-        after = self.combined(scope, carry, total)
-        publish = Publish(self.words, f"t * {d} + c", after, prefix=True)
-        scope.add(If("t + 1 < blocks", (publish,), self._leave(scope.inner(), carry, total, after)))
+        self.pass_on(scope, C)
         return [self._each_column(*scope.statements)]
-
-    def _leave(self, scope: Scope, carry: Var, total: Var, after: Var) -> tuple[Stmt, ...]:
-        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        d = self.columns
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        open_run = scope.inner()
-        last = self.widened(open_run, open_run.let(ArrayItem("last", "c"), self.dtype))
-        open_run.add(Store(self.state, f"{2 * d} + c", last))
-        ended = tuple(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing)))
-        still = (Store(self.state, "c", carry), Store(self.state, f"{d} + c", total))
-        run = If("ended < q1", tuple(open_run.statements), (ended[2],))
-        scope.add(If(f"hi == {self.records}", ended, (*still, run)))
-        return tuple(scope.statements)
 
     # -- results ----------------------------------------------------------------------------------------
 
     def _results(self) -> list[Stmt]:
         scope = self._scope()
-        only_carry = scope.let(ArrayItem("carries", "0"), self.wide) if self.columns == 1 else None
+        only_carry = scope.let(ArrayItem("carries", 0), self.wide) if self.columns == 1 else None
 
         def finish(inner: Scope, numbers: list[TileNumber]) -> None:
             for one in numbers:
@@ -347,8 +314,10 @@ class WorkGroupLookBackLowering(TileScan):
         """Store the result at a number of the tile."""
         d = self.columns
         value = self.widened(scope, scope.let(ArrayItem("stage", one.slot), self.dtype))
-        column = scope.narrow(f"({one.number if self.group % d else 'lid'}) % {d}") if d > 1 else "0"
-        run = one.run or (f"({one.number}) / {RUN}" if d == 1 else f"({one.number}) / {RUN * d} * {d} + {column}")
+        column = scope.narrow((one.number if self.group % d else LID) % d) if d > 1 else 0
+        run = one.run
+        if run is None:
+            run = one.number // RUN if d == 1 else one.number // (RUN * d) * d + column
         value = self.combined(scope, scope.let(ArrayItem("totals", run), self.wide), value)
         carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
         self.store(scope, one.at, None, self.combined(scope, carry, value))

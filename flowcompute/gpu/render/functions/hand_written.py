@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowcompute.elements.functions import SourceOp
 from flowcompute.gpu.render.opencl_types import var_type
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer
-from flowcompute.ir import CallFunction, Var
+from flowcompute.ir import CallFunction, Var, index_text
 from flowcompute.spec import BOOL
 
 
@@ -24,7 +24,7 @@ def hand_written_call(statement: CallFunction, op: SourceOp, expressions: Expres
         value = f"({var_type(var)})({lanes})" if var.lanes > 1 else lanes
         head = f"static inline {var_type(var)} {name}(long count, {', '.join(parameters)})"
         expressions.helpers[name] = f"{head} {{\n    return {value};\n}}\n"
-    count = str(var.lanes) if statement.count is None else statement.count
+    count = str(var.lanes) if statement.count is None else index_text(statement.count)
     return f"{name}({count}, {', '.join(words)})"
 
 
