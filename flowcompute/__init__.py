@@ -385,3 +385,8 @@ __all__ = [
     "where",
     "window",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which is what editors complete; rooms are not among them."""
+    return __all__

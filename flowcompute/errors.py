@@ -18,7 +18,12 @@ FlowError
 
 from __future__ import annotations
 
+import os
+import re
 from typing import NamedTuple
+
+_CELL = re.compile(r"<ipython-input-(\d+)-|.*[/\\]ipykernel_\d+[/\\]()")
+"""Files that IPython and its kernel name the code of a cell."""
 
 
 class Site(NamedTuple):
@@ -29,6 +34,14 @@ class Site(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def short(self) -> str:
+        """The file's own name and the line: "script.py:7"; "cell 3:7", or "cell:7", for a cell of a notebook."""
+        cell = _CELL.match(self.file)
+        if cell is not None:
+            return f"cell{' ' + cell[1] if cell[1] else ''}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
 
 
 _LONGEST_REPR = 200

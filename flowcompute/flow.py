@@ -19,6 +19,8 @@ from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
+from flowcompute.html import heading, lines_folded
+from flowcompute.metrics import counted
 from flowcompute.rewrite import (
     fold_selected,
     move_parts_to_sources,
@@ -34,14 +36,7 @@ from flowcompute.runtime.checkpoints import (
     stored_shaping,
 )
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.options import (
-    FlowOptions,
-    PlanOptions,
-    RunOptions,
-    StartOptions,
-    TuneOptions,
-    shows_options,
-)
+from flowcompute.runtime.options import RunOptions, shows_options
 from flowcompute.runtime.run import Run, refuse_in_trio_task, warn_of_full_disks
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
@@ -50,7 +45,10 @@ from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.strategy import Config, Strategy, Tuning
+from flowcompute.strategy import Config, FlowOptions, PlanOptions, StartOptions, Strategy, TuneOptions, Tuning
+
+_MOST_DRAWN = 300
+"""Nodes of a graph that a notebook shows as a tree."""
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
@@ -137,7 +135,7 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
         elements: the roots, in one reading.
         name: what progress lines, `metrics_log` and `trace` call the run.
         progress: True shows a bar (plain lines without a terminal), False nothing; by default
-            a bar on a terminal.
+            a bar on a terminal, and a line in a notebook.
         throttle: seconds to pause after each batch, to be polite to a shared disk.
         on_batch: called with the run, in a worker thread, after each batch.
         stall_timeout_s: seconds without any movement after which the run fails.
@@ -326,6 +324,15 @@ def draw(*elements: Element) -> str:
     return draw_tree(build_graph(elements), note="unresolved")
 
 
+def html_of(element: Element) -> str:
+    """Return the lazy graph of an element as a notebook shows it; of a large one only how large it is."""
+    graph = build_graph([element])
+    told = f"{element.spec}, {counted(len(graph.nodes), 'operation')}, unresolved"
+    if len(graph.nodes) > _MOST_DRAWN:
+        return heading(element.name or element.base_name, f"{told}; too many to draw: see .plan().svg()")
+    return heading(element.name or element.base_name, told) + lines_folded("graph", draw_tree(graph))
+
+
 def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
     """Refuse what is no element.
 
@@ -369,5 +376,16 @@ Element.verbs = VerbSlot(
     arun=arun,
     flow=open_flow,
     draw=draw,
+    html=html_of,
     hash=structural_hash_of,
 )
+for _verb, _known in (
+    (Element.resolve, StartOptions),
+    (Element.run, StartOptions),
+    (Element.start, StartOptions),
+    (Element.aresolve, StartOptions),
+    (Element.arun, StartOptions),
+    (Element.plan, PlanOptions),
+    (Element.flow, FlowOptions),
+):
+    shows_options(_known, method=True)(_verb)

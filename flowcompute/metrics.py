@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from flowcompute.html import table
+
 NodeKind = Literal["source", "region", "transfer", "destination"]
 
 
@@ -53,11 +55,11 @@ class NodeMetrics:
     Attributes:
         name: the stage's name in the plan.
         kind: kind of the stage. Host functions count as regions; a transfer is between host and device.
-        items: records processed.
+        items: records processed; a record counts once in each pass.
         batches: batches processed.
         bytes_in, bytes_out: bytes of streams read and written.
         wait_in_s: seconds waiting for input. The regions of a pass run one after the other on the same batch, and wait
-            together.
+            together; one that runs once, before or after the batches, waits for none.
         busy_s: seconds at work.
         wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
         launches: kernels launched.
@@ -66,6 +68,8 @@ class NodeMetrics:
         queued: batches that wait before it now.
         credits: buffers of its output that are in use now.
         peak_bytes: the most bytes that the buffers of its output took.
+        passes: passes that it worked in.
+        place: the user's lines of what it computes: "script.py:7, 9".
         recent: its last batches, oldest first; 128 at most.
     """
 
@@ -84,7 +88,27 @@ class NodeMetrics:
     queued: int = 0
     credits: int = 0
     peak_bytes: int = 0
+    passes: int = 1
+    place: str = ""
     recent: tuple[BatchMetrics, ...] = field(default=(), repr=False)
+
+    @property
+    def records(self) -> str:
+        """The records and batches in words, those of one pass where each had as many."""
+        return self.told("record")
+
+    def told(self, what: str) -> str:
+        """Return its records and batches in words.
+
+        Args:
+            what: the word for a record; texts of runs have always said "item".
+        """
+        each = self.items // self.passes
+        if self.passes > 1 and each * self.passes == self.items:
+            records = f"{counted(each, what)} in each of {self.passes} passes"
+        else:
+            records = counted(self.items, what) + (f" in {self.passes} passes" if self.passes > 1 else "")
+        return f"{records}, {counted(self.batches, 'batch')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +134,48 @@ class EdgeMetrics:
     peak_bytes: int
 
 
+class PassProgress(NamedTuple):
+    """Progress of the pass that a run is in.
+
+    Attributes:
+        number: of the pass, from 1.
+        passes: their number.
+        items: records computed in it.
+        total_items: records to compute in it, or None while that is unknown.
+    """
+
+    number: int
+    passes: int
+    items: int
+    total_items: int | None
+
+    def __str__(self) -> str:
+        known = self.total_items is not None and self.items != self.total_items
+        records = f"{self.items:,} of {self.total_items:,} records" if known else counted(self.items, "record")
+        return f"pass {self.number} of {self.passes}, {records}" if self.passes > 1 else records
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words: "1 record", "4,000 records", "2 batches", "2 passes"."""
+    several = "es" if what.endswith(("ch", "ss")) else "s"
+    return f"{number:,} {what}{'' if number == 1 else several}"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of a run.
 
     Attributes:
-        items: records computed, over all passes.
-        total_items: records to compute, or None while that is unknown.
+        items: records computed, over all passes: a record counts once in each pass.
+        total_items: records to compute over all passes, or None while that is unknown.
         bytes_read: bytes that the sources gave.
         seconds: seconds since the start, including earlier runs of a resumed job. The value is final once the run has
             ended.
         done: whether the run has ended, successfully or not.
         skipped: records that failed and were dropped so far; see `Run.skipped`.
+        bytes_written: bytes that the destinations took.
+        current: progress of the pass that it is in; of a run in one pass the same numbers. None where passes are not
+            known.
     """
 
     items: int
@@ -130,6 +184,13 @@ class Progress:
     seconds: float
     done: bool
     skipped: int = 0
+    bytes_written: int = 0
+    current: PassProgress | None = None
+
+    @property
+    def records(self) -> str:
+        """The records of the pass that it is in: "pass 2 of 2, 1,500 of 4,000,000 records"."""
+        return str(self.current or PassProgress(1, 1, self.items, self.total_items))
 
     @property
     def fraction(self) -> float | None:
@@ -140,8 +201,8 @@ class Progress:
 
     @property
     def throughput(self) -> float:
-        """Bytes read per second, on average."""
-        return self.bytes_read / self.seconds if self.seconds > 0 else 0.0
+        """Bytes read and written per second, on average."""
+        return (self.bytes_read + self.bytes_written) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def remaining_s(self) -> float | None:
@@ -250,7 +311,26 @@ class Metrics(Mapping[str, NodeMetrics]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"Metrics({list(self._rows.values())})"
+        return f"<Metrics of {counted(len(self), 'stage')}: {', '.join(self._rows)}>"
+
+    def __str__(self) -> str:
+        cells = [_HEAD, *map(_cells, self._rows.values())]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [[text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in cells]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return table(_HEAD, map(_cells, self._rows.values()))
+
+
+_HEAD = ("stage", "where", "records", "busy s", "wait in s", "wait out s", "on device s", "MB in", "MB out")
+
+
+def _cells(row: NodeMetrics) -> tuple[str, ...]:
+    """Return a row as texts, under `_HEAD`."""
+    seconds = (row.busy_s, row.wait_in_s, row.wait_out_s, row.device_s)
+    sizes = (row.bytes_in / 1e6, row.bytes_out / 1e6)
+    return (row.name, row.place, row.records, *(f"{one:.3f}" for one in seconds), *(f"{one:,.1f}" for one in sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
@@ -14,8 +14,9 @@ from flowcompute.errors import CheckpointError
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow, start
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.options import FlowOptions, StartOptions, check_names
+from flowcompute.runtime.options import check_names, shows_options
 from flowcompute.runtime.run import Run
+from flowcompute.strategy import FlowOptions, StartOptions, ThawFlowOptions, ThawOptions
 
 
 def thaw(
@@ -99,7 +100,8 @@ class Frozen:
                 accept_touched=accept_touched,
             )
 
-    def start(self, **options: Any) -> Run:
+    @shows_options(ThawOptions, method=True)
+    def start(self, **options: Unpack[ThawOptions]) -> Run:
         """Go on in the background, and return the running `Run`. A job that is done has its values, whatever is bound.
 
         Args:
@@ -126,11 +128,13 @@ class Frozen:
             **options,
         )
 
-    def run(self, **options: Any) -> Run:
+    @shows_options(ThawOptions, method=True)
+    def run(self, **options: Unpack[ThawOptions]) -> Run:
         """Go on to the end, and return the finished `Run`. Options and errors as for `start`."""
         return self._start("run", options).wait()
 
-    def resolve(self, **options: Any) -> Any:
+    @shows_options(ThawOptions, method=True)
+    def resolve(self, **options: Unpack[ThawOptions]) -> Any:
         """Go on to the end, and return the values as `fc.resolve` of the job would: one value, or a tuple.
 
         Options and errors as for `start`.
@@ -138,7 +142,8 @@ class Frozen:
         values = self._start("resolve", options).wait().values
         return values[0] if len(values) == 1 else values
 
-    def flow(self, **options: Any) -> FlowOpener:
+    @shows_options(ThawFlowOptions, method=True)
+    def flow(self, **options: Unpack[ThawFlowOptions]) -> FlowOpener:
         """Open the frozen flow again, by `with` or `async with`.
 
         Args:
@@ -162,8 +167,7 @@ class Frozen:
     @property
     def state(self) -> str:
         """The progress, in words."""
-        total = self.progress.total_items
-        return "done" if self.done else f"{self.progress.items:,} of {'?' if total is None else f'{total:,}'} items"
+        return "done" if self.done else self.progress.records
 
     def __str__(self) -> str:
         taken = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.created))

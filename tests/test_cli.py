@@ -88,7 +88,7 @@ def test_run_prints_the_value_of_each_root_and_progress_elsewhere(say) -> None:
     assert said.code == 0
     assert said.out.splitlines()[-1].endswith(": [ 9. 10. 11.]")
     assert "66.0" in said.out
-    assert "4 of 4 items" in said.err
+    assert "4 records" in said.err
 
 
 def test_run_without_progress_says_nothing_on_standard_error(say) -> None:

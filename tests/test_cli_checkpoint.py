@@ -92,7 +92,7 @@ def test_show_tells_the_job_in_words(capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     folder = os.getcwd()
     for text in (
-        "of 20,000 items",
+        "of 20,000 records",
         "precision exact",
         f"    {folder}/x.npy: {os.path.getsize('x.npy'):,} bytes, sample ",
         "unchanged",
@@ -115,7 +115,7 @@ def test_a_flow_is_told_too_and_is_not_resumed_by_itself(capsys: pytest.CaptureF
         flow.freeze("kept")
     assert main(["checkpoint", "show", "kept"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("kept: 5 of ? items")
+    assert out.startswith("kept: 5 records")
     assert "x: float32(?, 2) stream, a feed" in out
     assert out.endswith("goes on with fc.thaw('kept').flow()\n")
     assert main(["checkpoint", "verify", "kept"]) == 0

@@ -48,7 +48,7 @@ def test_offline_it_generates_a_file_says_so_and_answers(cache: Path, capsys: py
     assert "1,000 distances against NumPy" in out
     assert "8.6 MB read, 219.3 kB written" in out
     assert "in 2.1 MB of memory" in out
-    assert "27,408 of 27,408 items (100%)" in err
+    assert "27,408 records (100%)" in err
     for label in ("items", "speed", "bottleneck", "memory", "kernels     1, launched", "device", "dropped"):
         assert label in out
     assert len(out.splitlines()) <= 24, "one screen"

@@ -116,3 +116,9 @@ def test_importing_starts_nothing() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 [] False\n"
+
+
+def test_only_public_names_are_completed() -> None:
+    assert dir(fc) == sorted(fc.__all__)
+    assert dir(fc.nn) == sorted(fc.nn.__all__)
+    assert dir(fc.random) == sorted(fc.random.__all__)

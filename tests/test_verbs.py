@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -14,7 +14,8 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import SpecError
 from flowcompute.flow import tune_ahead
-from flowcompute.runtime.options import FlowOptions, PlanOptions, RunOptions, StartOptions
+from flowcompute.runtime.options import RunOptions
+from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions, ThawFlowOptions, ThawOptions
 
 X = fc.source(np.ones((100, 4), np.float32))
 VERBS = {"plan": fc.plan, "start": fc.start, "run": fc.run, "resolve": fc.resolve}
@@ -98,3 +99,32 @@ def test_each_option_of_a_verb_has_a_default() -> None:
         shown.pop("elements")
         assert {name: each.default for name, each in shown.items()} == {name: defaults[name] for name in shown}
         assert set(shown) == set(get_type_hints(known))
+
+
+@pytest.mark.parametrize(
+    ("owner", "verb", "known"),
+    [
+        *((fc.Element, verb, StartOptions) for verb in ("resolve", "run", "start")),
+        (fc.Element, "plan", PlanOptions),
+        (fc.Element, "flow", FlowOptions),
+        *((fc.Frozen, verb, ThawOptions) for verb in ("resolve", "run", "start")),
+        (fc.Frozen, "flow", ThawFlowOptions),
+    ],
+)
+def test_methods_name_their_options(owner: type, verb: str, known: type) -> None:
+    """To `help`, to editors while they run, and to those that read annotations."""
+    method = getattr(owner, verb)
+    first, *shown = signature(method).parameters.values()
+    assert first.name == "self"
+    assert {each.name for each in shown} == set(get_type_hints(known))
+    assert all(each.kind is Parameter.KEYWORD_ONLY for each in shown)
+    assert method.__annotations__["options"] == f"Unpack[{known.__name__}]"
+
+
+def test_a_thawed_job_keeps_what_it_was_frozen_with() -> None:
+    assert set(get_type_hints(StartOptions)) - set(get_type_hints(ThawOptions)) == {"checkpoint", "precision"}
+    assert set(get_type_hints(FlowOptions)) - set(get_type_hints(ThawFlowOptions)) == {
+        "checkpoint",
+        "precision",
+        "mode",
+    }

@@ -46,7 +46,7 @@ from flowcompute.elements import Source, user_site
 from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
-from flowcompute.runtime.options import PlanOptions, StartOptions
+from flowcompute.strategy import PlanOptions, StartOptions
 
 _FATAL = 128
 _ENDED = {

@@ -19,7 +19,7 @@ from flowcompute.cli.running import (
     options_of,
 )
 from flowcompute.observe import write_report
-from flowcompute.runtime.options import PlanOptions
+from flowcompute.strategy import PlanOptions
 
 
 def add_report(commands: Any) -> None:

@@ -20,7 +20,7 @@ from flowcompute.cli.running import (
     print_results,
 )
 from flowcompute.files import shown
-from flowcompute.runtime.options import StartOptions
+from flowcompute.strategy import ThawOptions
 from flowcompute.thawing import thaw
 
 
@@ -69,8 +69,8 @@ def say_finished(path: str) -> None:
 
 
 def _resume(options: argparse.Namespace) -> None:
-    asked = options_of(options, StartOptions)
-    frozen = thaw(asked.pop("checkpoint"), allow=options.allow)
+    asked = options_of(options, ThawOptions)
+    frozen = thaw(options.checkpoint, allow=options.allow)
     run = frozen.run(**asked)
     if frozen.done:
         say_finished(options.checkpoint)

@@ -9,10 +9,9 @@ from typing import Any, get_args, get_type_hints
 from flowcompute.cli.show_error import REFUSED
 from flowcompute.engine import Backend
 from flowcompute.errors import FlowError
-from flowcompute.runtime.checkpoints import Every
 from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
-from flowcompute.strategy import Limits, Precision, Strategy, default_memory_bytes, load_limits, save_limits
+from flowcompute.strategy import Every, Limits, Precision, Strategy, default_memory_bytes, load_limits, save_limits
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -12,8 +12,7 @@ from flowcompute.cli.running import add_precision, add_run_options, options_of
 from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
-from flowcompute.runtime.options import TuneOptions
-from flowcompute.strategy import Stored, StrategyStore, export_strategies, read_exported
+from flowcompute.strategy import Stored, StrategyStore, TuneOptions, export_strategies, read_exported
 
 
 def add_strategies(commands: Any) -> None:

@@ -217,13 +217,13 @@ def _lines(report: DemoReport) -> list[tuple[str, str]]:
     kernels = "none: NumPy computed it"
     if plan.kernels:
         kernels = (
-            f"{len(plan.kernels)}, launched {run.launches} times, once for each batch of {plan.batch_items:,} items"
+            f"{len(plan.kernels)}, launched {run.launches} times, once for each batch of {plan.batch_items:,} records"
         )
     return [
         ("distance", f"{report.nearest_km:,.0f} to {report.farthest_km:,.0f} km, {report.mean_km:,.0f} km on average"),
         ("", f"(the real Moon stays between {nearest} and {farthest} km)"),
         ("checked", f"{report.checked_items:,} distances against NumPy: equal to {report.worst_km:.1g} km"),
-        ("items", f"{run.progress.items:,}"),
+        ("records", run.progress.records.removesuffix(" records")),
         ("bytes", f"{decimal(run.bytes_read)} read, {decimal(run.bytes_written)} written"),
         ("speed", f"{_flow_speed(report) / 1e9:.2f} GB/s, read and written, after the first batch"),
         ("seconds", f"{run.seconds:.2f}, {report.started_s:.2f} of them to the first batch (device, kernel)"),

@@ -14,7 +14,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import of_operands, user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 
@@ -137,6 +137,13 @@ class Compute(Element):
         """The operation's name."""
         return self.op.name
 
+    @property
+    def base_name(self) -> str:
+        """The function that its user called for it, or its label where that says more."""
+        if self.call is None or self.is_step or self.label.startswith(self.call.name):
+            return self.label
+        return self.call.name
+
 
 class Function:
     """A public element-wise function: calling it with operands builds a Compute of its record."""
@@ -156,7 +163,7 @@ class Function:
                 expected=f"{self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
                 got=str(len(operands)),
             )
-        return elementwise(self.op, *operands)
+        return of_operands(self.op.name, elementwise, self.op, *operands)
 
     def __repr__(self) -> str:
         return f"<function fc.{self.op.name}>"
@@ -364,10 +371,21 @@ def common_length(op: str, streams: list[Element]) -> int | None:
                 "cannot align streams of different length",
                 element=op,
                 site=user_site(),
-                expected=f"{known[0].spec.length} items as in {known[0].name or known[0].label}",
-                got=f"{other.spec.length} items in {other.name or other.label}",
+                expected=f"{known[0].spec.length} records as in {_giver(known[0])}",
+                got=f"{other.spec.length} records in {_giver(other)}",
             )
     return known[0].spec.length if known else None
+
+
+def _giver(stream: Element) -> str:
+    """Name what gives a stream as many records as it has: its user's name, a file, or a function with its line."""
+    while stream.name is None:
+        before = [one for one in stream.inputs if one.spec.is_stream and one.spec.length == stream.spec.length]
+        if not before:
+            break
+        stream = before[0]
+    where = "" if stream.site is None else f" ({stream.site.short})"
+    return stream.name or stream.origin or f"{stream.base_name}{where}"
 
 
 def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:

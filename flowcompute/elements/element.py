@@ -7,14 +7,15 @@ import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy as np
 
 from flowcompute.elements.arguments import INSTEAD, meant
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import Call, current_call, user_site
 from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec
+from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class VerbSlot:
     arun: Callable[..., Any]
     flow: Callable[..., Any]
     draw: Callable[..., str]
+    html: Callable[..., str]
     hash: Callable[..., str]
 
 
@@ -50,11 +52,21 @@ class Element(ABC):
     inputs: tuple[Element, ...]
     name: str | None
     site: Site | None
+    call: Call | None
+    """The call of a public function that made it; None where none did."""
+    is_step: bool
+    """Whether it was made on the way to what that call returned."""
+    twin_of: Element | None
+    """The element that this is, with another name."""
 
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
-        if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=short_repr(name))
-        self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
+        if name is not None:
+            _check_name(name)
+        call = current_call()
+        fields = self.__dict__
+        fields["spec"], fields["inputs"], fields["name"] = spec, inputs, name
+        fields["site"] = user_site() if call is None else call.site
+        fields["call"], fields["is_step"], fields["twin_of"] = call, call is not None, None
 
     # -- frozen ---------------------------------------------------------------------------
 
@@ -72,7 +84,7 @@ class Element(ABC):
     def _copy(self) -> Self:
         """Copy the element, as made at the user's present line."""
         twin = copy.copy(self)
-        twin.freeze_fields(site=user_site())
+        twin.freeze_fields(site=user_site(), twin_of=None)
         return twin
 
     def __deepcopy__(self, memo: object) -> Self:
@@ -85,6 +97,35 @@ class Element(ABC):
     def label(self) -> str:
         """The name that drawings and plans give an element without one."""
         return type(self).__name__.lower()
+
+    @property
+    def base_name(self) -> str:
+        """The name that it has unless its user gave one, or another element has it, too."""
+        return self.label
+
+    @property
+    def origin(self) -> str:
+        """The file that it reads or writes; empty where there is none."""
+        return ""
+
+    def named(self, name: str) -> Self:
+        """Give the element a name, under which plans, drawings, metrics and errors show it.
+
+        The value and what is computed for it stay the same: no answer, checkpoint or kept strategy depends on names.
+
+        Args:
+            name: printable text, which no other element of a job may have.
+
+        Returns:
+            A new element; this one stays as it is.
+
+        Raises:
+            SpecError: if it is no such text.
+        """
+        _check_name(name)
+        twin = copy.copy(self)
+        twin.freeze_fields(name=name, twin_of=self if self.twin_of is None else self.twin_of)
+        return twin
 
     @property
     def dtype(self) -> np.dtype:
@@ -119,36 +160,39 @@ class Element(ABC):
     def __str__(self) -> str:
         return Element.verbs.draw(self)
 
+    def _repr_html_(self) -> str:
+        return Element.verbs.html(self)
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name or self.label}: {self.spec}>"
+        return f"<{type(self).__name__} {self.name or self.base_name}: {self.spec}>"
 
     # -- verbs ----------------------------------------------------------------------------
 
-    def resolve(self, **options: Any) -> Any:
+    def resolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run and give the value: a NumPy scalar or array, or the path of a saved result."""
         return Element.verbs.resolve(self, **options)
 
-    def run(self, **options: Any) -> Any:
+    def run(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end and give the finished `Run` (value, metrics, plan)."""
         return Element.verbs.run(self, **options)
 
-    def plan(self, **options: Any) -> Any:
+    def plan(self, **options: Unpack[PlanOptions]) -> Any:
         """Plan the run and say why; reads headers only and touches no data."""
         return Element.verbs.plan(self, **options)
 
-    def start(self, **options: Any) -> Any:
+    def start(self, **options: Unpack[StartOptions]) -> Any:
         """Start running in the background and give the running `Run`."""
         return Element.verbs.start(self, **options)
 
-    async def aresolve(self, **options: Any) -> Any:
+    async def aresolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run without blocking the event loop, in asyncio or trio, and give the value."""
         return await Element.verbs.aresolve(self, **options)
 
-    async def arun(self, **options: Any) -> Any:
+    async def arun(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end without blocking the event loop, in asyncio or trio, and give the finished `Run`."""
         return await Element.verbs.arun(self, **options)
 
-    def flow(self, **options: Any) -> Any:
+    def flow(self, **options: Unpack[FlowOptions]) -> Any:
         """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
@@ -173,7 +217,7 @@ class Element(ABC):
         """
         raise SpecError(
             f"cannot be pinned to {device!r}",
-            element=self.name or self.label,
+            element=self.name or self.base_name,
             site=user_site(),
             expected="an operation on elements",
             got=type(self).__name__,
@@ -185,7 +229,7 @@ class Element(ABC):
     def _refuse(self, what: str) -> SpecTypeError:
         return SpecTypeError(
             f"is lazy and has no {what} yet",
-            element=self.name or self.label,
+            element=self.name or self.base_name,
             site=user_site(),
             hint="call .resolve() to compute its value first",
         )
@@ -437,3 +481,8 @@ class Element(ABC):
     def clip(self, min: Any = None, max: Any = None) -> Element:
         """Limit the value to [min, max]; see `fc.clip`."""
         return Element.apply("clip", self, min, max)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=short_repr(name))

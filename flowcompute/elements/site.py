@@ -1,14 +1,25 @@
-"""The line of the user's code at which an element was made."""
+"""The user's code that made an element: its line, and the public function that it called there.
+
+Elements remember the call that made them, so that what users see bears the names that they wrote.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
+import threading
 import warnings
+from collections.abc import Callable, Iterable
 from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
-from flowcompute.errors import Site
+import numpy as np
+
+from flowcompute.errors import Site, SpecError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The contract suites and the examples inside the package are users of it, not part of it.
@@ -35,6 +46,25 @@ def _is_ours(file: str) -> bool:
     return file.startswith(_PACKAGE) and not file.startswith(_USERS)
 
 
+_MOST_LINES = 4
+"""Lines of a file that are shown of elements that are computed together."""
+
+
+def places_of(elements: Iterable[Any]) -> str:
+    """Return the user's lines at which elements were made, each once: "script.py:7, 9; other.py:3"."""
+    files: dict[str, dict[str, None]] = {}
+    for site in (element.site for element in elements):
+        if site is not None:
+            file, _, line = site.short.rpartition(":")
+            files.setdefault(file, {})[line] = None
+    return "; ".join(f"{file}:{_lines(list(lines))}" for file, lines in files.items())
+
+
+def _lines(lines: list[str]) -> str:
+    ordered = sorted(lines, key=int)
+    return ", ".join(ordered[:_MOST_LINES]) + (", ..." if len(ordered) > _MOST_LINES else "")
+
+
 def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:
     """Warn of what a user's line began, also from a thread that knows nothing of it.
 
@@ -46,3 +76,126 @@ def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:
         warnings.warn(message, category, stacklevel=4)
     else:
         warnings.warn_explicit(message, category, site.file, site.line, registry=_told)
+
+
+# -- calls -------------------------------------------------------------------------------------
+
+_MOST_ENTRIES = 8
+"""Entries of a tuple that is shown."""
+
+
+class Call:
+    """A user's call of a public function.
+
+    Attributes:
+        name: the function's name.
+        site: the user's line; None where no user's frame is below.
+        given: plain arguments by name, as the user gave them; or the text of all of them. None of an element-wise
+            function or operator, whose arguments are operands.
+    """
+
+    __slots__ = ("given", "name", "site")
+
+    def __init__(self, name: str, site: Site | None, given: tuple[tuple[str, object], ...] | str | None) -> None:
+        self.name = name
+        self.site = site
+        self.given = given
+
+    @property
+    def arguments(self) -> str:
+        """The plain arguments as text: "axis=1 keepdims=True"."""
+        if self.given is None or isinstance(self.given, str):
+            return self.given or ""
+        return " ".join(f"{name}={_written(value)}" for name, value in self.given)
+
+    @property
+    def of_operands(self) -> bool:
+        """Whether all of its arguments are operands."""
+        return self.given is None
+
+
+class _Current(threading.local):
+    call: Call | None = None
+
+
+_CURRENT = _Current()
+
+_NAMES: set[str] = set()
+"""Names of public functions, which errors of one that another calls may bear."""
+
+
+def current_call() -> Call | None:
+    """Return the outermost public function's call that this thread is in, or None."""
+    return _CURRENT.call
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the elements that a public function makes remember the user's call of it.
+
+    Of functions that call each other the outermost counts, which is the one that the user wrote. Elements of several
+    primitives are thus shown as one, by its name.
+    """
+    name = function.__name__
+    usual = {one.name: one.default for one in inspect.signature(function).parameters.values()}
+    names = tuple(usual)
+    _NAMES.add(name)
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _CURRENT.call is not None:
+            return function(*args, **kwargs)
+        given = (*zip(names, args, strict=False), *kwargs.items())
+        plain = tuple((key, value) for key, value in given if _is_plain(value) and not _is_usual(key, value, usual))
+        call = _CURRENT.call = Call(name, user_site(), plain)
+        try:
+            made = function(*args, **kwargs)
+        except SpecError as error:
+            error.element = name if error.element in _NAMES else error.element
+            raise
+        finally:
+            _CURRENT.call = None
+        for one in made if isinstance(made, tuple) else (made,):
+            _returned(one, call)
+        return made
+
+    return called
+
+
+def of_operands(name: str, make: Callable[..., R], *operands: Any) -> R:
+    """Make an element of operands alone, as a public function of that name; see `public`."""
+    if _CURRENT.call is not None:
+        return make(*operands)
+    call = _CURRENT.call = Call(name, user_site(), None)
+    try:
+        made = make(*operands)
+    finally:
+        _CURRENT.call = None
+    _returned(made, call)
+    return made
+
+
+def _returned(made: Any, call: Call) -> None:
+    """Mark an element as what a call returned, if the call made it."""
+    if getattr(made, "call", None) is call:
+        made.freeze_fields(is_step=False)
+
+
+def _is_plain(value: object) -> bool:
+    """Check whether an argument can be kept and shown: no element, no array, nothing that its user may change."""
+    if isinstance(value, tuple):
+        return len(value) <= _MOST_ENTRIES and all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | str | np.generic | np.dtype | type)
+
+
+def _is_usual(name: str, value: object, usual: dict[str, object]) -> bool:
+    """Check whether an argument is its default, which methods hand on with the others. An axis is always shown."""
+    default = usual.get(name)
+    return name != "axis" and type(value) is type(default) and bool(value == default)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, np.dtype):
+        return str(value.name)
+    if isinstance(value, type):
+        return value.__name__
+    return str(value) if isinstance(value, np.generic) else repr(value)

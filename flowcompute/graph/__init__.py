@@ -1,6 +1,7 @@
 """The graph of a computation: built from its roots, merged, hashed and drawn."""
 
-from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided
+from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
+from flowcompute.graph.folding import fold_steps
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 
@@ -13,6 +14,8 @@ __all__ = [
     "draw_svg",
     "draw_tree",
     "elided",
+    "fold_steps",
     "is_literal",
+    "names_of",
     "structural_hash",
 ]

@@ -62,6 +62,11 @@ class Node:
         return self.element.pin if isinstance(self.element, Compute) else None
 
     @property
+    def returned(self) -> bool:
+        """Whether it is what a call of a public function returned, and not a step on the way to it."""
+        return self.element.call is not None and not self.element.is_step
+
+    @property
     def attrs(self) -> dict[str, Any]:
         """The operation's attributes."""
         return self.element.attrs if isinstance(self.element, Compute) else {}
@@ -114,7 +119,7 @@ def build_graph(roots: Sequence[Element]) -> Graph:
 
 
 def _either(one: Element, other: Element) -> Element:
-    """Merge two equal elements into one that has the name and the pin of either.
+    """Merge two equal elements into one that has the name, the call and the pin of either.
 
     Raises:
         SpecError: if they are pinned to different devices.
@@ -129,7 +134,8 @@ def _either(one: Element, other: Element) -> Element:
             got=f"on({pins[1].device!r}), and on({pins[0].device!r}) at {pins[0].site}",
             hint="remove one of the pins",
         )
-    chosen = other if one.name is None and other.name is not None else one
+    # What users called for is shown in place of an equal step of another call.
+    chosen = max(one, other, key=lambda element: (element.name is not None, not element.is_step))
     if not pins or not isinstance(chosen, Compute) or chosen.pin is not None:
         return chosen
     chosen = copy.copy(chosen)
@@ -139,6 +145,9 @@ def _either(one: Element, other: Element) -> Element:
 
 def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     """Return a key that is equal for elements of equal values."""
+    pin = element.pin if isinstance(element, Compute) else None
+    made: Any = element if pin is None else pin.of
+    element = made if made.twin_of is None else made.twin_of
     if isinstance(element, Constant):
         value = element.value
         if value.nbytes <= _COMPARED_BYTES:
@@ -149,7 +158,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
         # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
         return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
-    return id(element if not isinstance(element, Compute) or element.pin is None else element.pin.of)
+    return id(element)
 
 
 def _plain(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -168,17 +177,37 @@ def _unique_names(elements: list[Element]) -> list[str]:
             )
     taken = set(given)
     counts: dict[str, int] = {}
+
+    def unique(base: str) -> str:
+        name = base
+        while name in taken:
+            counts[base] = counts.get(base, 1) + 1
+            name = f"{base}_{counts[base]}"
+        taken.add(name)
+        return name
+
+    # The steps of a call bear its name, which is that of what it returned: softmax_2, and softmax_2.exp within.
+    returned = {id(element.call): element for element in reversed(elements) if element.call and not element.is_step}
+    calls: dict[int, str] = {}
     names = []
     for element in elements:
-        name = element.name
-        if name is None:
-            name = label = element.label
-            while name in taken:
-                counts[label] = counts.get(label, 1) + 1
-                name = f"{label}_{counts[label]}"
-            taken.add(name)
+        call, name = element.call, element.name
+        if name is None and (call is None or not isinstance(element, Compute)):
+            name = unique(element.base_name)
+        elif name is None:
+            result = returned.get(id(call), element)
+            if id(call) not in calls:
+                base = result.call.name if result.call and result.is_step else result.base_name
+                calls[id(call)] = result.name or unique(base)
+            of_call = calls[id(call)]
+            name = of_call if result is element and not element.is_step else unique(_within(of_call, element))
         names.append(name)
     return names
+
+
+def _within(call: str, element: Element) -> str:
+    """Return what the name of a step of a call begins with, or that of a further result of it."""
+    return f"{call}.{element.label}" if element.is_step else element.base_name
 
 
 def structural_hash(graph: Graph) -> str:

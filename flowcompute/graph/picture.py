@@ -5,6 +5,7 @@ A thin line is a value in a register. A thick line ends at a frame: its value is
 
 from __future__ import annotations
 
+import colorsys
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,9 @@ from html import escape
 from flowcompute.elements import Compute, Constant
 from flowcompute.graph.draw import details, title
 from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, place
+from flowcompute.graph.folding import fold_groups
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.repeats import fold_repeats
 
 CHAR, LINE = 7, 16
 """Width of a character and height of a line, for text of 12 pixels."""
@@ -25,8 +28,8 @@ BOX, NUMBER, MARGIN = 40, 24, 20
 INSIDE, OUTSIDE = (20, 28), (40, 48)
 """Horizontal and vertical gaps inside a frame and between frames."""
 
-TEXT, LABEL = 36, 48
-"""Most characters in a line of a frame's text and of a box's text."""
+TEXT, LABEL = 72, 48
+"""Characters in a line of a frame's text, more where it is wider, and most characters of a box's text."""
 
 BOLD, GREY = ' font-weight="bold"', ' fill="#666"'
 
@@ -40,7 +43,7 @@ class _Frame:
     Attributes:
         number: index of the kernel; `_UNFRAMED` for none.
         nodes: ids of the nodes.
-        lines: text at the left.
+        title: lines of text at the top.
         enter: port of each incoming (frame, value). Boxes and ports share one numbering.
         leave: port of each value that other frames read.
         inner: layout of the nodes and ports.
@@ -48,7 +51,7 @@ class _Frame:
 
     number: int
     nodes: list[int]
-    lines: list[str]
+    title: list[str]
     enter: dict[tuple[int, int], int] = field(default_factory=dict)
     leave: dict[int, int] = field(default_factory=dict)
     inner: Layers = field(default_factory=lambda: Layers([], [], 0, 0))
@@ -58,19 +61,22 @@ class _Frame:
         return self.number == _UNFRAMED
 
     @property
+    def text_width(self) -> float:
+        return CHAR * max(map(len, self.title), default=0)
+
+    @property
     def left(self) -> float:
-        return 0 if self.unframed else 2 * MARGIN + CHAR * max(map(len, self.lines))
+        return 0 if self.unframed else (self.size[0] - self.inner.width) / 2
 
     @property
     def top(self) -> float:
-        return 0 if self.unframed else MARGIN
+        return 0 if self.unframed else 2 * MARGIN + LINE * len(self.title)
 
     @property
     def size(self) -> tuple[float, float]:
         if self.unframed:
             return self.inner.width, self.inner.height
-        text = LINE * len(self.lines)
-        return self.left + self.inner.width + MARGIN, max(self.inner.height, text) + 2 * MARGIN
+        return max(self.text_width, self.inner.width) + 2 * MARGIN, self.top + self.inner.height + MARGIN
 
     def port(self, port: int) -> float:
         """Return the horizontal position of a port."""
@@ -84,17 +90,19 @@ class _Picture:
         groups: Mapping[str, Sequence[int]],
         notes: Mapping[str, Sequence[str]],
         shares: Mapping[str, float] | None,
+        counts: Mapping[int, int],
     ) -> None:
         self.nodes = graph.nodes
         self.shares = shares
+        self.counts = counts
         self.names = list(groups)
+        self.notes = notes
         self.holders: dict[int, list[int]] = {}
         self.frames: list[_Frame] = []
-        for number, (name, nodes) in enumerate(groups.items()):
+        for number, nodes in enumerate(groups.values()):
             for i in nodes:
                 self.holders.setdefault(i, []).append(number)
-            lines = [line for text in (name, *notes.get(name, ())) for line in textwrap.wrap(text, TEXT)]
-            self.frames.append(_Frame(number, sorted({*nodes, *self._numbers(nodes)}), lines))
+            self.frames.append(_Frame(number, sorted({*nodes, *self._numbers(nodes)}), []))
         users = graph.users()
         for node in self.nodes:
             inside = _is_number(node) and users[node.id] and all(user in self.holders for user in users[node.id])
@@ -111,6 +119,7 @@ class _Picture:
         ways = [way for at in range(len(self.frames)) for way in self._enter(at)]
         for frame in self.frames:
             frame.inner = self._inside(frame)
+            frame.title = self._title(frame)
         edges = [
             DrawnEdge(
                 a, self.frames[a].port(self.frames[a].leave[i]), b, self.frames[b].port(self.frames[b].enter[a, i])
@@ -172,6 +181,15 @@ class _Picture:
             sizes.append((LANE, 0))
         return place(sizes, edges, INSIDE, first=frame.enter.values(), last=frame.leave.values())
 
+    def _title(self, frame: _Frame) -> list[str]:
+        """Return the lines at the top of a frame, which are as wide as what it holds, or as is read with ease."""
+        if frame.unframed:
+            return []
+        name = self.names[frame.number]
+        times = self.counts.get(frame.nodes[-1], 1)
+        texts = (name if times == 1 else f"{name}, {times} times", *self.notes.get(name, ()))
+        return [line for text in texts for line in textwrap.wrap(text, max(TEXT, int(frame.inner.width / CHAR)))]
+
     def _uses(self, frame: _Frame) -> list[tuple[int, int, float]]:
         """Return operand, user, and the position on the user's box where the operand's line ends."""
         return [
@@ -183,8 +201,17 @@ class _Picture:
     # -- rendering -----------------------------------------------------------------------------------
 
     def _size(self, i: int) -> tuple[float, float]:
-        texts = _texts(self.nodes[i])
+        texts = self._texts(i)
         return MARGIN + CHAR * max(map(len, texts)), BOX if len(texts) > 1 else NUMBER
+
+    def _texts(self, i: int) -> list[str]:
+        """Return the lines in a box."""
+        node = self.nodes[i]
+        text = textwrap.shorten(title(node) + details(node), LABEL, placeholder=" …")
+        times = self.counts.get(i, 1)
+        if times > 1 and i not in self.holders:
+            text += f", {times} times"
+        return [text] if _is_number(node) else [text, str(node.spec)]
 
     def _content(self, frame: _Frame, corner: Point) -> list[str]:
         offset = corner[0] + frame.left, corner[1] + frame.top
@@ -194,7 +221,8 @@ class _Picture:
             parts.append(_line(route, (0, 0), stored=True))
         for i, (x, y) in zip(frame.nodes, frame.inner.corners, strict=False):
             parts.append(self._box(i, (x + offset[0], y + offset[1]), frame.number))
-        return parts
+        # Lines into the frame go on behind its text.
+        return parts if frame.unframed else [*parts, _titled(frame, corner, self._fill(frame.number))]
 
     def _stubs(self, frame: _Frame) -> list[tuple[float, float, float]]:
         """Return the lines between the side of a frame and its ports."""
@@ -216,7 +244,7 @@ class _Picture:
         texts = "".join(
             f'<text x="{x + width / 2:.0f}" y="{y + 17 + 15 * row:.0f}" text-anchor="middle"'
             f"{GREY if row else ''}>{escape(text)}</text>"
-            for row, text in enumerate(_texts(node))
+            for row, text in enumerate(self._texts(i))
         )
         return (
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" fill="{fill}" '
@@ -228,30 +256,37 @@ def _is_number(node: Node) -> bool:
     return isinstance(node.element, Constant) and not node.spec.shape
 
 
-def _texts(node: Node) -> list[str]:
-    text = textwrap.shorten(title(node) + details(node), LABEL, placeholder=" …")
-    return [text] if _is_number(node) else [text, str(node.spec)]
-
-
 def _colour(number: int, lightness: int) -> str:
-    return f"hsl({(200 + number * 67) % 360},60%,{lightness}%)"
+    return _rgb((200 + number * 67) % 360, 0.6, lightness / 100)
 
 
 def _heat(share: float) -> str:
-    return f"hsl(18,95%,{98 - 46 * share:.0f}%)"
+    return _rgb(18, 0.95, 0.98 - 0.46 * share)
+
+
+def _rgb(hue: int, saturation: float, lightness: float) -> str:
+    """Return a colour as every reader of SVG knows it."""
+    channels = colorsys.hls_to_rgb(hue / 360, lightness, saturation)
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
 
 
 def _frame(frame: _Frame, corner: Point, fill: str) -> str:
     (x, y), (width, height) = corner, frame.size
-    texts = "".join(
-        f'<text x="{x + MARGIN:.0f}" y="{y + MARGIN + 12 + LINE * row:.0f}"'
-        f"{BOLD if not row else ''}>{escape(line)}</text>"
-        for row, line in enumerate(frame.lines)
-    )
     return (
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="10" '
-        f'fill="{fill}" stroke="{_colour(frame.number, 45)}"/>{texts}'
+        f'fill="{fill}" stroke="{_colour(frame.number, 45)}"/>'
     )
+
+
+def _titled(frame: _Frame, corner: Point, fill: str) -> str:
+    """Render the text of a frame on a ground of its own."""
+    x, y = corner[0] + MARGIN, corner[1] + MARGIN
+    texts = "".join(
+        f'<text x="{x:.0f}" y="{y + 12 + LINE * row:.0f}"{BOLD if not row else ""}>{escape(line)}</text>'
+        for row, line in enumerate(frame.title)
+    )
+    width, height = frame.text_width, LINE * len(frame.title)
+    return f'<path d="M{x:.0f},{y:.0f} h{width:.0f} v{height:.0f} h-{width:.0f} z" fill="{fill}"/>{texts}'
 
 
 def _line(route: Sequence[Point], offset: Point, *, stored: bool) -> str:
@@ -273,10 +308,15 @@ def draw_svg(
 ) -> str:
     """Draw the graph as a self-contained SVG.
 
+    A call of a public function is one box in each kernel that has steps of it, and equal blocks that follow each other
+    are drawn once, with their number.
+
     Args:
         graph: the graph.
         groups: kernel name -> nodes, in execution order; each has a frame and a colour.
         notes: kernel name -> further lines in its frame.
         shares: kernel or node name -> its share of the whole, 0 to 1, which then determines its colour.
     """
-    return _Picture(graph, groups or {}, notes or {}, shares).svg()
+    folded, held = fold_groups(graph, groups or {})
+    short, left, counts = fold_repeats(folded, held)
+    return _Picture(short, left, notes or {}, shares, counts).svg()

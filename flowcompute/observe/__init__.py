@@ -16,7 +16,7 @@ from flowcompute.observe.events import (
     Take,
     WorkMarked,
 )
-from flowcompute.observe.observers import Log, Observe, Observers
+from flowcompute.observe.observers import Observe, Observers
 from flowcompute.observe.report_page import write_report
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Consumer",
     "EventStream",
     "LaunchTimed",
-    "Log",
     "Observe",
     "Observers",
     "PassBegun",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from flowcompute.metrics import counted
+from flowcompute.strategy import compared
+
 Figure = dict[str, Any]
 
 COLUMNS = 1500
@@ -225,6 +228,10 @@ def roofline(done: Sequence[Mapping[str, Any]], limits: Mapping[str, Any] | None
     return {"data": data, "layout": _LAYOUT | layout}
 
 
+def _measured(trial: Mapping[str, Any]) -> str:
+    return f"{compared(trial['gain'])}, {counted(trial['pairs'], 'measurement')}"
+
+
 def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
     """Draw what each candidate of the tuner gained or lost; None where nothing was tried."""
     if not tried:
@@ -247,7 +254,9 @@ def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
                 "color": "#555",
                 "thickness": 1,
             },
-            "hovertemplate": "%{y}: %{x:+.1f} %<extra>" + outcome + "</extra>",
+            "text": [_measured(one) for one in tried if one["outcome"] == outcome],
+            "textposition": "none",
+            "hovertemplate": "%{y}: %{text}<extra>" + outcome + "</extra>",
         }
         for outcome, colour in _OUTCOMES.items()
         if any(one["outcome"] == outcome for one in tried)

@@ -31,6 +31,8 @@ _STAGE = (
     "queued",
     "credits",
     "peak_bytes",
+    "passes",
+    "place",
 )
 
 
@@ -45,6 +47,7 @@ def plain(now: Snapshot) -> dict[str, Any]:
         "bytes_written": now.bytes_written,
         "bytes_per_s": progress.throughput,
         "remaining_s": progress.remaining_s,
+        "pass": None if progress.current is None else progress.current._asdict(),
         "done": progress.done,
         "skipped": progress.skipped,
         "launches": now.launches,

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 from flowcompute.errors import MetricsWarning, PlanError, short_repr
 from flowcompute.files import path_text
@@ -16,8 +16,7 @@ from flowcompute.observe.events import EventStream
 from flowcompute.observe.exporter import Exporter, parse_port
 from flowcompute.observe.json_log import MetricsLog
 from flowcompute.observe.trace_file import Trace
-
-Log = str | os.PathLike[str] | TextIO
+from flowcompute.strategy import Log
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,15 @@ font-size: 19px; font-weight: 600 } .card span { color: #666; font-size: 13px }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; font-size: 13px }
 th, td { text-align: right; padding: 3px 8px; border-bottom: 1px solid #eee; white-space: nowrap } th { color: #666;
 font-weight: 500 } th:first-child, td:first-child { text-align: left } .waited { color: #d95f30; font-weight: 600 }
+.place { color: #888; font-weight: 400; padding-left: 6px }
 pre { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px; padding: 10px; white-space: pre-wrap;
 font-size: 13px }
 """
+
+_NOT_MEASURED = (
+    "What the device can do at most is not known, so nothing says how near each region came to it. "
+    "<code>flowcompute devices --measure</code> measures it once, for all later runs."
+)
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -47,7 +53,8 @@ for (const [id, figure] of Object.entries({figures}))
 """
 
 _COLUMNS = (
-    ("items", "items", 1, ",.0f"),
+    ("records", "items", 1, ",.0f"),
+    ("passes", "passes", 1, ",.0f"),
     ("batches", "batches", 1, ",.0f"),
     ("MB in", "bytes_in", 1e-6, ",.1f"),
     ("MB out", "bytes_out", 1e-6, ",.1f"),
@@ -69,15 +76,27 @@ _SHAPE: dict[str, Any] = {
     "otherData": {
         **dict.fromkeys(("flowcompute", "svg", "device", "strategy"), str),
         "run": {
-            **dict.fromkeys(("items", "seconds", "bytes_per_s", "launches", "peak_bytes"), float),
+            **dict.fromkeys(
+                ("items", "seconds", "bytes_read", "bytes_written", "bytes_per_s", "launches", "peak_bytes"), float
+            ),
             "bottleneck": Maybe(str),
-            "stages": Each({field: float for _, field, *_ in _COLUMNS}),
+            "stages": Each({field: float for _, field, *_ in _COLUMNS if field != "passes"}),
         },
         "lost_spans": Each(int),
         "tuning": TUNING_SHAPE,
         "limits": Maybe(LIMITS_SHAPE),
     },
 }
+
+_LATER: dict[str, Any] = {
+    "when": str,
+    "command": str,
+    "run": {
+        "pass": Maybe(dict.fromkeys(("number", "passes", "items"), int)),
+        "stages": Each({"passes": int, "place": str}),
+    },
+}
+"""The shape of what traces of earlier versions do not have."""
 
 _EVENTS: dict[str, Any] = {"M": {"args": Each(object)}, "X": {"tid": int, "ts": float, "dur": float}}
 """The shapes of events, by their phase."""
@@ -134,10 +153,12 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     expect(trace, _SHAPE, "the trace")
     for event in trace["traceEvents"]:
         expect(event, _EVENTS.get(event["ph"], {}), "an event")
-    about = trace["otherData"]
+    about = _completed(trace["otherData"])
+    expect(about, _LATER, "the trace")
     run, rows = about["run"], about["run"]["stages"]
     figures: dict[str, Figure] = {"timeline": timeline(trace["traceEvents"]), "stages": stages(rows)}
-    body = [f"<h1>{escape(name)}</h1>", f"<p>flowcompute {escape(str(about['flowcompute']))}</p>", _cards(about)]
+    said = " · ".join(one for one in (about["when"], about["command"], f"flowcompute {about['flowcompute']}") if one)
+    body = [f"<h1>{escape(name)}</h1>", f"<p>{escape(said)}</p>", _cards(about)]
     body += _section(
         "timeline", "When", "Each stage and the device's queue. Drag to look closer, double-click to go back."
     )
@@ -159,6 +180,8 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     if roof is not None:
         figures["roofline"] = roof
         body += _section("roofline", "Roofline", "How near each region came to what the device was measured to do.")
+    elif roofs:
+        body.append(f"<h2>Roofline</h2><p>{_NOT_MEASURED}</p>")
     if roofs:
         body.append(f'<div class="figure">{_roofs(roofs)}</div>')
     tried = trials(about["tuning"]["tried"])
@@ -173,32 +196,51 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     return _PAGE.format(title=escape(name), style=_STYLE, script=script, body="\n".join(body), figures=data)
 
 
+def _completed(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a run, with what a trace of an earlier version does not have."""
+    run = about["run"]
+    rows = {name: {"passes": 1, "place": "", **row} for name, row in run["stages"].items()}
+    return {"when": "", "command": "", **about, "run": {"pass": None, **run, "stages": rows}}
+
+
 def _section(name: str, title: str, text: str) -> list[str]:
     return [f"<h2>{title}</h2><p>{text}</p>", f'<div class="figure" id="{name}"></div>']
 
 
 def _cards(about: Mapping[str, Any]) -> str:
     run = about["run"]
-    cards = {
-        f"{run['items']:,}": "items",
-        f"{run['seconds']:.2f} s": "altogether",
-        f"{run['bytes_per_s'] / 1e6:,.0f} MB/s": "read",
-        f"{run['launches']:,}": "launches",
-        f"{run['peak_bytes'] / 1e6:,.1f} MB": "buffers at most",
-        str(run["bottleneck"] or "nobody"): "is waited for",
-        str(about["device"]): "device",
-    }
-    inside = "".join(f"<div class=card><b>{escape(k)}</b><span>{v}</span></div>" for k, v in cards.items())
+    current = run["pass"] or {"number": 1, "passes": 1, "items": run["items"]}
+    passes = f" in each of {current['passes']:,} passes" if current["passes"] > 1 else ""
+    cards = (
+        (f"{current['items']:,}", f"records{passes}"),
+        (f"{run['seconds']:.2f} s", "altogether"),
+        (_megabytes(run["bytes_read"]), "read"),
+        (_megabytes(run["bytes_written"]), "written"),
+        (f"{run['bytes_per_s'] / 1e6:,.0f} MB/s", "read and written"),
+        (f"{run['launches']:,}", "launches"),
+        (_megabytes(run["peak_bytes"]), "buffers at most"),
+        (str(run["bottleneck"] or "nobody"), "is waited for"),
+        (str(about["device"]), "device"),
+    )
+    inside = "".join(f"<div class=card><b>{escape(what)}</b><span>{told}</span></div>" for what, told in cards)
     return f'<div class="cards">{inside}</div>'
+
+
+def _megabytes(size_bytes: float) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]], bottleneck: str | None) -> str:
     head = "".join(f"<th>{title}</th>" for title, *_ in _COLUMNS)
     lines = []
     for name, row in rows.items():
-        cells = "".join(f"<td>{_cell(row[field] * factor, form)}</td>" for _, field, factor, form in _COLUMNS)
+        passes = max(row["passes"], 1)
+        known = {**row, "passes": passes if passes > 1 else 0, "items": _of_one_pass(row["items"], passes)}
+        cells = "".join(f"<td>{_cell(known[field] * factor, form)}</td>" for _, field, factor, form in _COLUMNS)
         mark = ' class="waited"' if name == bottleneck else ""
-        lines.append(f"<tr><td{mark}>{escape(name)}</td>{cells}</tr>")
+        place = row["place"]
+        where = f" <span class=place>{escape(place)}</span>" if place else ""
+        lines.append(f"<tr><td{mark}>{escape(name)}{where}</td>{cells}</tr>")
     return f"<table><tr><th>stage</th>{head}</tr>{''.join(lines)}</table>"
 
 
@@ -212,6 +254,11 @@ def _roofs(roofs: Sequence[Mapping[str, Any]]) -> str:
         cells = (one.region, *rates, f"{one.intensity:.3g}", one.unit, share, one.bound or "")
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
+
+
+def _of_one_pass(items: float, passes: int) -> float:
+    """Return the records of a pass where each had as many, else those of all."""
+    return items // passes if items % passes == 0 else items
 
 
 def _cell(number: float, form: str) -> str:

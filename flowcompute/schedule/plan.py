@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from flowcompute.elements import Destination, Source
+from flowcompute.elements import Destination, Source, places_of
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.shaping import Shaping
-from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy, Tuning
 
@@ -213,6 +213,21 @@ class ExecutionPlan:
         mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
         step = next(mine, None)
         return (self.backend if step is None else self.backend.placements[step.placement]).capabilities.name
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The user's lines, by stage: "script.py:7", or "script.py:7, 9" of a region."""
+        nodes = self.graph.nodes
+        places: dict[str, str] = {}
+        for one in self.passes:
+            places.update((source.name, places_of((source.element,))) for source in one.sources)
+            places.update((sink.name, places_of((sink.element,))) for sink in one.sinks)
+        for step in self.steps:
+            if isinstance(step, RegionStep):
+                places[step.name] = places_of([nodes[i].element for i in step.region.nodes])
+            elif isinstance(step, NodeStep):
+                places[step.name] = places_of([step.node.element])
+        return places
 
     @property
     def aliases(self) -> dict[str, str]:

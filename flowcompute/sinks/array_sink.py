@@ -245,7 +245,7 @@ class MemoryWriter(Writer):
     def _limit(self, items: int) -> None:
         needed = items * self._spec.item_bytes
         if self.limit_bytes is not None and needed > self.limit_bytes:
-            raise self._too_large(f"{needed} bytes after {items} items", f"at most {self.limit_bytes} bytes")
+            raise self._too_large(f"{needed} bytes after {items:,} records", f"at most {self.limit_bytes} bytes")
 
     def _too_large(self, got: str, expected: str | None = None) -> RunError:
         return RunError(

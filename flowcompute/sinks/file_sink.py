@@ -60,6 +60,11 @@ class StoredSink(Destination):
         """Name of the function that made it."""
         return "save"
 
+    @property
+    def origin(self) -> str:
+        """The file's own name."""
+        return shown(os.path.basename(self.path))
+
     @abstractmethod
     def header(self, spec: Spec, length: int | None) -> bytes:
         """Return the bytes before the data, as many for any length. `length` is None for a resident value."""

@@ -29,6 +29,11 @@ class NumbersSink(Destination):
         """Label of the inner destination."""
         return self.inner.name or self.inner.label
 
+    @property
+    def origin(self) -> str:
+        """The file of the inner destination, if there is one."""
+        return self.inner.origin
+
     def open(self, spec: Spec) -> NumbersWriter:
         """Start writing items of the inner destination's shape."""
         del spec

@@ -63,6 +63,11 @@ class StoredSource(Source):
         return "open"
 
     @property
+    def origin(self) -> str:
+        """The file's own name."""
+        return shown(os.path.basename(self.path))
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """The file, in the state in which it was composed."""
         state = self.fingerprint

@@ -53,6 +53,11 @@ class SeveralSource(Source):
         return "open"
 
     @property
+    def origin(self) -> str:
+        """The name of the first file, and how many there are."""
+        return f"{self.sources[0].origin} and {len(self.sources) - 1} more"
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """The identities of the files, in order."""
         return ("several", *(source.identity for source in self.sources))

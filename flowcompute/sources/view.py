@@ -44,6 +44,11 @@ class SourceView(Source):
         return self.inner.name or self.inner.label
 
     @property
+    def origin(self) -> str:
+        """The file of the source that is read, if there is one."""
+        return self.inner.origin
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """The source that is read, and the part of it."""
         return ("view", self.inner.identity, self.first, self.step, self.every, self.spec.length)

@@ -15,7 +15,18 @@ from flowcompute.strategy.roofline import LIMITS_SHAPE, Limits, Roofline, Unit, 
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
-from flowcompute.strategy.trial import TUNING_SHAPE, Trial, Tuning
+from flowcompute.strategy.trial import TUNING_SHAPE, Trial, Tuning, compared
+from flowcompute.strategy.verb_options import (
+    Every,
+    FlowOptions,
+    Log,
+    PlanOptions,
+    StartOptions,
+    ThawFlowOptions,
+    ThawOptions,
+    Tune,
+    TuneOptions,
+)
 
 __all__ = [
     "KERNEL_KNOBS",
@@ -26,23 +37,33 @@ __all__ = [
     "Config",
     "Devices",
     "DriftWatch",
+    "Every",
+    "FlowOptions",
     "KernelKnobs",
     "Key",
     "Limits",
+    "Log",
     "Mode",
     "Pace",
     "PairedTrials",
+    "PlanOptions",
     "Precision",
     "Roofline",
     "Search",
     "Size",
     "Space",
+    "StartOptions",
     "Stored",
     "Strategy",
     "StrategyStore",
+    "ThawFlowOptions",
+    "ThawOptions",
     "Trial",
+    "Tune",
+    "TuneOptions",
     "Tuning",
     "Unit",
+    "compared",
     "count_measured",
     "default_memory_bytes",
     "describe_candidate",

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import ForeignJsonError, read_json
+from flowcompute.html import heading, table
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
 
 Pairs = tuple[tuple[str, KernelKnobs], ...]
@@ -93,6 +94,17 @@ class Strategy(KernelKnobs):
             return read_json(text, cls.from_plain, limit_bytes=_LIMIT_BYTES)
         except (ForeignJsonError, TypeError) as error:
             raise PlanError(f"cannot read the text as a strategy: {error}", element="strategy") from error
+
+    def __repr__(self) -> str:
+        return f"Strategy({', '.join(f'{name}={value!r}' for name, value in self.plain().items())})"
+
+    def _repr_html_(self) -> str:
+        of = dict.fromkeys(KERNEL_KNOBS, "every kernel")
+        every = {name: value for name, value in super().plain().items() if name != "kernels"}
+        rows = [(of.get(name, "run"), name, str(value)) for name, value in every.items()]
+        for kernel, own in self.by_kernel().items():
+            rows += [(kernel, name, str(value)) for name, value in own.plain().items()]
+        return heading("Strategy", "" if rows else "defaults") + (table(("of", "knob", "value"), rows) if rows else "")
 
     def __str__(self) -> str:
         every = {name: value for name, value in super().plain().items() if name != "kernels"}

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from flowcompute.errors import PlanError
 from flowcompute.files import Maybe, expect
+from flowcompute.metrics import counted
 from flowcompute.strategy.roofline import Roofline, Unit
 
 Outcome = Literal["kept", "not better", "within the noise", "not confirmed", "failed"]
@@ -35,9 +36,25 @@ class Trial:
     outcome: Outcome
 
     def __str__(self) -> str:
-        noise = "?" if self.noise is None else f"{100 * self.noise:.1f}"
-        gain = f"{100 * self.gain:+6.1f} % +- {noise} in {self.pairs} pair{'s' if self.pairs > 1 else ''}"
-        return f"{self.where:>4}  {self.knobs:<44} {gain:<32} {self.outcome}"
+        noise = "" if self.noise is None else f", give or take {percent(self.noise)}"
+        said = f"{compared(self.gain)}{noise}, {counted(self.pairs, 'measurement')}"
+        return f"{self.where:>4}  {self.knobs:<44} {said:<52} {self.outcome}"
+
+
+def compared(gain: float) -> str:
+    """Return a gain in words: "57 % slower", "2.5 % faster", "as fast".
+
+    Args:
+        gain: share of the default's time that is saved; negative where more is taken.
+    """
+    amount = percent(gain)
+    return "as fast" if amount == "0 %" else f"{amount} {'faster' if gain > 0 else 'slower'}"
+
+
+def percent(share: float) -> str:
+    """Return the size of a share in percent, with two digits: "57 %", "2.5 %", "0 %"."""
+    size = abs(100 * share)
+    return f"{size:.0f} %" if size >= 9.95 or size < 0.05 else f"{size:.1f} %"
 
 
 TUNING_SHAPE: dict[str, Any] = {
@@ -119,5 +136,5 @@ class Tuning:
             return "\n".join([f"strategy: {found}", *map(str, self.rooflines), *self.notes])
         head = f"{self.trials} candidates in {self.seconds:.2f} s; kept: "
         kept = [one for one in self.tried if one.outcome == "kept"]
-        head += "; ".join(f"{one.where} {one.knobs} ({100 * one.gain:+.1f} %)" for one in kept) or "the default"
+        head += "; ".join(f"{one.where} {one.knobs} ({compared(one.gain)})" for one in kept) or "the default"
         return "\n".join([head, *map(str, self.tried), *map(str, self.rooflines), *self.notes])

@@ -93,7 +93,7 @@ EDITED = {
     "an attribute": ([("fc.cut(m.astype(\"f4\"), 4)", "fc.cut(m.astype(\"f4\"), 6)")], ["has every=6, and had every=4"]),
     "a float attribute": ([("[0.25, 0.5]", "[0.25, 0.75]")], ["quantile", "q=", "0.75"]),
     "what is padded with": ([("pad=math.nan", "pad=-0.0")], ["has pad=-0.0, and had pad=nan"]),
-    "an axis": ([("c.mean(axis=1)", "c.mean(axis=0)")], ["no longer in the job: sum", "new in the job: mean"]),
+    "an axis": ([("c.mean(axis=1)", "c.mean(axis=0)")], ["no longer in the job: mean.sum", "new in the job: mean"]),
     "a kernel": ([("slope + b", "slope - b")], ["tilted", "is a kernel that does something else"]),
     "a number that a kernel captures": ([("FACTOR = 3.0", "FACTOR = 4.0")], ["is a kernel that does something else"]),
     "a host function": ([("batch * k", "batch / k")], ["twice", "has a function that does something else"]),

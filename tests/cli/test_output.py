@@ -147,5 +147,5 @@ def test_a_run_can_be_isolated(say: Say) -> None:
 def test_a_run_has_a_name(say: Say, folder: Path) -> None:
     said = say("run", "jobs_here:total", "--device", "numpy", "--name", "nightly", "--metrics-log", "log.jsonl")
     assert said.code == 0
-    assert said.err.startswith("nightly: 4 of 4 items")
+    assert said.err.startswith("nightly: 4 records")
     assert '"name": "nightly"' in (folder / "log.jsonl").read_text()

@@ -127,8 +127,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
     "length": (
         lambda: stream(3, name="x") + fc.source(np.ones((4, 3)), name="y"),
         'add: cannot align streams of different length',
-        f"{N} items as in x",
-        "4 items in y",
+        f"{N} records as in x",
+        "4 records in y",
         None,
     ),
     "resident of higher rank": (

@@ -143,12 +143,12 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "a fold of row results": (
         lambda: rows().sum(),
         1,
-        ["sum_2: row results are few: their blocks are folded on the host"],
+        ["sum: row results are few: their blocks are folded on the host"],
     ),
     "wide rows and their columns": (
         lambda: product_and_sum(centred(rows(5000)), rows(1)),
         2,
-        ["sum_2: rows this wide are folded in a kernel of their own"],
+        ["sum: rows this wide are folded in a kernel of their own"],
     ),
     "a host function between": (
         lambda: through_the_host(rows()),

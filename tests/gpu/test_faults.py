@@ -264,7 +264,7 @@ def test_a_job_goes_on_from_its_checkpoint(tmp_path: Path, device: str) -> None:
     (tmp_path / "y.npy").unlink()
     with FaultyDriver(len(sound.calls) // 2, LOST, lost=True), pytest.raises(fc.DeviceError):
         fc.resolve(*job(), device="cpu", strategy=small, **options)
-    assert " of 5,000 items" in str(fc.thaw(tmp_path / "kept"))
+    assert " of 5,000 records" in str(fc.thaw(tmp_path / "kept"))
     warned = pytest.warns(fc.CheckpointWarning, match="goes on on")
     with warned if device == "numpy" else contextlib.nullcontext([]) as said:
         run = fc.run(*job(), device=device, **options)

@@ -23,12 +23,12 @@ def model() -> Element:
 def test_text_draws_shared_parts_once() -> None:
     text = draw_tree(build_graph([model()]), note="unresolved")
     lines = text.splitlines()
-    assert lines[0].startswith("multiply: float32(4, 3) stream  unresolved")
+    assert re.fullmatch(r"multiply: float32\(4, 3\) stream  test_draw.py:\d+  unresolved", lines[0])
     assert sum("exp: " in line for line in lines) == 2
     assert sum("(see above)" in line for line in lines) == 1
     assert any(line.endswith("2.5") for line in lines)
     assert all(re.match(r"^(│  |   )*(├─ |└─ )", line) for line in lines[1:])
-    assert "axes=(0,) keepdims=True" in text
+    assert "axis=1 keepdims=True" in text
 
 
 def test_text_of_an_element_is_its_drawing() -> None:
@@ -39,10 +39,8 @@ def test_text_of_an_element_is_its_drawing() -> None:
 def test_every_root_is_drawn() -> None:
     made = model()
     text = draw_tree(build_graph([made, made.sum(axis=0)]))
-    assert [line for line in text.splitlines() if not line.startswith((" ", "├", "└", "│"))] == [
-        "multiply: float32(4, 3) stream",
-        "sum_2: float32(3,)",
-    ]
+    drawn = [line.partition("  ")[0] for line in text.splitlines() if not line.startswith((" ", "├", "└", "│"))]
+    assert drawn == ["multiply: float32(4, 3) stream", "sum_2 axis=0: float32(3,)"]
 
 
 def test_dot_has_every_node_and_edge() -> None:
@@ -94,7 +92,7 @@ def test_a_deep_graph_is_drawn_without_recursion() -> None:
         y = fc.abs(y) + 1
     graph = build_graph([y])
     assert draw_dot(graph).count("->") == sum(len(node.inputs) for node in graph.nodes)
-    assert draw_svg(graph).count("<rect") == len(graph.nodes)
+    assert draw_svg(graph).count(", 3000 times</text>") == 2
     lines = draw_tree(graph).splitlines()
     assert len(lines) < MOST_LINES
     assert all(len(line) < 4 * MOST_LEVELS + 80 for line in lines)

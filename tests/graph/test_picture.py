@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.graph.drawing_layout import DrawnEdge, place
+from flowcompute.graph.folding import fold_groups
 from flowcompute.schedule.explain.explain_plan import kernel_groups
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -71,10 +72,11 @@ def test_kernels_have_frames_with_their_nodes_in_them(job: str) -> None:
     for kind in (frames, nodes):
         assert all(apart(a, b) for i, a in enumerate(kind) for b in kind[i + 1 :])
     assert all(apart(node, frame) or inside(node, frame) for node in nodes for frame in frames)
-    numbers = {i for i, node in enumerate(plan.graph.nodes) if not node.spec.shape and node.op is None}
-    for frame, members in zip(frames, groups.values(), strict=True):
-        used = {i for member in members for i in plan.graph.nodes[member].inputs if i in numbers}
-        used -= {i for i in used if plan.graph.nodes[i].spec.is_stream}
+    folded, held = fold_groups(plan.graph, groups)
+    numbers = {i for i, node in enumerate(folded.nodes) if not node.spec.shape and node.op is None}
+    for frame, members in zip(frames, held.values(), strict=True):
+        used = {i for member in members for i in folded.nodes[member].inputs if i in numbers}
+        used -= {i for i in used if folded.nodes[i].spec.is_stream}
         assert sum(inside(node, frame) for node in nodes) == len(members) + len(used)
 
 

@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 import subprocess
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -20,6 +21,7 @@ from flowcompute.observe import _plotly
 from flowcompute.observe import report_page as report
 from flowcompute.observe.figures import COLUMNS, pieces, timeline
 from flowcompute.observe.report_page import write_report
+from flowcompute.runtime.events.report_facts import _command
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -57,6 +59,56 @@ def test_the_page_says_what_the_run_did(page):
     assert "of the work" in base64.b64decode(re.search(r"svg\+xml;base64,([^\"]*)", page)[1]).decode()
     for name in drawn:
         assert f'<div class="figure" id="{name}">' in page
+
+
+def test_the_page_says_when_by_what_and_how_much(trace, page):
+    about = json.loads(trace.read_text())["otherData"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}", about["when"])
+    assert about["when"] in page
+    assert escape(about["command"]) in page
+    assert "<b>1,000</b><span>records</span>" in page
+    assert "<b>0.0 MB</b><span>written</span>" in page
+    assert "MB/s</b><span>read and written</span>" in page
+    assert "flowcompute devices --measure" in page
+    assert "<span class=place>test_report.py:" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            ["/usr/local/bin/flowcompute", "run", "job:job", "--memory", "1 GB"],
+            "flowcompute run job:job --memory '1 GB'",
+        ),
+        (["/x/flowcompute/__main__.py", "plan", "j:j"], "flowcompute plan j:j"),
+        (["jobs/daily.py", "--fast"], "python jobs/daily.py --fast"),
+        (["-c"], "typed in, or a notebook"),
+        (["/x/ipykernel_launcher.py", "-f", "k.json"], "typed in, or a notebook"),
+        ([""], "typed in, or a notebook"),
+        ([], "typed in, or a notebook"),
+    ],
+)
+def test_the_command_is_as_typed(words, text):
+    assert _command(words) == text
+
+
+def test_records_of_two_passes_are_those_of_one(tmp_path):
+    x = fc.source(np.ones((1_000, 4), np.float32), name="x")
+    path = tmp_path / "t.json"
+    fc.run(x - x.mean(axis=0), device="numpy", progress=False, trace=path)
+    page = report.page_of(json.loads(path.read_text()), "t", "")
+    assert "<b>1,000</b><span>records in each of 2 passes</span>" in page
+    assert "2,000" not in page
+
+
+def test_traces_of_earlier_versions_are_read(trace):
+    content = json.loads(trace.read_text())
+    for key in ("when", "command"):
+        del content["otherData"][key]
+    del content["otherData"]["run"]["pass"]
+    for row in content["otherData"]["run"]["stages"].values():
+        del row["passes"], row["place"]
+    assert "<b>1,000</b><span>records</span>" in report.page_of(content, "t", "")
 
 
 def test_names_are_text_and_the_page_loads_nothing(page):

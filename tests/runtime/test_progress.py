@@ -16,10 +16,10 @@ from tests.support.starting import start
 
 def test_one_line_says_it_all():
     progress = Progress(items=1_500, total_items=6_000, bytes_read=3_000_000, seconds=2.0, done=False)
-    assert describe(progress, "tanh") == "1,500 of 6,000 items (25%), 1.5 MB/s, 0:06 left, busiest: tanh"
-    assert describe(Progress(7, None, 0, 1.0, False), None) == "7 of ? items, 0 bytes/s"
-    assert describe(Progress(9, 9, 90, 3.0, True), None) == "9 of 9 items (100%), 30 bytes/s, 3.0 s"
-    assert describe(Progress(0, 9, 0, 0.0, False), None) == "0 of 9 items (0%), 0 bytes/s"
+    assert describe(progress, "tanh") == "1,500 of 6,000 records (25%), 1.5 MB/s, 0:06 left, busiest: tanh"
+    assert describe(Progress(7, None, 0, 1.0, False), None) == "7 records, 0 bytes/s"
+    assert describe(Progress(9, 9, 90, 3.0, True), None) == "9 records (100%), 30 bytes/s, 3.0 s"
+    assert describe(Progress(0, 9, 0, 0.0, False), None) == "0 of 9 records (0%), 0 bytes/s"
 
 
 def test_the_line_tells_what_was_skipped_and_how_old_the_checkpoint_is():
@@ -51,7 +51,7 @@ def test_who_sees_what(progress, terminal, shown):
         display.stop()
     assert bool(out.getvalue()) == bool(shown)
     if shown:
-        assert "7 of 100 items" in out.getvalue()
+        assert "7 of 100 records" in out.getvalue()
         assert ("\x1b" in out.getvalue()) == (shown == "bar")
 
 
@@ -73,6 +73,6 @@ def test_a_terminal_that_breaks_does_not_break_the_run(monkeypatch):
 def test_lines_go_to_standard_error(capsys):
     start(full_job(Scene()).planned(), progress=True).wait(30)
     shown = capsys.readouterr()
-    assert "10 of 10 items (100%)" in shown.err
+    assert "10 records (100%)" in shown.err
     assert "busiest: step" in shown.err
     assert shown.out == ""

@@ -114,7 +114,7 @@ def test_text_comes_from_who_started_it():
     run = start(full_job(Scene()).planned(), progress=False, draw=lambda run: f"drawn {run.progress.items}").wait(30)
     assert str(run) == "drawn 10"
     run = start(full_job(Scene()).planned(), progress=False).wait(30)
-    assert str(run) == "<Run complete: 10 of 10 items>"
+    assert str(run) == "<Run complete: 10 records>"
 
 
 def test_stop_from_another_thread():

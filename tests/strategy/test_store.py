@@ -140,7 +140,7 @@ def test_the_command_shows_ships_and_forgets(folder, tmp_path, capsys):
         "2^20 records",
         "depth=3, k0(unroll=4)",
         "12.5 %",
-        "+- 1.0 in 6 pairs",
+        "12 % faster, give or take 1.0 %, 6 measurements",
         "2023-11-14",
     ):
         assert words in shown
@@ -174,5 +174,5 @@ def test_exported_text_is_checked():
 
 def test_trials_are_told():
     assert str(Tuning()) == "strategy: defaults, nothing was tried"
-    assert "k0 unroll=4 (+12.5 %)" in str(TUNING)
+    assert "k0 unroll=4 (12 % faster)" in str(TUNING)
     assert "a note" in str(TUNING)

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.checkpoint.job.fields import LONGEST_TEXT
 from flowcompute.checkpoint.job.fingerprint import PYTHON
 from flowcompute.checkpoint.job.kept_functions import describe_functions
 from flowcompute.checkpoint.job.parts import Describing, part_of
-from flowcompute.errors import CheckpointError
+from flowcompute.elements import Call
+from flowcompute.errors import CheckpointError, Site
 from flowcompute.files import shown
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import ORDER_VERSION
@@ -32,18 +34,30 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bo
         CheckpointError: for an element that cannot be kept, or a file that cannot be read.
     """
     describing = Describing(put, contents=contents)
-    nodes = [_described(node, describing) for node in graph.nodes]
+    calls: dict[int, Call] = {id(one.element.call): one.element.call for one in graph.nodes if one.element.call}
+    numbers = {key: number for number, key in enumerate(calls)}
+    nodes = [_described(node, describing, numbers) for node in graph.nodes]
     return {
         "format": FORMAT,
         "order": ORDER_VERSION,
         "python": PYTHON,
         "nodes": nodes,
         "roots": list(graph.roots),
+        **({"calls": [_described_call(call) for call in calls.values()]} if calls else {}),
         "kernels": describe_functions(describing.kernels),
     }
 
 
-def _described(node: Node, describing: Describing) -> dict[str, Any]:
+def _described_call(call: Call) -> dict[str, Any]:
+    arguments = None if call.of_operands else shown(call.arguments)[:LONGEST_TEXT]
+    return {"name": call.name, "arguments": arguments, "site": _line(call.site)}
+
+
+def _line(site: Site | None) -> list[Any] | None:
+    return None if site is None else [shown(site.file), site.line]
+
+
+def _described(node: Node, describing: Describing, calls: dict[int, int]) -> dict[str, Any]:
     element, spec = node.element, node.spec
     try:
         part = part_of(element)
@@ -55,7 +69,8 @@ def _described(node: Node, describing: Describing) -> dict[str, Any]:
         "tag": part.tag,
         "name": str(node.name),
         "given": element.name is not None,
-        "site": None if element.site is None else [shown(element.site.file), element.site.line],
+        "site": _line(element.site),
+        **({} if element.call is None else {"call": calls[id(element.call)], "step": element.is_step}),
         "inputs": list(node.inputs),
         "dtype": spec.dtype.name,
         "shape": [int(size) for size in spec.shape],

@@ -16,7 +16,7 @@ from flowcompute.files import FILES, Files, shown
 
 MOST_LINES = 20
 _MOST_COMPARED = 1 << 18
-_UNCOMPARED = frozenset({"name", "given", "site"})
+_UNCOMPARED = frozenset({"name", "given", "site", "call", "step"})
 _STATES = frozenset({"size", "mtime_ns", "sample", "contents"})
 """Entries of a file's description that say in which state it is."""
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from flowcompute.checkpoint.store import DTYPES
-from flowcompute.elements import MOST, MOST_AXES
+from flowcompute.elements import MOST, MOST_AXES, Call
 from flowcompute.errors import CheckpointError, Site
 
 T = TypeVar("T")
@@ -120,6 +120,13 @@ class Fields:
             self.wrong(key, f"text of at most {LONGEST_TEXT} characters")
         return value
 
+    def printable(self, key: str) -> str:
+        """Return text that is shown as it is."""
+        value = self.text(key)
+        if not value.isprintable():
+            self.wrong(key, "printable text")
+        return value
+
     def choice(self, key: str, options: Sequence[str]) -> str:
         """Return one of these words."""
         value = self.text(key)
@@ -172,3 +179,15 @@ class Fields:
         if not printable or type(line) is not int or not 0 <= line < MOST:
             self.wrong(key, "a file and a line")
         return Site(file, line)
+
+
+def read_calls(job: Fields) -> list[Call]:
+    """Read the calls of public functions that made the nodes of a job. Jobs kept before calls were have none."""
+    return [_read_call(one) for one in job.items("calls", MOST_NODES)] if "calls" in job else []
+
+
+def _read_call(data: object) -> Call:
+    fields = Fields(data, "a call")
+    call = Call(fields.printable("name"), fields.site("site"), fields.maybe("arguments", fields.printable))
+    fields.close()
+    return call

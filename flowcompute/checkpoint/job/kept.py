@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from flowcompute.checkpoint.job.fields import Fields
-from flowcompute.metrics import Progress
+from flowcompute.elements import MOST
+from flowcompute.metrics import PassProgress, Progress
 from flowcompute.schedule import Shaping
 from flowcompute.strategy import Mode, Precision
 
@@ -92,4 +93,16 @@ def read_progress(body: Mapping[str, Any]) -> Progress:
         bytes_read=kept.whole("bytes_read"),
         seconds=kept.real("seconds"),
         done=done,
+        # Jobs that were kept before these were have none.
+        bytes_written=kept.whole("bytes_written") if "bytes_written" in kept else 0,
+        current=kept.maybe("pass", lambda _: _read_pass(kept)) if "pass" in kept else None,
     )
+
+
+def _read_pass(kept: Fields) -> PassProgress:
+    items = kept.items("pass", 4)
+    known = [item for item in items if item is not None]
+    counts = len(items) == 4 and all(type(item) is int and 0 <= item < MOST for item in known)
+    if not counts or None in items[:3] or not 1 <= items[0] <= items[1]:
+        kept.wrong("pass", "its number, the number of passes, and records")
+    return PassProgress(*items)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from flowcompute.checkpoint.job.describe import FORMAT
-from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, read_calls, refuse
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import MOST, Destination, Element
+from flowcompute.elements import MOST, Call, Destination, Element
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION
@@ -75,7 +75,8 @@ def _rebuilt(data: object, given: Rebuilding, *, done: bool) -> list[Element]:
             hint="go on with the version of flowcompute that began it",
         )
     fields.text("python")
-    drafts = [_Draft.read(one) for one in fields.items("nodes", MOST_NODES)]
+    calls = read_calls(fields)
+    drafts = [_Draft.read(one, calls) for one in fields.items("nodes", MOST_NODES)]
     kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
     fields.close()
@@ -100,9 +101,11 @@ class _Draft:
     inputs: tuple[int, ...]
     spec: Spec
     bind: str | None
+    call: Call | None
+    is_step: bool
 
     @classmethod
-    def read(cls, data: object) -> _Draft:
+    def read(cls, data: object, calls: Sequence[Call]) -> _Draft:
         fields = Fields(data, "a node")
         part = TAGS[fields.choice("tag", tuple(TAGS))]
         bind = fields.text("bind") if "bind" in fields else None
@@ -117,12 +120,14 @@ class _Draft:
         return cls(
             part,
             fields,
-            fields.text("name"),
+            fields.printable("name"),
             fields.flag("given"),
             fields.site("site"),
             fields.wholes("inputs", length=MOST_NODES),
             Spec(fields.dtype("dtype"), fields.wholes("shape", most=MOST - 1), axis),
             bind,
+            calls[fields.whole("call", most=len(calls) - 1)] if "call" in fields else None,
+            fields.flag("step") if "call" in fields else False,
         )
 
     def element(self, earlier: list[Element], rebuilding: Rebuilding) -> Element:
@@ -148,10 +153,10 @@ class _Draft:
             raise CheckpointError(
                 error.message, element=self.name, site=self.site, expected=error.expected, got=error.got, hint=hint
             ) from error
-        if self.bind and not re.fullmatch(re.escape(made.label) + r"(_\d+)?", self.name):
-            # A function of another name was bound: the element keeps its own.
+        made.freeze_fields(site=self.site, call=self.call, is_step=self.is_step)
+        if self.given or (self.bind and not re.fullmatch(re.escape(made.base_name) + r"(_\d+)?", self.name)):
+            # Its user's name, or its own where a function of another name was bound.
             made.freeze_fields(name=self.name)
-        made.freeze_fields(site=self.site)
         return made
 
 

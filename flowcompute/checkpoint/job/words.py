@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.checkpoint.job.attributes import decode_attrs
-from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, read_calls, refuse
 from flowcompute.checkpoint.job.fingerprint import changed_file, files_of, read_state
 from flowcompute.checkpoint.job.parts import SINKS, TAGS
-from flowcompute.elements import MOST, Destination
+from flowcompute.elements import MOST, Call, Destination
+from flowcompute.errors import Site
 from flowcompute.files import FILES, Files, shown
-from flowcompute.graph import draw_lines
+from flowcompute.graph import draw_lines, fold_steps
 from flowcompute.spec import Spec, Stream
 
 _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}
@@ -36,12 +37,24 @@ class Told:
     inputs: tuple[int, ...]
     bind: str | None
     data: Mapping[str, Any]
+    site: Site | None
+    call: Call | None
+    step: bool
+
+    @property
+    def place(self) -> str:
+        """The user's line, as `graph/draw.py` gives it."""
+        number = self.tag == "constant" and not self.spec.shape
+        return "" if number or self.site is None else self.site.short
 
     @property
     def text(self) -> str:
         """The element in a line."""
         if self.tag == "constant" and not self.spec.shape and "bytes" in self.data:
             return self._number()
+        if self.call is not None and not self.step:
+            told = brief(self.name) if self.call.name in self.name else f"{brief(self.name)} ({brief(self.call.name)})"
+            return f"{told}{' ' if self.call.arguments else ''}{brief(self.call.arguments)}: {self.spec}"
         operation = brief(self.data.get("op", self.tag)).partition(".")[2] or self.tag
         same = self.tag in ("compute", "random") and operation.partition(".")[0] in self.name
         title = brief(self.name) if same or self.tag in self.name else f"{brief(self.name)} ({operation})"
@@ -74,12 +87,28 @@ class JobWords:
     def read(cls, data: object) -> JobWords:
         """Read a description, and check all of it that is used here."""
         fields = Fields(data, "a job")
-        nodes = tuple(_node(one, i) for i, one in enumerate(fields.items("nodes", MOST_NODES)))
+        calls = read_calls(fields)
+        nodes = tuple(_node(one, i, calls) for i, one in enumerate(fields.items("nodes", MOST_NODES)))
         return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=MOST_NODES))
 
     def graph(self) -> str:
         """Draw the graph as the tree that `element.draw()` shows."""
-        return draw_lines(self.roots, [node.inputs for node in self.nodes], lambda i: (self.nodes[i].text, ""))
+        _, inputs = fold_steps([node.inputs for node in self.nodes], self.roots, self._joins, self._hides)
+        number = {i: position for position, i in enumerate(inputs)}
+        kept = [self.nodes[i] for i in inputs]
+        operands = [[number[operand] for operand in inputs[i]] for i in inputs]
+        return draw_lines([number[root] for root in self.roots], operands, lambda i: (kept[i].text, kept[i].place))
+
+    def _joins(self, step: int, user: int) -> bool:
+        """Check whether a step of a call is drawn as one with its user; see `graph/folding.py`."""
+        one, other = self.nodes[step], self.nodes[user]
+        return one.step and one.tag != "constant" and one.call is not None and one.call is other.call
+
+    def _hides(self, operand: int, user: int) -> bool:
+        """Check whether a number is a function's own, or among the arguments that it shows."""
+        one, call = self.nodes[operand], self.nodes[user].call
+        number = one.tag == "constant" and not one.spec.shape
+        return number and one.call is not None and call is not None and not call.of_operands
 
     def sources(self, files: Files = FILES) -> Iterator[str]:
         """Yield a line for each source, and one for each of its files: its kept state, and whether it still holds."""
@@ -114,7 +143,7 @@ class JobWords:
         return {node.name: node.bind for node in self.nodes if node.bind is not None}
 
 
-def _node(data: object, position: int) -> Told:
+def _node(data: object, position: int, calls: Sequence[Call]) -> Told:
     fields = Fields(data, "a node")
     assert isinstance(data, Mapping)
     length = fields.maybe("length", fields.whole)
@@ -129,6 +158,9 @@ def _node(data: object, position: int) -> Told:
         inputs=fields.wholes("inputs", most=position - 1, length=MOST_NODES),
         bind=fields.text("bind") if "bind" in fields else None,
         data=data,
+        site=fields.site("site"),
+        call=calls[fields.whole("call", most=len(calls) - 1)] if "call" in fields else None,
+        step=fields.flag("step") if "call" in fields else False,
     )
 
 

@@ -21,7 +21,7 @@ from flowcompute.elements.compute import (
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
@@ -170,6 +170,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
     return Compute(SECTION, (element,), Spec(element.dtype, element.spec.shape, Stream(None)), attrs)
 
 
+@public
 def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compute:
     """Cut a stream `(N, *item)` into runs `(N / every, every, *item)`.
 
@@ -217,6 +218,7 @@ def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
     )
 
 
+@public
 def flatten(x: Operand) -> Compute | Any:
     """Flatten a stream of items to a stream of their numbers, `(N, *item)` to `(N * numbers,)`.
 
@@ -270,6 +272,7 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
     return Compute(CONCAT_STREAMS, inputs, Spec(inputs[0].dtype, first.spec.shape, Stream(total)))
 
 
+@public
 def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflect"] | float | None = None) -> Compute:
     """Return neighbouring records together: record t is records `t * step` to `t * step + size` of `x`.
 
@@ -311,6 +314,7 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
     return Compute(WINDOW, (element,), Spec(element.dtype, (size, *element.spec.shape), Stream(windows)), attrs)
 
 
+@public
 def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] = "full") -> Compute | Any:
     """Convolve a stream with a resident vector (an FIR filter), as `numpy.convolve` along the stream.
 

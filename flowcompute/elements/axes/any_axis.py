@@ -15,7 +15,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import normalise_axes, where
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL
 
@@ -26,6 +26,7 @@ MOST_REPEATED = 1 << 24
 """Numbers along an axis of items that is repeated: their places are in memory."""
 
 
+@public
 def diff(
     x: Operand, n: int = 1, axis: int = -1, *, prepend: Operand | None = None, append: Operand | None = None
 ) -> Compute | Any:
@@ -88,6 +89,7 @@ def _end(element: Any, end: Operand, axis: int) -> Any:
     return where(beside, value, value)
 
 
+@public
 def repeat(x: Operand, repeats: int, axis: int | None = None) -> Any:
     """Repeat numbers along an axis `repeats` times in a row, as `numpy.repeat`; axis 0 of a stream repeats records.
 

@@ -13,7 +13,7 @@ from flowcompute.elements.axes.shape import make_view, require_unknown, reshape,
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import Spec, Stream, format_shape
 
@@ -46,6 +46,7 @@ def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
     return [cast(element, dtype) for element in elements]
 
 
+@public
 def stack(values: Sequence[Operand], axis: int = 0) -> Any:
     """Stack values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
 
@@ -85,6 +86,7 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
     return _together(STACK, elements, (*lead.spec.shape[:along], len(elements), *lead.spec.shape[along:]), along)
 
 
+@public
 def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
     """Join values one after the other along an axis; along axis 0 streams are played one after the other.
 

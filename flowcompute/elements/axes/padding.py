@@ -12,7 +12,7 @@ from flowcompute.elements.arguments import array_of, is_whole, one_of, several, 
 from flowcompute.elements.axes.shape import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import is_float
 
@@ -37,6 +37,7 @@ def _rebuild_pad(kept: KeptOp) -> Any:
 PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False, rebuild=_rebuild_pad)
 
 
+@public
 def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:
     """Pad the value with numbers before and after it along its axes, by NumPy's rules; the stream is not padded.
 

@@ -16,7 +16,7 @@ from flowcompute.elements.compute import Compute, Constant, Operand, as_element,
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import Spec, format_shape
 
@@ -144,6 +144,7 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
     return wanted[1:]
 
 
+@public
 def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
     """Reshape the value, its numbers in the same order.
 
@@ -175,6 +176,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
     )
 
 
+@public
 def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     """Permute the axes of the value; the stream stays axis 0.
 
@@ -214,6 +216,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     return make_view(PERMUTE, (element,), tuple(element.spec.shape[axis] for axis in normal), axes=tuple(normal))
 
 
+@public
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
     """Move some axes elsewhere, the others in their order; see `permute_dims`.
 
@@ -244,6 +247,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     return permute_dims(element, order)
 
 
+@public
 def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     """Reverse the value along some axes; None means all of them, for a resident value only.
 
@@ -261,6 +265,7 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     return Element.apply("index", element, (*lead, *keys))
 
 
+@public
 def expand_dims(x: Operand, axis: int | tuple[int, ...] = 0) -> Any:
     """Insert new axes of size 1 at `axis` of the result; not before the stream.
 
@@ -295,6 +300,7 @@ def expand_dims(x: Operand, axis: int | tuple[int, ...] = 0) -> Any:
     return Element.apply("index", element, tuple(None if place in new else slice(None) for place in range(ndim)))
 
 
+@public
 def squeeze(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     """Remove axes of size 1.
 
@@ -332,6 +338,7 @@ def squeeze(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     return Element.apply("index", element, (*[slice(None)] * element.spec.is_stream, *keys))
 
 
+@public
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
     """Broadcast the value along axes of size 1, and a resident value along new ones, without a copy.
 
@@ -359,6 +366,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
     return element if wanted == element.spec.shape else make_view(BROADCAST, (element,), wanted)
 
 
+@public
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     """Take the numbers at `indices` along an item axis, as `numpy.take`.
 

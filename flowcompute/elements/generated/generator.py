@@ -13,7 +13,7 @@ import numpy.typing as npt
 from flowcompute.elements.compute import Compute, Constant, cast
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype
 
@@ -119,6 +119,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
     return Spec(dtype, shape, Stream(items))
 
 
+@public
 def range(start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None) -> Compute:
     """Make evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
 

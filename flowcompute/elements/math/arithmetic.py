@@ -19,7 +19,7 @@ from flowcompute.elements.compute import (
     rebuild_elementwise,
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, parse_dtype
 
@@ -233,6 +233,7 @@ nextafter = Function(
 )  # fmt: skip
 
 
+@public
 def pow(x1: Operand, x2: Operand) -> Compute:
     """Raise the first number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
 
@@ -259,6 +260,7 @@ def pow(x1: Operand, x2: Operand) -> Compute:
     return elementwise(POW, x1, x2)
 
 
+@public
 def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> Compute:
     """Limit `x` to [min, max], element-wise; NaN stays NaN, and max wins where min > max.
 
@@ -279,6 +281,7 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
     return result if isinstance(result, Compute) else as_operation(result, result.dtype)
 
 
+@public
 def astype(x: Operand, dtype: object) -> Compute:
     """Cast `x` to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
 

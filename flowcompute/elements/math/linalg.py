@@ -30,7 +30,7 @@ from flowcompute.elements.math.reductions import (
 )
 from flowcompute.elements.math.transposition import TransposedStream, transposed
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
 
@@ -138,6 +138,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
+@public
 def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     """Return the dot product of vectors along `axis`, by fused multiply-adds.
 
@@ -185,6 +186,7 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     return cast(total, result)  # type: ignore[return-value]
 
 
+@public
 def matmul(
     x1: Operand | TransposedStream, x2: Operand | TransposedStream, *, dtype: npt.DTypeLike | None = None
 ) -> Compute:

@@ -23,7 +23,7 @@ from flowcompute.elements.compute import (
 )
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, INT64, UINT64, Spec
 
@@ -190,6 +190,7 @@ WHERE = Op(
 )  # fmt: skip
 
 
+@public
 def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     """Choose `x1` where `condition` is true, else `x2`, element-wise.
 

@@ -39,7 +39,7 @@ from flowcompute.elements.math.primitives import (
     reduce_items,
 )
 from flowcompute.elements.op import Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64
 
@@ -147,6 +147,7 @@ def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeL
     return cast(total, result)  # type: ignore[return-value]
 
 
+@public
 def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
     """Sum over `axis` (all axes by default; axis 0 of a stream is the stream).
 
@@ -165,6 +166,7 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
     return _summing(SUM, SUM_FOLD, x, axis, dtype, keepdims)
 
 
+@public
 def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
     """Multiply over `axis`; dtypes as for `sum`.
 
@@ -179,6 +181,7 @@ def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -
     return _both(item_op, fold_op, element, axis, element.dtype, keepdims)
 
 
+@public
 def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error.
 
@@ -190,6 +193,7 @@ def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
 
 
+@public
 def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the largest number over `axis`; NaN if there is one. An empty axis is an error.
 
@@ -201,6 +205,7 @@ def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
 
 
+@public
 def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Test whether any number over `axis` is non-zero.
 
@@ -209,6 +214,7 @@ def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
 
 
+@public
 def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Test whether all numbers over `axis` are non-zero.
 
@@ -253,6 +259,7 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
     return fold_stream(fold_op, (best, where), best.spec.shape, INT64, keepdims, inner=inner)
 
 
+@public
 def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
     """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins.
 
@@ -270,6 +277,7 @@ def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Co
     return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
 
 
+@public
 def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
     """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins.
 
@@ -284,6 +292,7 @@ def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
     return divide(total, float(count))
 
 
+@public
 def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty.
 
@@ -302,6 +311,7 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     return cast(wide, result)  # type: ignore[return-value]
 
 
+@public
 @meant(ddof="correction")
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
@@ -321,6 +331,7 @@ def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
     return _variance(as_element(x, "var"), axis, correction, keepdims)
 
 
+@public
 @meant(ddof="correction")
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the square root of `var`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import format_shape
+from flowcompute.strategy import StartOptions
 
 _HINT = "compute before transposing, as in (x + 1).T, or transpose what was resolved"
 
@@ -51,7 +52,7 @@ class TransposedStream:
         """The last two axes exchanged."""
         return permuted(self.base, (*self.axes[:-2], self.axes[-1], self.axes[-2]))
 
-    def resolve(self, **options: Any) -> Any:
+    def resolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run and give the value, transposed."""
         return np.transpose(self.base.resolve(**options), self.axes)
 

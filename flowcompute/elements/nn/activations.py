@@ -12,6 +12,7 @@ from flowcompute.elements.compute import Compute, Function, Operand, as_element,
 from flowcompute.elements.math import abs, clip, exp, expm1, log1p, maximum, minimum, multiply, tanh, where
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.site import public
 
 
 def _sigmoid(x: Any) -> Any:
@@ -48,11 +49,13 @@ erf = Function(
 )  # fmt: skip
 
 
+@public
 def relu(x: Operand) -> Compute:
     """Return max(x, 0), element-wise, in the dtype of `x`; NaN stays NaN, and -0 becomes +0."""
     return maximum(x, 0)
 
 
+@public
 def leaky_relu(x: Operand, slope: float = 0.01) -> Compute:
     """Return x above 0, slope * x elsewhere, element-wise; in a float dtype.
 
@@ -63,6 +66,7 @@ def leaky_relu(x: Operand, slope: float = 0.01) -> Compute:
     return _as(where(value > 0, value, value * slope), result)
 
 
+@public
 def elu(x: Operand, alpha: float = 1.0) -> Compute:
     """Return x above 0, alpha * (exp(x) - 1) elsewhere, accurate near 0, element-wise; in a float dtype.
 
@@ -76,6 +80,7 @@ def elu(x: Operand, alpha: float = 1.0) -> Compute:
     return _as(where(value > 0, value, expm1(minimum(value, 0)) * alpha), result)
 
 
+@public
 def silu(x: Operand) -> Compute:
     """Return x * sigmoid(x), also called swish, element-wise; in a float dtype. NaN at minus infinity.
 
@@ -85,6 +90,7 @@ def silu(x: Operand) -> Compute:
     return _as(value * sigmoid(value), result)
 
 
+@public
 def gelu(x: Operand, *, approximate: Literal["tanh"] | None = None) -> Compute:
     """Return x times the normal distribution's mass below x, element-wise; in a float dtype.
 
@@ -114,6 +120,7 @@ def _softplus(value: Any) -> Any:
     return maximum(value, 0) + log1p(exp(-abs(value)))
 
 
+@public
 def softplus(x: Operand) -> Compute:
     """Return log(1 + exp(x)) without overflow, as max(x, 0) + log(1 + exp(-|x|)), element-wise; in a float dtype.
 
@@ -123,6 +130,7 @@ def softplus(x: Operand) -> Compute:
     return _as(_softplus(value), result)
 
 
+@public
 def mish(x: Operand) -> Compute:
     """Return x * tanh(softplus(x)), element-wise; in a float dtype. NaN at minus infinity.
 
@@ -134,6 +142,7 @@ def mish(x: Operand) -> Compute:
     return _as(value * tanh(_softplus(value)), result)
 
 
+@public
 def hardswish(x: Operand) -> Compute:
     """Return x * clip(x + 3, 0, 6) / 6, element-wise; in a float dtype. NaN at minus infinity.
 

@@ -11,7 +11,7 @@ from flowcompute.elements.compute import Compute, Operand, as_element, cast, com
 from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape
 
@@ -19,6 +19,7 @@ Padding = Literal["same", "valid"] | int | Sequence[int | Sequence[int]]
 """Zeros on both sides of all axes, of each, or (before, after) of each; or what they are for."""
 
 
+@public
 def conv1d(
     x: Operand,
     weight: Operand,
@@ -56,6 +57,7 @@ def conv1d(
     return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
+@public
 def conv2d(
     x: Operand,
     weight: Operand,

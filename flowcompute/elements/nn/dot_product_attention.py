@@ -32,7 +32,7 @@ from flowcompute.elements.math import exp, matmul, where
 from flowcompute.elements.math import max as largest_of
 from flowcompute.elements.math import sum as sum_of
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
 
@@ -96,6 +96,7 @@ ATTENTION = Op(
 )  # fmt: skip
 
 
+@public
 def attention(
     q: Operand,
     k: Operand,

@@ -29,7 +29,7 @@ from flowcompute.elements.math import (
 from flowcompute.elements.nn.floating import as_floats, checked_axes
 from flowcompute.elements.nn.softmax import below_largest
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import INT64, format_shape
 
@@ -37,6 +37,7 @@ Reduction = Literal["mean", "sum"] | None
 """The fate of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
 
 
+@public
 def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: Reduction = None) -> Compute:
     """Return -log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
 
@@ -89,6 +90,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
     return _reduced("cross_entropy", loss, reduction, result)
 
 
+@public
 def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction = None) -> Compute:
     """Return -(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
 
@@ -104,6 +106,7 @@ def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction 
     return _reduced("binary_cross_entropy", maximum(x, 0) - x * p + log1p(exp(-abs(x))), reduction, result)
 
 
+@public
 def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
     """Return (x - target)^2, element by element; its "mean" is the mean squared error. Operands broadcast.
 
@@ -118,6 +121,7 @@ def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
     return _reduced("mse", square(subtract(value, wanted)), reduction, result)
 
 
+@public
 def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction = None) -> Compute:
     """Return d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast.
 

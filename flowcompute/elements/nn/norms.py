@@ -14,11 +14,12 @@ from flowcompute.elements.axes import reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import Axis, divide, mean, multiply, sqrt, square, subtract
 from flowcompute.elements.nn.floating import as_floats, checked_axes
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import format_shape
 
 
+@public
 def layer_norm(
     x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None
 ) -> Compute:
@@ -44,6 +45,7 @@ def layer_norm(
     return _affine("layer_norm", normal, scale, shift, axes, result)
 
 
+@public
 def rms_norm(x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | None = None) -> Compute:
     """Return x / sqrt(mean(x^2) + eps) over `axis`, times `weight`; arguments, dtypes and errors as of `layer_norm`.
 
@@ -55,6 +57,7 @@ def rms_norm(x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | N
     return _affine("rms_norm", normal, scale, None, axes, result)
 
 
+@public
 def instance_norm(x: Operand, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None) -> Compute:
     """Normalise each channel of each item of (N, C, *sizes) on its own, over all sizes.
 
@@ -75,6 +78,7 @@ def instance_norm(x: Operand, eps: float = 1e-5, weight: Operand | None = None, 
     return _affine("instance_norm", normal, scale, shift, (1,), result)
 
 
+@public
 def group_norm(
     x: Operand, groups: int, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None
 ) -> Compute:

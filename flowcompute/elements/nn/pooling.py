@@ -14,7 +14,7 @@ from flowcompute.elements.axes import pad
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import divide, max, sum
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 
@@ -45,6 +45,7 @@ class _Axis:
         return inside @ np.ones(self.kernel, np.int64)
 
 
+@public
 def max_pool1d(
     x: Operand,
     kernel: Sizes,
@@ -77,6 +78,7 @@ def max_pool1d(
     return _max_pool("max_pool1d", x, 1, kernel, stride, padding, dilation, ceil_mode)
 
 
+@public
 def max_pool2d(
     x: Operand,
     kernel: Sizes,
@@ -92,6 +94,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", x, 2, kernel, stride, padding, dilation, ceil_mode)
 
 
+@public
 def avg_pool1d(
     x: Operand,
     kernel: Sizes,
@@ -119,6 +122,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", x, 1, kernel, stride, padding, dilation, ceil_mode, count_include_pad)
 
 
+@public
 def avg_pool2d(
     x: Operand,
     kernel: Sizes,

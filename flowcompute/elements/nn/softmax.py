@@ -14,8 +14,10 @@ from typing import Any
 from flowcompute.elements.compute import Compute, Operand, cast
 from flowcompute.elements.math import Axis, divide, exp, isfinite, log, max, subtract, sum, where
 from flowcompute.elements.nn.floating import as_floats, checked_axes
+from flowcompute.elements.site import public
 
 
+@public
 def softmax(x: Operand, axis: Axis = -1) -> Compute:
     """Return exp(x) / sum(exp(x)) over `axis`, one or several; other axes apart.
 
@@ -40,6 +42,7 @@ def below_largest(value: Any, axes: tuple[int, ...]) -> Compute:
     return subtract(value, max(value, axes, keepdims=True))
 
 
+@public
 def log_softmax(x: Operand, axis: Axis = -1) -> Compute:
     """Return log(softmax(x)) over `axis`, accurate also for small shares.
 
@@ -51,6 +54,7 @@ def log_softmax(x: Operand, axis: Axis = -1) -> Compute:
     return cast(subtract(y, log(sum(exp(y), axes, keepdims=True))), result)  # type: ignore[return-value]
 
 
+@public
 def logsumexp(x: Operand, axis: Axis = -1, *, keepdims: bool = False) -> Compute:
     """Return log(sum(exp(x))) over `axis`.
 

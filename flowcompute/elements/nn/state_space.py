@@ -7,7 +7,7 @@ import numpy as np
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float
 
@@ -40,6 +40,7 @@ SELECTIVE_SCAN = Op(
 )
 
 
+@public
 def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operand, D: Operand | None = None) -> Compute:  # noqa: N803
     """Run a state-space model whose step depends on its input, along time inside each item.
 

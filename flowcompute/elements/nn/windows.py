@@ -12,7 +12,7 @@ from flowcompute.elements.axes import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
 
 Sizes = int | Sequence[int]
@@ -57,6 +57,7 @@ def _is_window(axis: Any, size: Any, step: Any, dilation: Any, axes: int) -> boo
 WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False, rebuild=_rebuild_windows)
 
 
+@public
 def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1, dilation: Sizes = 1) -> Any:
     """Slide windows along item axes, without a copy: NumPy's `sliding_window_view` with steps.
 

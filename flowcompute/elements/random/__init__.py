@@ -30,3 +30,7 @@ from flowcompute.elements.random.distributions import Random as Random
 from flowcompute.elements.random.distributions import integers, normal, uniform
 
 __all__ = ["integers", "normal", "uniform"]
+
+
+def __dir__() -> list[str]:
+    return __all__

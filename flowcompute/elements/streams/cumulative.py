@@ -20,7 +20,7 @@ from flowcompute.elements.compute import (
 )
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.scan_tree import blelloch_sum
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import (
@@ -133,6 +133,7 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
     return _build(op, element, along, result, exclusive=exclusive)
 
 
+@public
 def cumulative_sum(
     x: Operand,
     axis: int | None = None,
@@ -175,6 +176,7 @@ def cumulative_sum(
     return blelloch_sum(element, along + element.spec.is_stream, exclusive=exclusive)
 
 
+@public
 def cumulative_prod(
     x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
 ) -> Compute:
@@ -182,6 +184,7 @@ def cumulative_prod(
     return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
 
 
+@public
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
     """Return the running maximum along `axis`; NaN from the first NaN on.
 
@@ -198,6 +201,7 @@ def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
     return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
 
 
+@public
 def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
     """Return the running minimum along `axis`; NaN from the first NaN on.
 
@@ -207,6 +211,7 @@ def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
     return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
 
 
+@public
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
     """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
@@ -243,6 +248,7 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
     return cast(made, dtype)  # type: ignore[return-value]
 
 
+@public
 def ema(x: Operand, alpha: float) -> Compute:
     """Average exponentially along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
 

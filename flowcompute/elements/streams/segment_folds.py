@@ -10,7 +10,7 @@ from flowcompute.elements.arguments import meant, whole
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
 from flowcompute.elements.math import cut_along
 from flowcompute.elements.op import KeptOp, Op
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.statistics import fold_op, folded_stream, kept_size, make_fold
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float
@@ -47,6 +47,7 @@ def _keys(op: str, keys: Any) -> Any:
     return keys
 
 
+@public
 @meant(minlength="length")
 def bincount(x: Operand, length: int) -> Compute:
     """Count how often each integer from 0 to `length - 1` comes, as int64 `(length,)`.
@@ -79,6 +80,7 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
     return cast(make_fold(op, (values, named), shape, wide), result)  # type: ignore[return-value]
 
 
+@public
 def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
     """Sum the records of each key, `(num_segments, *item)`; 0 for a key without records.
 
@@ -98,6 +100,7 @@ def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
     return _segments(SEGMENT_SUM, x, keys, num_segments, _wide(result), result)
 
 
+@public
 def segment_mean(x: Operand, keys: Operand, num_segments: int) -> Compute:
     """Return the mean of the records of each key, NaN without records; integers in float64. See `segment_sum`."""
     dtype = as_element(x, "segment_mean").dtype
@@ -105,6 +108,7 @@ def segment_mean(x: Operand, keys: Operand, num_segments: int) -> Compute:
     return _segments(SEGMENT_MEAN, x, keys, num_segments, _wide(result), result)
 
 
+@public
 def segment_min(x: Operand, keys: Operand, num_segments: int) -> Compute:
     """Return the smallest numbers of the records of each key, NaN if there is one.
 
@@ -115,6 +119,7 @@ def segment_min(x: Operand, keys: Operand, num_segments: int) -> Compute:
     return _segments(SEGMENT_MIN, x, keys, num_segments, dtype, dtype)
 
 
+@public
 def segment_max(x: Operand, keys: Operand, num_segments: int) -> Compute:
     """Return the largest numbers of the records of each key, -infinity (the smallest integer, False) without any.
 

@@ -14,7 +14,7 @@ from flowcompute.elements.axes import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again, is_weak, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
 from flowcompute.elements.op import MOST, Attrs, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import user_site
+from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.top_rows import top_of_rows
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, Spec, is_float
@@ -115,6 +115,7 @@ def make_fold(op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np
     return Compute(op, inputs, Spec(dtype, shape), kept)
 
 
+@public
 def count_nonzero(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Count the numbers over `axis` that are not zero (NaN is not), as int64.
 
@@ -123,6 +124,7 @@ def count_nonzero(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> C
     return sum(truth(as_element(x, "count_nonzero")), axis, keepdims=keepdims)
 
 
+@public
 def first(x: Operand) -> Compute:
     """Return the first record of a stream, as a resident value; what comes behind it is not read for this.
 
@@ -137,6 +139,7 @@ def first(x: Operand) -> Compute:
     return make_fold(FIRST, (section(stream, 0, 1, 1),), made.spec.shape, made.dtype)
 
 
+@public
 def last(x: Operand) -> Compute:
     """Return the last record of a stream; as `first`.
 
@@ -158,6 +161,7 @@ def _end(op: Op, x: Operand) -> Compute:
     return make_fold(op, (element,), element.spec.shape, element.dtype)
 
 
+@public
 @meant(ddof="correction")
 def cov(x: Operand, *, correction: float = 1) -> Compute:
     """Return the covariance of the columns of a stream of rows `(N, d)`, float64 `(d, d)`; of numbers their variance.
@@ -178,6 +182,7 @@ def cov(x: Operand, *, correction: float = 1) -> Compute:
     return make_fold(COV, (element,), 2 * element.spec.shape, FLOAT64, correction=real("cov", "correction", correction))
 
 
+@public
 def corrcoef(x: Operand) -> Compute:
     """Correlate the columns of a stream of rows, as float64 `(d, d)` from -1 to 1: `cov` scaled to variance 1.
 
@@ -193,6 +198,7 @@ def corrcoef(x: Operand) -> Compute:
     return make_fold(CORRCOEF, (element,), 2 * element.spec.shape, FLOAT64)
 
 
+@public
 def histogram(
     x: Operand, bins: int | npt.ArrayLike = 10, range: tuple[float, float] | None = None
 ) -> tuple[Compute, Constant]:
@@ -264,6 +270,7 @@ def _edges(bins: Any) -> np.ndarray:
     return edges
 
 
+@public
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
@@ -299,6 +306,7 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     )
 
 
+@public
 def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
     """Return quantiles of a stream of numbers, of the shape of `q`; NaN if one of them is, or without any.
 

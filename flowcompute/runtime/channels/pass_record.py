@@ -64,7 +64,8 @@ class PassRecord:
         rows = [self._at_edges(stage, stage, totals[stage].row("source")) for stage in self.sources]
         if self.transfers is not None:
             rows.append(totals[self.taker].row("transfer"))
-        rows += [self._at_edges(self.taker, self.giver, row) for row in self.steps.step_rows()]
+        steps = self.steps.step_rows()
+        rows += [self._at_edges(self.taker, self.giver, row) if row.batches else row for row in steps]
         if self.transfers is not None:
             rows.append(totals[self.giver].row("transfer"))
         return rows + [self._at_edges(stage, stage, totals[stage].row("destination")) for stage in self.sinks]

@@ -14,9 +14,11 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from flowcompute.metrics import Checkpoints, Progress
+from flowcompute.runtime.channels.notebook_line import NotebookLine, notebook
 from flowcompute.runtime.channels.run_record import RunRecord
 
 _BAR_EVERY_S = 0.2
+_NOTEBOOK_EVERY_S = 0.5
 _LINE_EVERY_S = 5.0
 _FAREWELL_S = 2.0
 
@@ -33,21 +35,32 @@ class StandardError(Console):
 
 
 class Display:
-    """A bar on a terminal or plain lines elsewhere, on standard error, until stopped.
+    """A line of a notebook, a bar on a terminal or plain lines elsewhere, on standard error, until stopped.
 
     Args:
         record: what to show.
         console: where to show it.
         bar: a bar, or lines.
+        line: of a notebook, in place of both.
         name: what lines call the run.
     """
 
-    def __init__(self, record: RunRecord, console: Console, *, bar: bool, name: str | None = None) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        console: Console,
+        *,
+        bar: bool,
+        line: NotebookLine | None = None,
+        name: str | None = None,
+    ) -> None:
         self._record = record
         self._name = name or "flowcompute"
         self._console = console
+        self._notebook_line = line
         self._over = threading.Event()
         show = self._show_bar if bar else self._show_lines
+        show = show if line is None else self._show_notebook
         self._thread = threading.Thread(target=self._run, args=(show,), name="flowcompute-show", daemon=True)
 
     @classmethod
@@ -58,14 +71,22 @@ class Display:
 
         Args:
             record: what to show.
-            progress: True for a bar on a terminal and lines elsewhere, False for nothing,
-                None for a bar on a terminal and nothing elsewhere.
+            progress: True for a line in a notebook, a bar on a terminal and lines elsewhere, False for nothing,
+                None for the first two and nothing elsewhere.
             console: standard error by default.
             name: what lines call the run.
         """
         if progress is False:
             return None
+        shown = notebook() if console is None else None
         console = StandardError() if console is None else console
+        if shown is not None:
+            # As below: what breaks the display does not break the run.
+            with contextlib.suppress(Exception):
+                display = cls(record, console, bar=False, line=NotebookLine(shown, _now(record)))
+                display._thread.start()
+                return display
+            return None
         if progress is None and not console.is_terminal:
             return None
         display = cls(record, console, bar=console.is_terminal, name=name)
@@ -89,6 +110,12 @@ class Display:
         # What failed before its first record is told by its error.
         if progress.items or progress.total_items == 0:
             self._line()
+
+    def _show_notebook(self) -> None:
+        assert self._notebook_line is not None
+        while not self._over.wait(_NOTEBOOK_EVERY_S):
+            self._notebook_line.show(_now(self._record))
+        self._notebook_line.show(_now(self._record))
 
     def _line(self) -> None:
         line = f"{self._name}: {_now(self._record)}"
@@ -116,8 +143,11 @@ def _now(record: RunRecord) -> str:
 def describe(
     progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
 ) -> str:
-    """Return one line: items, share, pace, time left, bottleneck, age of the checkpoint, what was not planned."""
-    parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
+    """Return one line: records, share, pace, time left, bottleneck, age of the checkpoint, what was not planned.
+
+    The share is that of the whole job, the records are those of the pass that it is in.
+    """
+    parts = [progress.records]
     if progress.fraction is not None:
         parts[0] += f" ({progress.fraction:.0%})"
     parts.append(f"{decimal(int(progress.throughput))}/s")

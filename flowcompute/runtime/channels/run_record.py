@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import trio
@@ -14,6 +15,7 @@ from flowcompute.metrics import (
     Checkpoints,
     Metrics,
     NodeMetrics,
+    PassProgress,
     Progress,
     Skipped,
     Snapshot,
@@ -38,15 +40,28 @@ class RunRecord:
 
     Args:
         total_items: records of all passes, None while unknown.
+        lengths: records of each pass, None of one while unknown.
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
+        places: the user's lines of each stage, by its name.
 
     Attributes:
         stream: the events of the run.
     """
 
-    def __init__(self, total_items: int | None, room_bytes: int, *, metrics: bool = False) -> None:
+    def __init__(
+        self,
+        total_items: int | None,
+        room_bytes: int,
+        *,
+        metrics: bool = False,
+        places: Mapping[str, str] | None = None,
+        lengths: Sequence[int | None] = (),
+    ) -> None:
         self._metrics = metrics
+        self._places = places or {}
+        self._lengths = tuple(lengths) or (total_items,)
+        self._pass = 0
         self.stream = EventStream()
         self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
@@ -56,6 +71,7 @@ class RunRecord:
         self._steps: dict[Stage, ComputeTotals] = {}
         self._earlier_items = 0
         self._earlier_bytes = 0
+        self._earlier_written = 0
         self._earlier_s = 0.0
         self.total_items = total_items
         self._began_s = time.perf_counter()
@@ -75,10 +91,12 @@ class RunRecord:
         label: str,
         sinks: Sequence[str],
         executor: Executor,
+        index: int = 0,
     ) -> PassRecord:
         """Begin a pass, and return its stages; called in the trio thread.
 
         Args:
+            index: of the pass, from 0.
             sources, sinks: names of stages.
             label: what errors call the compute stage.
             executor: what computes.
@@ -94,6 +112,7 @@ class RunRecord:
         self._totals.update(one.totals.items())
         self._steps[one.compute] = one.steps
         self.passes.append(one)
+        self._pass = index
         self.stream.emit(PassBegun(tuple(one.stages)))
         if self._metrics:
             traced = self.stream.takers(LaunchTimed)
@@ -109,6 +128,7 @@ class RunRecord:
     def resume(self, before: Progress) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
         self._earlier_items, self._earlier_bytes, self._earlier_s = before.items, before.bytes_read, before.seconds
+        self._earlier_written, self._pass = before.bytes_written, before.current.number - 1 if before.current else 0
 
     def end(self, *, complete: bool) -> None:
         """Stop the clock; a complete run knows how many items there were."""
@@ -166,7 +186,29 @@ class RunRecord:
     def progress(self) -> Progress:
         """The progress."""
         dropped = sum(one.count for one in self.skipped().values())
-        return Progress(self.items, self.total_items, self.bytes_read, self.job_s, self._ended_s is not None, dropped)
+        return Progress(
+            self.items,
+            self.total_items,
+            self.bytes_read,
+            self.job_s,
+            self._ended_s is not None,
+            dropped,
+            self._earlier_written + self.bytes_written,
+            self._current,
+        )
+
+    @property
+    def _current(self) -> PassProgress:
+        """The progress of the pass that it is in."""
+        index = min(self._pass, len(self._lengths) - 1)
+        before, total = self._lengths[:index], self._lengths[index]
+        if None not in before:
+            items = self.items - sum(length for length in before if length is not None)
+        else:
+            items = self.passes[-1].steps.items if self.passes else 0
+        if len(self._lengths) == 1:
+            total = self.total_items
+        return PassProgress(index + 1, len(self._lengths), max(items, 0), total)
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """Return what each element has dropped that has begun."""
@@ -178,7 +220,8 @@ class RunRecord:
         for each in tuple(self.passes):
             for row in each.rows():
                 earlier = rows.get(row.name)
-                rows[row.name] = row if earlier is None else _sum(earlier, row)
+                named = replace(row, place=self._places.get(row.name, ""))
+                rows[row.name] = named if earlier is None else _sum(earlier, named)
         edges = tuple(edge for each in tuple(self.passes) for edge in each.edge_rows())
         return Metrics(rows, aliases, edges)
 
@@ -221,5 +264,7 @@ def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
         queued=a.queued + b.queued,
         credits=a.credits + b.credits,
         peak_bytes=max(a.peak_bytes, b.peak_bytes),
+        passes=a.passes + b.passes,
+        place=a.place,
         recent=(*a.recent, *b.recent)[-BATCHES:],
     )

@@ -1,7 +1,7 @@
 """When checkpoints are taken, and what they say of the job."""
 
 from flowcompute.runtime.checkpoints.checkpoint_coordinator import CheckpointCoordinator, FrozenError, Request, Resume
-from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy, Every
+from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
 from flowcompute.runtime.checkpoints.foreign_writes import refuse_foreign_writes
 from flowcompute.runtime.checkpoints.stored_job import (
     check_alike,
@@ -19,7 +19,6 @@ from flowcompute.runtime.checkpoints.stored_job import (
 __all__ = [
     "CheckpointCoordinator",
     "CheckpointPolicy",
-    "Every",
     "FrozenError",
     "Request",
     "Resume",

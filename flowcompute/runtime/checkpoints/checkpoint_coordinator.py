@@ -355,11 +355,14 @@ class CheckpointCoordinator:
                 self._published = CheckpointFolder.exists(folder.path, FILES)
 
     def _progress(self) -> dict[str, Any]:
+        progress = self._record.progress
         return {
-            "items": self._record.items,
-            "total_items": self._record.total_items,
-            "bytes_read": self._record.bytes_read,
-            "seconds": self._record.job_s,
+            "items": progress.items,
+            "total_items": progress.total_items,
+            "bytes_read": progress.bytes_read,
+            "bytes_written": progress.bytes_written,
+            "seconds": progress.seconds,
+            "pass": None if progress.current is None else list(progress.current),
         }
 
     def resident(self, body: Mapping[str, Any]) -> dict[int, np.ndarray]:

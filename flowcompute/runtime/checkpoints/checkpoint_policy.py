@@ -6,18 +6,15 @@ import contextlib
 import sys
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 from flowcompute.errors import PlanError, short_repr
-from flowcompute.strategy import parse_bytes
+from flowcompute.strategy import Every, parse_bytes
 
 LEAST_AUTO_S = 10.0
 """Seconds between automatic checkpoints, at least."""
 
 AUTO_FACTOR = 100.0
 """An automatic checkpoint is taken after so many times what the last one took, which is at most 1 % of the run."""
-
-Every = Literal["auto"] | float | str
 
 
 @dataclass

@@ -51,6 +51,7 @@ class FlowRecord:
 
     def __init__(self, plan: Plan, executor: Executor, observe: Observe) -> None:
         self._plan = plan
+        self._places = plan.places
         self._executor = executor
         (one,) = plan.passes
         self._stream = EventStream()
@@ -147,7 +148,11 @@ class FlowRecord:
         items = sum(self._totals[feed].items for feed in self._feeds.values())
         size_bytes = sum(self._totals[feed].bytes_out for feed in self._feeds.values())
         dropped = sum(one.count for one in skipped_by_policy(self._executor.skip_counters).values())
-        return Progress(items, None, size_bytes, self.seconds, self._ended_s is not None, dropped)
+        return Progress(items, None, size_bytes, self.seconds, self._ended_s is not None, dropped, self._given_bytes)
+
+    @property
+    def _given_bytes(self) -> int:
+        return sum(self._totals[result].bytes_in for result in self._results.values())
 
     @property
     def metrics(self) -> Metrics:
@@ -159,7 +164,8 @@ class FlowRecord:
         log, traffic = self._executor.log, self._executor.step_traffic()
         for name, (batches, busy_s) in self._executor.step_seconds().items():
             items, bytes_in, bytes_out = traffic.get(name, (0, 0, 0))
-            made = NodeMetrics(name, "region", items, batches, bytes_in, bytes_out, wait_s, busy_s, 0.0)
+            waited_s = wait_s if batches else 0.0
+            made = NodeMetrics(name, "region", items, batches, bytes_in, bytes_out, waited_s, busy_s, 0.0)
             own = None if log is None else log.steps.get(name)
             if own is not None:
                 made = replace(made, launches=own.launches, device_s=own.estimate_s, compile_s=own.compile_s)
@@ -167,7 +173,9 @@ class FlowRecord:
         for name, result in self._results.items():
             made = self._totals[result].row("destination")
             rows[name] = replace(made, queued=self._waiting, peak_bytes=self._peak_bytes)
-        return Metrics(rows, self._plan.aliases)
+        places = self._places
+        named = {name: replace(row, place=places.get(name, "")) for name, row in rows.items()}
+        return Metrics(named, self._plan.aliases)
 
     @property
     def bottleneck(self) -> str | None:
@@ -180,14 +188,13 @@ class FlowRecord:
 
     def snapshot(self) -> Snapshot:
         """Return all of it."""
-        given = sum(self._totals[result].bytes_in for result in self._results.values())
         return Snapshot(
             self.metrics,
             self.progress,
             Checkpoints(),
             self.bottleneck,
             self._executor.launches,
-            given,
+            self._given_bytes,
             self._peak_bytes,
         )
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +16,7 @@ from flowcompute.strategy import Strategy, Tuning
 
 
 def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tuning: Tuning) -> dict[str, Any]:
-    """Return the graph coloured by work, the device, and how the strategy was found, as plain data.
+    """Return when and by which command it ran, the graph coloured by work, the device, and the strategy, as plain data.
 
     Args:
         plan: what ran.
@@ -26,9 +30,21 @@ def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tunin
     known = limits[0] if len(limits) == 1 else None
     shares = {name: row.busy_s / whole for name, row in rows.items()} if whole else {}
     return {
+        "when": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime()),
+        "command": _command(sys.argv),
         "svg": plan_svg(plan, shares),
         "device": plan.backend.capabilities.name,
         "strategy": str(strategy),
         "tuning": replace(tuning, rooflines=rooflines(plan, rows, limits)).plain(),
         "limits": None if known is None else known.plain(),
     }
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the command line of this program as somebody would type it again."""
+    program, *others = words or [""]
+    name = os.path.basename(program)
+    if name in ("", "-c") or "ipykernel" in program:
+        return "typed in, or a notebook"
+    own = ["flowcompute"] if name in ("flowcompute", "__main__.py") else ["python", program]
+    return shlex.join([*own, *others])

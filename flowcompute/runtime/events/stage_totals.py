@@ -130,6 +130,9 @@ class ComputeTotals(StageTotals):
 
     def _step_row(self, name: str, batches: int, wait_in_s: float, busy_s: float, wait_out_s: float) -> NodeMetrics:
         items, bytes_in, bytes_out = self._step_passed(name) if batches else (0, 0, 0)
+        if not batches:
+            # What runs once, before or after the batches, waits for none of them.
+            wait_in_s = wait_out_s = 0.0
         row = NodeMetrics(name, "region", items, batches, bytes_in, bytes_out, wait_in_s, busy_s, wait_out_s)
         log = None if self.log is None else self.log.steps.get(name)
         if log is not None:

@@ -10,15 +10,17 @@ from inspect import Parameter, Signature
 from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 from flowcompute.errors import PlanError, short_repr
-from flowcompute.observe import Log, Observe
-from flowcompute.runtime.checkpoints import CheckpointPolicy, Every, checkpoint_path
-from flowcompute.runtime.options.verb_options import Tune
+from flowcompute.observe import Observe
+from flowcompute.runtime.checkpoints import CheckpointPolicy, checkpoint_path
 from flowcompute.strategy import (
     Devices,
+    Every,
+    Log,
     Mode,
     Precision,
     Size,
     Strategy,
+    Tune,
     default_memory_bytes,
     parse_bytes,
 )
@@ -170,11 +172,12 @@ def nearest(given: object, known: tuple[str, ...]) -> str | None:
     return next(iter(get_close_matches(given, known, 1)), None) if isinstance(given, str) else None
 
 
-def shows_options(known: type) -> Callable[[F], F]:
+def shows_options(known: type, *, method: bool = False) -> Callable[[F], F]:
     """Return a decorator that gives a verb the signature that its options have, for `help` and editors.
 
     Args:
         known: the `TypedDict` of the options that the verb has.
+        method: whether it is a method of what it runs, in place of a function of elements.
     """
     names = get_type_hints(known)
     options = [
@@ -183,9 +186,10 @@ def shows_options(known: type) -> Callable[[F], F]:
         if each.name in names
     ]
     elements = Parameter("elements", Parameter.VAR_POSITIONAL, annotation="Element")
+    first = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD) if method else elements
 
     def show(verb: F) -> F:
-        verb.__signature__ = Signature([elements, *options])  # type: ignore[attr-defined]
+        verb.__signature__ = Signature([first, *options])  # type: ignore[attr-defined]
         return verb
 
     return show

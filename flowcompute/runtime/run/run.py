@@ -93,7 +93,9 @@ class Run(Watched):
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
-        self._record = record = RunRecord(total, room_bytes, metrics=options.metrics)
+        self._record = record = RunRecord(
+            total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths
+        )
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
             seconds=lambda: record.seconds,
@@ -303,10 +305,12 @@ class Run(Watched):
         return repr(self) if self._draw is None else self._draw(self)
 
     def __repr__(self) -> str:
+        return f"<Run {self._state}: {self._record.progress.records}>"
+
+    @property
+    def _state(self) -> str:
         ended = "complete" if self._error is None else "failed"
-        state = ended if self._settled.is_set() else "running"
-        total = self._record.total_items
-        return f"<Run {state}: {self._record.items} of {'?' if total is None else total} items>"
+        return ended if self._settled.is_set() else "running"
 
     # -- inside -----------------------------------------------------------------------------
 

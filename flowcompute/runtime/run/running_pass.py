@@ -98,6 +98,7 @@ class RunningPass:
             steps[0] if len(steps) == 1 else "compute",
             [stage.name for stage in self._pass.sinks],
             self._executor,
+            index,
         )
 
     async def open(self) -> None:

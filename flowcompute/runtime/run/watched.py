@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rich.filesize import decimal
+
+from flowcompute.html import heading
 from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.observe import Observers
 from flowcompute.runtime.channels import RunRecord
@@ -102,6 +105,18 @@ class Watched(ABC):
     def peak_bytes(self) -> int:
         """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
         return self._watched().tracker.peak_bytes
+
+    def _repr_html_(self) -> str:
+        progress = self._watched().progress
+        rate = f"{decimal(int(progress.throughput))}/s read and written"
+        waited = f", waiting for {self._record.bottleneck}" if self._record.bottleneck else ""
+        told = f"{self._state}: {progress.records} in {progress.seconds:.3f} s, {rate}{waited}"
+        return heading("Run", told) + self._record.metrics(self._aliases)._repr_html_()
+
+    @property
+    @abstractmethod
+    def _state(self) -> str:
+        """State in a word: running, complete or failed."""
 
     @abstractmethod
     def _check_usable(self, doing: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from flowcompute.runtime.options import Tune
+from flowcompute.strategy import Tune
 
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from typing import Any
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
-from flowcompute.runtime.options import Tune
 from flowcompute.runtime.run import LiveTrials
 from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend
 from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
@@ -35,6 +34,7 @@ from flowcompute.strategy import (
     Space,
     Stored,
     Strategy,
+    Tune,
     Tuning,
     count_measured,
     differing,

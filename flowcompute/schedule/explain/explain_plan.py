@@ -7,49 +7,68 @@ from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
-from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided
+from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided, names_of
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
     from flowcompute.rewrite import Entry
-    from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage
+    from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage, SourceStage
 
+
+_TITLE_NAMES = 8
+"""Names in the title of a kernel."""
 
 _MOST_LINES, _MOST_NAMES = 100, 40
 """Lines of one kind in the text of a plan, and names of the operations of one kernel."""
 
 
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
-    """Group the nodes of a plan by the kernel that computes them."""
-    steps = [step for step in plan.steps if isinstance(step, RegionStep)]
-    return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
+    """Group the nodes of a plan by the kernel that computes them, which is named with what it computes."""
+    groups: dict[str, tuple[int, ...]] = {}
+    for step in (step for step in plan.steps if isinstance(step, RegionStep)):
+        names = names_of([plan.graph.nodes[i] for i in step.region.nodes])
+        more = f" and {len(names) - _TITLE_NAMES} more" if len(names) > _TITLE_NAMES else ""
+        name = base = f"{step.kernel.name if step.kernel else 'numpy'}: {' '.join(names[:_TITLE_NAMES])}{more}"
+        while name in groups:
+            name = f"{base} again" if name == base else f"{name} again"
+        groups[name] = step.region.nodes
+    return groups
 
 
 def describe_plan(plan: ExecutionPlan) -> str:
     """Describe a plan in a page of text. Of many lines of one kind those in the middle are left out."""
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
+    places = plan.places
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
-        lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
-        lines += elided([f"  before {_step(plan, step)}" for step in one.before], _MOST_LINES)
+        lines += [f"  read   {_titled(source)}: {source.spec}{_at(places, source.name)}" for source in one.sources]
+        lines += elided([f"  before {_step(plan, step, places)}" for step in one.before], _MOST_LINES)
         for clock in one.clocks:
             lines += elided([f"  enter  {_entry(plan, entry)}" for entry in clock.entries], _MOST_LINES)
-            lines += elided([f"  batch  {_step(plan, step)}" for step in clock.steps], _MOST_LINES)
-        lines += elided([f"  after  {_step(plan, step)}" for step in one.after], _MOST_LINES)
-        lines += [f"  write  {sink.name}: {sink.spec}{_promise(plan, sink)}" for sink in one.sinks]
+            lines += elided([f"  batch  {_step(plan, step, places)}" for step in clock.steps], _MOST_LINES)
+        lines += elided([f"  after  {_step(plan, step, places)}" for step in one.after], _MOST_LINES)
+        lines += [
+            f"  write  {_titled(sink)}: {sink.spec}{_promise(plan, sink)}{_at(places, sink.name)}" for sink in one.sinks
+        ]
     batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
-    lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
-    lines += elided([f"  {_bytes(size):>10}  {what}" for what, size in memory.items], _MOST_LINES)
+    lines.append(f"memory {format_bytes(memory.host_bytes)} of {format_bytes(memory.budget_bytes)} on the host")
+    lines += elided([f"  {format_bytes(size):>10}  {what}" for what, size in memory.items], _MOST_LINES)
     if memory.device_bytes:
-        lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
-        lines += elided([f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items], _MOST_LINES)
+        lines.append(f"       and {format_bytes(memory.device_bytes)} on the device")
+        lines += elided([f"  {format_bytes(size):>10}  {what}" for what, size in memory.device_items], _MOST_LINES)
     lines += elided([f"{reason}" for reason in plan.reasons], _MOST_LINES)
     return "\n".join(lines)
+
+
+def _titled(stage: SourceStage | SinkStage) -> str:
+    """Return the name of a stage with its file."""
+    origin = stage.element.origin
+    return f"{stage.name} {origin}" if origin else stage.name
 
 
 def _promise(plan: ExecutionPlan, sink: SinkStage) -> str:
@@ -67,19 +86,26 @@ def _entry(plan: ExecutionPlan, entry: Entry) -> str:
     return f"{names} as it is" if entry.node is None else f"{entry.node.name} of {names}"
 
 
-def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
+def _step(plan: ExecutionPlan, step: RegionStep | NodeStep, places: Mapping[str, str]) -> str:
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
-        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
-    names = " ".join(elided([nodes[i].name for i in step.region.nodes], _MOST_NAMES))
+        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}{_at(places, step.name)}"
+    names = " ".join(elided(names_of([nodes[i] for i in step.region.nodes]), _MOST_NAMES))
     weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
     placements = plan.backend.placements
     where = f" on {placements[step.placement].capabilities.name}" if len(placements) > 1 else ""
-    return f"{kind}{where}: {names}"
+    return f"{kind}{where}: {names}{_at(places, step.name)}"
 
 
-def _bytes(size: int) -> str:
+def _at(places: Mapping[str, str], stage: str) -> str:
+    """Return the user's lines of a stage, as the end of a line."""
+    place = places.get(stage, "")
+    return f"  {place}" if place else ""
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in the unit that suits it: "1.5 MiB"."""
     value = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024 or unit == "GiB":
@@ -94,17 +120,17 @@ def describe_run(
     """Describe a run during or after it: its graph, with the progress of each element."""
     ended = "resolved" if progress.items == progress.total_items else "stopped"
     state = ended if progress.done else "running"
-    notes: dict[int, str] = {}
+    notes: dict[str, str] = {}
     for node in plan.graph.nodes:
         if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
             continue
         row = metrics.get(node.name)
         if row is None or not node.spec.is_stream:
-            notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
+            notes[node.name] = state if isinstance(node.element, Compute | Destination) else ""
         else:
-            notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
+            notes[node.name] = f"{state}, {row.told('item')}, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
-    total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
+    total = f"{progress.records} in {progress.seconds:.3f} s{dropped}"
     saved = f"\n{kept}" if kept.count else ""
     unplanned = "".join(f"\n{line}" for line in said)
     return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
@@ -127,11 +153,11 @@ def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> 
         if reason.kind == "cut":
             said.setdefault(reason.element, []).append(str(reason))
     runs = [run for number, one in enumerate(plan.passes, 1) for run in _runs(one, f"pass {number}")]
-    coloured = dict(shares or {})
+    coloured, places = dict(shares or {}), plan.places
     notes: dict[str, list[str]] = {}
     for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
         boundaries = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
-        notes[name] = [f"{when}: {_domain(region)}", *boundaries]
+        notes[name] = [f"{when}: {_domain(region)}", *filter(None, [places.get(region.name)]), *boundaries]
         if shares is not None and region.name in shares:
             notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
             coloured[name] = shares[region.name]

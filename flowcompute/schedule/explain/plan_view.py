@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowcompute.html import preformatted
 from flowcompute.ir import Kernel
 from flowcompute.schedule.explain.explain_plan import describe_plan, plan_dot, plan_svg
 from flowcompute.schedule.explain.explain_strategy import explain_strategy
+from flowcompute.schedule.explain.plan_page import plan_html, summarize_plan
 from flowcompute.schedule.plan import ExecutionPlan
 from flowcompute.schedule.steps import RegionStep
 
@@ -21,6 +23,12 @@ class KernelPlan:
 
     def __str__(self) -> str:
         return self.source
+
+    def __repr__(self) -> str:
+        return f"<KernelPlan {self.name} ({self.ir.work}): {self.ir.region}>"
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.source)
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,12 @@ class Plan(ExecutionPlan):
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return f"<Plan {summarize_plan(self)}>"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     def explain(self) -> str:
         """Return the knobs of the run and of each kernel: what was chosen, what else there is, and why."""

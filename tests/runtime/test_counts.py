@@ -1,0 +1,103 @@
+"""Counts that are told: records of a pass and not of all passes, bytes both ways, and nobody's but the stage's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.metrics import NodeMetrics, PassProgress, Progress
+
+ITEMS = np.random.default_rng(6).random((4000, 8)).astype(np.float32)
+SMALL = fc.Strategy(batch_bytes=1 << 12)
+
+
+def standardised() -> Any:
+    x = fc.source(ITEMS, name="x")
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+def test_records_of_two_passes_are_not_added_up() -> None:
+    seen = []
+    run = fc.run(
+        standardised(), device="numpy", progress=False, strategy=SMALL, on_batch=lambda r: seen.append(r.progress)
+    )
+    assert run.progress.items == 2 * len(ITEMS)
+    assert run.progress.records == "pass 2 of 2, 4,000 records"
+    assert repr(run) == "<Run complete: pass 2 of 2, 4,000 records>"
+    assert str(run).startswith("pass 2 of 2, 4,000 records in ")
+    assert "4,000 items in each of 2 passes" in str(run)
+    assert "8,000" not in str(run)
+    first = [one.current.items for one in seen if one.current.number == 1]
+    second = [one.current.items for one in seen if one.current.number == 2]
+    assert first == sorted(first)
+    assert second == sorted(second)
+    assert first[-1] == second[-1] == len(ITEMS)
+    assert second[0] < len(ITEMS)
+    assert {one.current.total_items for one in seen} == {len(ITEMS)}
+
+
+def test_the_pass_and_its_records_survive_a_checkpoint(tmp_path: Path) -> None:
+    options: Any = {"device": "numpy", "progress": False, "checkpoint": tmp_path / "kept"}
+
+    def freeze(run: fc.Run) -> None:
+        current = run.progress.current
+        if current is not None and current.number == 2 and current.items > 1000:
+            run.freeze()
+
+    with pytest.raises(fc.RunError, match="frozen"):
+        fc.run(standardised() >> fc.to_array(), strategy=SMALL, on_batch=freeze, **options)
+    frozen = fc.thaw(tmp_path / "kept")
+    kept = frozen.progress.current
+    assert kept is not None
+    assert kept == PassProgress(2, 2, kept.items, len(ITEMS))
+    assert 1000 < kept.items < len(ITEMS)
+    assert str(frozen.progress.records) in str(frozen)
+    assert frozen.progress.bytes_written > 0
+    seen: list[Progress] = []
+    run = fc.run(standardised() >> fc.to_array(), strategy=SMALL, on_batch=lambda r: seen.append(r.progress), **options)
+    assert seen[0].current is not None
+    assert seen[0].current.items > kept.items
+    assert run.progress.records == "pass 2 of 2, 4,000 records"
+    assert run.progress.bytes_written == ITEMS.nbytes
+
+
+def test_a_stream_of_unknown_length_counts_what_came() -> None:
+    x = fc.iterate([ITEMS[:100], ITEMS[100:130]], shape=(8,), dtype="float32")
+    run = (x * 2).run(device="numpy", progress=False)
+    assert run.progress.records == "130 records"
+
+
+def test_rates_count_bytes_both_ways() -> None:
+    run = (fc.source(ITEMS) * 2).run(device="numpy", progress=False)
+    assert (run.progress.bytes_read, run.progress.bytes_written) == (ITEMS.nbytes, ITEMS.nbytes)
+    assert run.progress.throughput == pytest.approx(2 * ITEMS.nbytes / run.progress.seconds)
+
+
+def test_what_runs_once_has_no_waits_and_no_peaks_of_others() -> None:
+    x = fc.source(ITEMS, name="x")
+    scaled = (x / x.std(axis=0)) >> fc.callback(lambda _: None)
+    run = scaled.run(device="numpy", progress=False, strategy=SMALL)
+    once = run.metrics["std"]
+    assert (once.batches, once.wait_in_s, once.wait_out_s) == (0, 0.0, 0.0)
+    assert (once.peak_bytes, once.queued, once.credits) == (0, 0, 0)
+    each = run.metrics["divide"]
+    assert each.batches > 1
+    assert each.peak_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("items", "batches", "passes", "text"),
+    [
+        (1, 1, 1, "1 record, 1 batch"),
+        (4000, 2, 1, "4,000 records, 2 batches"),
+        (8000, 4, 2, "4,000 records in each of 2 passes, 4 batches"),
+        (5001, 3, 2, "5,001 records in 2 passes, 3 batches"),
+    ],
+)
+def test_records_of_a_row_in_words(items: int, batches: int, passes: int, text: str) -> None:
+    row = NodeMetrics("x", "source", items, batches, 0, 0, 0.0, 0.0, 0.0, passes=passes)
+    assert row.records == text
