@@ -136,17 +136,16 @@ class StreamScheduler:
         made: Made = {}
         before = list(self._state.starts), list(self._state.ended)
         self._follow(outputs, made)
-        if before == (self._state.starts, self._state.ended):
-            # Asked again it would say the same, for ever.
+        stuck = next((clock for clock in self._derived if self._ready(clock)), None)
+        if stuck is not None and before == (self._state.starts, self._state.ended):
+            # `wants` would ask for the same again, for ever. Where no clock is ready it asks for a source.
             if self._state.restored:
                 raise ValueError("records wait for a stream that does not take them")
-            stuck = next(
-                (self._nodes[i] for clock in self._derived if self._ready(clock) for i in sorted(clock.values)), None
-            )
+            node = self._nodes[min(stuck.values)]
             raise RunError(
                 "cannot go on: records wait for a stream that does not take them",
-                element=None if stuck is None else stuck.name,
-                site=None if stuck is None else stuck.element.site,
+                element=node.name,
+                site=node.element.site,
                 hint="please report this",
             )
         return made
