@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -58,31 +58,8 @@ class NumpyRunner(RegionRunner):
     def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Evaluate each node over the records."""
         region, items, nodes = step.region, batch_slice.items, self.state.nodes
-        known: dict[int, np.ndarray] = {}
-        in_memory: dict[int, np.ndarray] = {}
-
-        def value(i: int) -> np.ndarray:
-            return known[i] if i in known else batch_slice.array(i)
-
-        def value_in_memory(i: int) -> np.ndarray:
-            """Return a value, whose NaNs have the bits that they would have if each operation stored its result."""
-            if i not in in_memory:
-                in_memory[i] = computed_in_memory(i)
-            return in_memory[i]
-
-        def computed_in_memory(i: int) -> np.ndarray:
-            node = nodes[i]
-            if i not in known or not is_float(node.spec.dtype):
-                return value(i)
-            if _makes_nan(node):
-                return canonical_nan(known[i].copy())
-            if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
-                return known[i]
-            # What only moves numbers is computed of such operands.
-            with np.errstate(all="ignore"):
-                operands = [value_in_memory(o) for o in node.inputs]
-                return _evaluate(node, [nodes[o] for o in node.inputs], operands, region.stream)
-
+        values = _RegionValues(nodes, batch_slice, region.stream)
+        known = values.known
         batch_slice.launches += 1
         if self.log is not None:
             self.log.launched(step.name, 0.0, None)
@@ -91,7 +68,7 @@ class NumpyRunner(RegionRunner):
             if isinstance(node.op, Generator):
                 known[i] = _generate(node, node.op, batch_slice)
                 continue
-            at = value if node.op is None or not node.op.reads_sign else value_in_memory
+            at = values.value if node.op is None or not node.op.reads_sign else values.value_in_memory
             operands = [at(o) for o in node.inputs]
             if node.kind is Kind.VIEW:
                 known[i] = view_array(node, operands, stream=node.spec.is_stream)
@@ -108,6 +85,51 @@ class NumpyRunner(RegionRunner):
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
             if is_float(array.dtype) and _makes_nan(nodes[i]):
                 canonical_nan(array)
+
+
+class _RegionValues:
+    """Values of a region over the records of a slice.
+
+    Nothing in it refers back to it, so that arrays are freed with the last reference to it.
+
+    Args:
+        nodes: of the graph, by value.
+        batch_slice: gives what comes into the region.
+        stream: whether the region runs over records.
+
+    Attributes:
+        known: what was computed here, by value.
+    """
+
+    def __init__(self, nodes: Sequence[Node], batch_slice: BatchSlice, stream: bool) -> None:
+        self.known: dict[int, np.ndarray] = {}
+        self._nodes = nodes
+        self._batch_slice = batch_slice
+        self._stream = stream
+        self._in_memory: dict[int, np.ndarray] = {}
+
+    def value(self, i: int) -> np.ndarray:
+        """Return a value that was computed here or comes in."""
+        return self.known[i] if i in self.known else self._batch_slice.array(i)
+
+    def value_in_memory(self, i: int) -> np.ndarray:
+        """Return a value, whose NaNs have the bits that they would have if each operation stored its result."""
+        if i not in self._in_memory:
+            self._in_memory[i] = self._computed_in_memory(i)
+        return self._in_memory[i]
+
+    def _computed_in_memory(self, i: int) -> np.ndarray:
+        node = self._nodes[i]
+        if i not in self.known or not is_float(node.spec.dtype):
+            return self.value(i)
+        if _makes_nan(node):
+            return canonical_nan(self.known[i].copy())
+        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
+            return self.known[i]
+        # What only moves numbers is computed of such operands.
+        with np.errstate(all="ignore"):
+            operands = [self.value_in_memory(o) for o in node.inputs]
+            return _evaluate(node, [self._nodes[o] for o in node.inputs], operands, self._stream)
 
 
 def _makes_nan(node: Node) -> bool:

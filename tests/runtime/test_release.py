@@ -16,6 +16,7 @@ RECORDS = 5000
 GRAPHS: dict[str, Callable[[fc.Element], fc.Element]] = {
     "map": lambda x: x * 2,
     "passes": lambda x: x - x.mean(),
+    "sign of a choice": lambda x: fc.copysign(1.0, fc.where(x > 0, x, -x)),
     "window": lambda x: fc.window(x, size=3).mean(axis=1),
     "scan": lambda x: fc.cumulative_sum(x),
     "selection": lambda x: x[x > 0],
