@@ -82,9 +82,22 @@ def test_its_budget_is_the_users(cache: Path, capsys: pytest.CaptureFixture[str]
     assert "memory" in capsys.readouterr().err
 
 
+def test_its_options_are_those_of_plan(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[demo.DemoReport] = []
+    whole = demo.summary
+    monkeypatch.setattr("flowcompute.cli.command.summary", lambda report: reports.append(report) or whole(report))
+    known = ["--precision", "fast", "--strategy", "depth=3", "--input", "mapped", "--device-memory", "1GiB"]
+    assert main(["demo", "--offline", "--no-progress", *known]) == 0
+    assert main(["demo", "--offline", "--no-progress", "--strategy", "depth=3"]) == 0
+    mapped, read = (report.run.plan for report in reports)
+    assert mapped.config.precision == "fast"
+    assert (mapped.strategy.input, mapped.strategy.depth) == ("mapped", 3)
+    assert (read.strategy.input, read.strategy.depth) == ("read", 3)
+
+
 def test_a_folder_that_cannot_be_made_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (cache / "file").write_text("")
-    assert main(["demo", "--offline", "--no-progress", "--keep", str(cache / "file" / "x")]) == 2
+    assert main(["demo", "--offline", "--no-progress", "--keep", str(cache / "file" / "x")]) == 1
     assert "cannot make" in capsys.readouterr().err
 
 
@@ -93,7 +106,7 @@ def test_a_wrong_answer_is_an_error_and_no_summary(
 ) -> None:
     right = demo.distance
     monkeypatch.setattr(demo, "distance", lambda moon: right(moon) + 1e-5)
-    assert main(["demo", "--offline", "--no-progress"]) == 2
+    assert main(["demo", "--offline", "--no-progress"]) == 1
     out, err = capsys.readouterr()
     assert "NumPy's differ" in err
     assert "on average" not in out

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +21,7 @@ from flowcompute.elements import Compute, Element
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.files import FILES, explain
 from flowcompute.runtime.run import Run
+from flowcompute.strategy import PlanOptions
 
 RESULT = "moon-distance-km.npy"
 """Name of the file that the demo writes."""
@@ -104,25 +105,22 @@ def _anonymous_bytes() -> int | None:
 
 def run_demo(
     *,
-    memory: str | int | None = None,
-    device_memory: str | int | None = None,
     large: bool = False,
     offline: bool = False,
     keep: str | None = None,
-    device: str = "auto",
     progress: bool | None = None,
     console: Console,
+    **options: Unpack[PlanOptions],
 ) -> DemoReport:
     """Find the data, print what will be done, run the job, and check it.
 
     Args:
-        memory: budget on the host; by default a quarter of the file.
-        device_memory: budget on a GPU with memory of its own; by default most of it.
         large: the ephemeris of 6000 years and not that of 300.
         offline: use a file of an earlier run, else generate one; never use the network.
         keep: folder for the distances; by default they are dropped.
-        device, progress: as for `fc.run`.
+        progress: as for `fc.run`.
         console: the console that is printed to.
+        options: as for `fc.plan`; `memory` is by default a quarter of the file.
 
     Raises:
         FlowError: as the job does; RunError if the answer differs from NumPy's.
@@ -136,15 +134,15 @@ def run_demo(
         size_bytes = os.path.getsize(data.path)
         km = distance(moon)
         roots = (km >> fc.save(target), km.min(), km.mean(), km.max())
-        budget = max(_MIB, size_bytes // 4 // _MIB * _MIB) if memory is None else memory
+        if options.get("memory") is None:
+            options["memory"] = max(_MIB, size_bytes // 4 // _MIB * _MIB)
         # The file is read and not mapped, so that every byte visibly lies in the budget.
-        strategy = fc.Strategy(input="read")
-        options: dict[str, Any] = {"memory": budget, "device_memory": device_memory, "device": device}
-        plan = fc.plan(*roots, **options, strategy=strategy)
+        options["strategy"] = (options.get("strategy") or fc.Strategy()).with_defaults(fc.Strategy(input="read"))
+        plan = fc.plan(*roots, **options)
         console.print(Text(data.description))
         console.print(Text(f"{moon.spec}, {decimal(size_bytes)}, in {decimal(plan.memory.budget_bytes)} of memory"))
         watch = _Watch()
-        run = fc.run(*roots, **options, strategy=strategy, progress=progress, on_batch=watch)
+        run = fc.run(*roots, **options, progress=progress, on_batch=watch)
         checked_items, worst_km = _check(data.path, target)
     _, nearest_km, mean_km, farthest_km = run.values
     return DemoReport(
