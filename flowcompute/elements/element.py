@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy as np
 
-from flowcompute.elements.arguments import INSTEAD, meant
+from flowcompute.elements.arguments import INSTEAD, NoValue, meant
 from flowcompute.elements.site import Call, current_call, user_site
-from flowcompute.errors import Site, SpecError, SpecTypeError, short_repr
+from flowcompute.errors import Site, SpecError, short_repr
 from flowcompute.spec import Spec
 from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
@@ -34,7 +34,7 @@ class VerbSlot:
     hash: Callable[..., str]
 
 
-class Element(ABC):
+class Element(NoValue, ABC):
     """A node of the lazy graph: Source, Compute or Destination.
 
     Frozen once made. `shape` counts the stream as axis 0. Operators and methods build new
@@ -109,18 +109,12 @@ class Element(ABC):
         return ""
 
     def named(self, name: str) -> Self:
-        """Give the element a name, under which plans, drawings, metrics and errors show it.
+        """Return the element under a name, which plans, drawings, metrics and errors show.
 
-        The value and what is computed for it stay the same: no answer, checkpoint or kept strategy depends on names.
-
-        Args:
-            name: printable text, which no other element of a job may have.
-
-        Returns:
-            A new element; this one stays as it is.
+        No answer, checkpoint or kept strategy depends on names.
 
         Raises:
-            SpecError: if it is no such text.
+            SpecError: if it is not printable text.
         """
         _check_name(name)
         twin = copy.copy(self)
@@ -224,34 +218,9 @@ class Element(ABC):
             hint="device= of the verbs says where a run computes",
         )
 
-    # -- never an implicit run ------------------------------------------------------------
-
-    def _refuse(self, what: str) -> SpecTypeError:
-        return SpecTypeError(
-            f"is lazy and has no {what} yet",
-            element=self.name or self.base_name,
-            site=user_site(),
-            hint="call .resolve() to compute its value first",
-        )
-
-    def __bool__(self) -> bool:
-        raise self._refuse("truth value")
-
-    def __int__(self) -> int:
-        raise self._refuse("integer value")
-
-    def __float__(self) -> float:
-        raise self._refuse("float value")
-
-    def __complex__(self) -> complex:
-        raise self._refuse("complex value")
-
-    def __index__(self) -> int:
-        raise self._refuse("integer value")
-
     def __len__(self) -> int:
         if not self.ndim or self.shape[0] is None:
-            raise self._refuse("len()")
+            raise self.refuse("len()")
         return self.shape[0]
 
     def __round__(self, decimals: int = 0) -> Element:
@@ -262,15 +231,6 @@ class Element(ABC):
         def __getattr__(self, name: str) -> NoReturn:
             hint = f"; use {INSTEAD[name]}" if name in INSTEAD else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
-
-    def __iter__(self) -> Any:
-        raise self._refuse("items to iterate over")
-
-    def __contains__(self, item: object) -> bool:
-        raise self._refuse("items to search")
-
-    def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
-        raise self._refuse("array value")
 
     __hash__ = object.__hash__
 

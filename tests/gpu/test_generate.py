@@ -15,6 +15,7 @@ from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.device.programs import build
 from flowcompute.gpu.render.opencl_types import memory_type
 from flowcompute.gpu.render.render_generators import generated
+from flowcompute.ir.index_nodes import LANE, Name
 from flowcompute.ir.nodes import Argument, Generate, Var
 from flowcompute.spec import FLOAT32, FLOAT64, UINT64
 from tests.gpu.shapes import resolve_on_gpu
@@ -29,14 +30,17 @@ ROUND = 97
 """Positions that a form is tried at."""
 
 
+AT = Name("at")
+
+
 def text_of(op: Generator, dtype: np.dtype, lanes: int, form: str, cpu: bool) -> str:
     """A kernel that stores `lanes` numbers for each of its starting positions."""
     arguments = tuple(Argument(name, "scalar", UINT64) for name in ("key", "a")[: op.arity])
-    each = "at + {lane} * 7 % 5" if form == "each" else None
+    each = AT + LANE * 7 % 5 if form == "each" else None
     step = {"run": 1, "apart": 3, "same": 0, "each": 1}[form]
     helpers: dict[str, str] = {}
     var = Var("v", dtype, lanes)
-    made = generated(Generate(op, "at", step, each, arguments), var, helpers, cpu)
+    made = generated(Generate(op, AT, step, each, arguments), var, helpers, cpu)
     kind = memory_type(dtype)
     store = f"vstore{lanes}(v, 0, out + k * {lanes});" if lanes > 1 else "out[k] = v;"
     return f"""#pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -44,7 +44,7 @@ def test_without_a_checkpoint_nothing_is_said(tmp_path: Path, options: dict[str,
     del options["checkpoint"], options["checkpoint_every"]
     run = fc.open(tmp_path / "x.npy").sum().run(**options)
     assert (run.checkpoints.count, run.checkpoints.number, run.checkpoints.age_s) == (0, None, None)
-    assert "checkpoint" not in str(run)
+    assert "checkpoint" not in str(run).replace(Path(__file__).name, "")
     assert "once" not in str(run.plan)
 
 
@@ -53,10 +53,10 @@ def test_a_plan_says_what_each_destination_promises(tmp_path: Path, options: dic
     kept = fc.spool(x * 2, folder=tmp_path)
     roots = kept - kept.max() >> fc.save(tmp_path / "y.npy"), x >> fc.callback(lambda _: None), x.sum()
     text = str(fc.run(*roots, **options).plan)
-    assert "write  save: float32(4096, 4) stream, exactly once\n" in text
-    assert "write  callback: float32(4096, 4) stream, at least once\n" in text
-    assert "write  to_array: float32(), exactly once\n" in text
-    assert text.count(" once\n") == 3, "a spool is no result"
+    assert "write  save y.npy: float32(4096, 4) stream, exactly once  " in text
+    assert "write  callback: float32(4096, 4) stream, at least once  " in text
+    assert "write  to_array: float32(), exactly once  " in text
+    assert text.count(" once  ") == 3, "a spool is no result"
 
 
 def test_time_and_pace_of_a_resumed_job_are_those_of_all_its_runs(tmp_path: Path, options: dict[str, Any]) -> None:

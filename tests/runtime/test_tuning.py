@@ -76,7 +76,7 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
     assert again.strategy == run.strategy == fc.Strategy.from_json(run.strategy.to_json())
     assert (again.tuning.origin, again.tuning.trials) == ("stored", 0)
     (best,) = [trial for trial in run.tuning.tried if (trial.where, trial.outcome) == ("run", "kept")]
-    assert f"run {best.knobs} (+50.0 %)" in str(run.tuning)
+    assert f"run {best.knobs} (50 % faster)" in str(run.tuning)
     explained = again.plan.explain()
     assert "stored by an earlier run" in explained
     assert best.knobs in explained
@@ -88,7 +88,7 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
         assert f"when tuned, {first}" in explained
         assert again.plan.passes[0].kernels[0].knobs.unroll == 2
         assert "unroll=2 of 1, 4, 8" in explained
-        assert "+50.0 %" in explained
+        assert "50 % faster" in explained
 
 
 def test_the_command_tunes_ahead_and_writes_nothing(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Arguments of functions: each is read by type and range, or refused by name."""
 
 from flowcompute.elements.arguments.familiar import INSTEAD
+from flowcompute.elements.arguments.no_value import NoValue
 from flowcompute.elements.arguments.readers import (
     array_of,
     dtype_of,
@@ -16,6 +17,7 @@ from flowcompute.elements.arguments.readers import (
 
 __all__ = [
     "INSTEAD",
+    "NoValue",
     "array_of",
     "dtype_of",
     "flag",

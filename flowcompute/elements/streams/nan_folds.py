@@ -29,27 +29,32 @@ from flowcompute.elements.math import (
     var,
     where,
 )
+from flowcompute.elements.site import public
 from flowcompute.elements.streams.statistics import count_nonzero, quantile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 
 
+@public
 def nansum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
     """Sum over `axis` without NaN; 0 where there is nothing else. Arguments, dtypes and errors are those of `sum`."""
     return sum(_without(as_element(x, "nansum"), 0), axis, dtype=dtype, keepdims=keepdims)
 
 
+@public
 def nanmin(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the smallest number over `axis` that is no NaN; NaN where there is none. As `min` otherwise."""
     element = as_element(x, "nanmin")
     return _or_nan(element, min(_without(element, math.inf), axis, keepdims=keepdims), axis, keepdims)
 
 
+@public
 def nanmax(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the largest number over `axis` that is no NaN; NaN where there is none. As `max` otherwise."""
     element = as_element(x, "nanmax")
     return _or_nan(element, max(_without(element, -math.inf), axis, keepdims=keepdims), axis, keepdims)
 
 
+@public
 def nanmean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     """Return the mean over `axis` without NaN; NaN where there is nothing else.
 
@@ -61,6 +66,7 @@ def nanmean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute
     return cast(_nan_mean(_wide(element), axis, keepdims), element.dtype)  # type: ignore[return-value]
 
 
+@public
 @meant(ddof="correction")
 def nanvar(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the variance over `axis` without NaN, divided by the count of the others - `correction`.
@@ -74,6 +80,7 @@ def nanvar(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bo
     return cast(_nan_var(element, axis, correction, keepdims), element.dtype)  # type: ignore[return-value]
 
 
+@public
 @meant(ddof="correction")
 def nanstd(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the square root of `nanvar`, whose arguments, dtypes and errors it has."""
@@ -83,11 +90,13 @@ def nanstd(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bo
     return cast(sqrt(_nan_var(element, axis, correction, keepdims)), element.dtype)  # type: ignore[return-value]
 
 
+@public
 def median(x: Operand) -> Compute:
     """Return the median of all numbers of a stream: `quantile(x, 0.5)`, whose errors and stated bound it has."""
     return quantile(_numbers(x, "median"), 0.5)
 
 
+@public
 def percentile(x: Operand, q: npt.ArrayLike) -> Compute:
     """Return percentiles of all numbers of a stream: `quantile(x, q / 100)`, whose errors and stated bound it has.
 

@@ -1,0 +1,54 @@
+"""What Python asks of a value, and an element has none yet: nothing runs by accident."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecTypeError
+
+
+class NoValue:
+    """Refuses each conversion that would need the value."""
+
+    name: str | None
+
+    @property
+    def base_name(self) -> str:
+        """The name in errors of an element without one."""
+        raise NotImplementedError
+
+    def refuse(self, what: str) -> SpecTypeError:
+        """Return the error that says that the value has not been computed."""
+        return SpecTypeError(
+            f"is lazy and has no {what} yet",
+            element=self.name or self.base_name,
+            site=user_site(),
+            hint="call .resolve() to compute its value first",
+        )
+
+    def __bool__(self) -> bool:
+        raise self.refuse("truth value")
+
+    def __int__(self) -> int:
+        raise self.refuse("integer value")
+
+    def __float__(self) -> float:
+        raise self.refuse("float value")
+
+    def __complex__(self) -> complex:
+        raise self.refuse("complex value")
+
+    def __index__(self) -> int:
+        raise self.refuse("integer value")
+
+    def __iter__(self) -> Any:
+        raise self.refuse("items to iterate over")
+
+    def __contains__(self, item: object) -> bool:
+        raise self.refuse("items to search")
+
+    def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
+        raise self.refuse("array value")
