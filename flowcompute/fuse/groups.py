@@ -146,6 +146,15 @@ class Groups:
         ]
 
 
+def why_folded_apart(domain: tuple[int, ...]) -> str | None:
+    """Return why no kernel on this domain both folds records and reduces rows; None if one may."""
+    if math.prod(domain) == 1:
+        return "numbers are folded in blocks of records, not row by row"
+    if math.prod(domain) > FOLD_BESIDE_ROWS:
+        return "rows this wide are folded in a kernel of their own"
+    return None
+
+
 def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
     return tuple(
         Access(operand.value, (None,) * len(operand.layout)) if isinstance(operand, Access) else operand
