@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowcompute.elements import Kind
-from flowcompute.graph import Graph
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, postorder
 
 
 class Dependencies:

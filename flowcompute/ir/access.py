@@ -12,8 +12,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.errors import RunError
-from flowcompute.graph import Graph, Node
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, Node, postorder
 
 
 @dataclass(frozen=True)
