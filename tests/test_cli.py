@@ -15,7 +15,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.cli.command import main
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import discovery as devices
 from tests.gpu.shapes import gpu_shaped
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import PlanError, RunError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.programs import build
 from tests.gpu.shapes import gpu_shaped
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers

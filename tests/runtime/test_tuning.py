@@ -12,7 +12,7 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.runtime.channels.run_pace import pace_of
 from flowcompute.runtime.tuning.rehearsal import Rehearsals
