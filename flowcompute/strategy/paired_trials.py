@@ -71,11 +71,6 @@ def trials_of(where: str, search: Search) -> list[Trial]:
     return trials
 
 
-def count_measured(search: Search) -> int:
-    """Return how many candidates were measured at least once."""
-    return sum(1 for pairs in search.ratios.values() if pairs)
-
-
 def differing(knobs: Mapping[str, Any], others: Mapping[str, Any]) -> Candidate:
     """Return what others have in place of these knobs."""
     return tuple(sorted((name, others[name]) for name in knobs if others.get(name, knobs[name]) != knobs[name]))

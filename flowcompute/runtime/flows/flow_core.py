@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from flowcompute.batch import Batch
 from flowcompute.elements import State
-from flowcompute.elements.policies import skipped_by_policy
 from flowcompute.engine import DRAIN, Executor, PlannedJob
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
@@ -54,6 +53,7 @@ class FlowCore:
         self._dead_letters = find_dead_letters(plan.graph)
         for skip_counter in self._executor.skip_counters:
             skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
+            self.record.skips.watch(skip_counter)
         self._results: deque[dict[int, np.ndarray]] = deque()
         self._waiting_bytes = 0
         self._counting = threading.Lock()
@@ -79,7 +79,7 @@ class FlowCore:
         """Release everything, and complete dead-letter files."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.record.observers.close)
-            stack.callback(self.record.end)
+            stack.callback(self.record.end, self._failure)
             stack.callback(self._results.clear)
             for dead_letters in self._dead_letters.values():
                 stack.callback(dead_letters.commit)
@@ -88,7 +88,7 @@ class FlowCore:
     @property
     def skipped(self) -> dict[str, Skipped]:
         """The records that each element has dropped since the flow was opened."""
-        dropped = skipped_by_policy(self._executor.skip_counters)
+        dropped = self.record.skips.by_policy()
         return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
 
     def begin(self) -> None:

@@ -94,7 +94,12 @@ class Run(Watched):
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
         self._record = record = RunRecord(
-            total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths
+            total,
+            room_bytes,
+            metrics=options.metrics,
+            places=plan.places,
+            lengths=lengths,
+            stream=self._chosen.stream,
         )
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
@@ -326,7 +331,7 @@ class Run(Watched):
             self._error = failure
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
-        self._record.end(complete=self._error is None)
+        self._record.end(self._error)
         if self._display is not None:
             self._display.stop()
         if self._error is None:
