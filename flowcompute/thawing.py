@@ -29,10 +29,10 @@ def thaw(
 
     Args:
         path: the checkpoint.
-        bind: what is never written into a checkpoint, by the name of its element: functions of
-            `fc.host`, `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
-        allow: folders whose files the job may replace. Without it, it writes only new files, none of which is
-            hidden, and goes on with those that it has begun here: who made the checkpoint has named them.
+        bind: what is never written into a checkpoint, by the name of its element. That is functions of `fc.host`,
+            `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
+        allow: folders whose files the job may replace. Without it, it writes only new files, none of which is hidden,
+            and goes on with those that it has begun here. Who made the checkpoint has named them.
 
     Raises:
         CheckpointError: if there is no checkpoint that can be used.

@@ -1,6 +1,6 @@
 """Trials: a candidate is measured alternately with what is in use, and its pairs are judged.
 
-Kernels, knobs of the run and rehearsals share this: `Candidate` says what is tried, `PairedTrials` measures it,
+Kernels, knobs of the run and rehearsals share this. `Candidate` says what is tried, `PairedTrials` measures it,
 `Search.best` is what is accepted, and `trials_of` tells of all.
 """
 

@@ -26,8 +26,8 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bo
 
     Args:
         graph: the merged graph of the roots as users made it, before any rewriting.
-        put: keeps an array (C order, native byte order) beside the description, and gives plain data that
-            stands for it there: the same for the same content.
+        put: keeps an array (C order, native byte order) beside the description, and gives plain data that stands for it
+            there. Equal content gives equal data.
         contents: whether digests of the contents of files are kept, for those that are touched later.
 
     Raises:

@@ -32,8 +32,8 @@ def rebuild_job(
 ) -> list[Element]:
     """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
-    Everything is checked: each operation is made again by the rules that users' calls go through,
-    and what comes out is compared with what was kept. Nothing is imported or called but what `bind` gives.
+    Everything is checked. Each operation is made again by the rules that users' calls go through, and what comes out is
+    compared with what was kept. Nothing is imported or called but what `bind` gives.
 
     Args:
         data: the description.

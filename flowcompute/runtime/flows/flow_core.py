@@ -29,8 +29,8 @@ Result = Any
 class FlowCore:
     """An opened plan and its state. One thread at a time may compute, while another receives.
 
-    Where a computation fails some of its results count and others do not, so nothing more is
-    computed or resolved; what came out before can still be received.
+    Where a computation fails some of its results count and others do not, so nothing more is computed or resolved. What
+    came out before can still be received.
 
     Args:
         job: one pass over feeds.

@@ -189,8 +189,8 @@ class Flow(WatchedFlow):
     def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
 
-        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`,
-        holds what this one held at the latest `freeze`; `sent` says which record comes next.
+        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`, holds what this one
+        held at the latest `freeze`. Its `sent` says which record comes next.
 
         Args:
             path: of the checkpoint; by default the flow's own one.

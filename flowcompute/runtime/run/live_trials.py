@@ -1,8 +1,8 @@
 """Knobs of the run, tried while a pass works.
 
-Parts of the stream are computed with a candidate and with what is in use, alternately, and both are timed
-by when their batches are done. A candidate's records count, so a trial costs only what it took beyond
-the other's pace. Only what the plan has memory for is tried: peak memory stays what the plan says.
+Parts of the stream are computed with a candidate and with what is in use, alternately. Both are timed by when their
+batches are done. A candidate's records count, so a trial costs only what it took beyond the other's pace. Only what the
+plan has memory for is tried: peak memory stays what the plan says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tuning: knobs of kernels and of the run while a job runs, and after its end, within a stated budget.
 
-No trial can change an answer. A kernel's candidate is launched over the results of the batch in
-hand, and stores the same bytes; a run's candidate cuts the stream elsewhere, which no answer depends
-on, or is a rehearsal, which drops its results.
+No trial can change an answer. A kernel's candidate is launched over the results of the batch in hand, and stores the
+same bytes. A run's candidate cuts the stream elsewhere, which no answer depends on, or is a rehearsal, which drops its
+results.
 """
 
 from __future__ import annotations
