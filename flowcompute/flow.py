@@ -285,7 +285,7 @@ def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Stra
     _refuse_feeds(made.plan)
     why_not = why_not_rehearsed(made.plan)
     if why_not is not None:
-        raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
+        raise PlanError(f"cannot run the job ahead of time: {why_not}", element="tune", hint="run it with tune=True")
     return Tuner(made, asked.tune).finish(lambda: False)
 
 
@@ -339,7 +339,9 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         SpecError: naming the verb.
     """
     if not elements:
-        raise SpecError("needs at least one element", element=verb, site=user_site())
+        raise SpecError(
+            "cannot be called with nothing", element=verb, site=user_site(), expected="at least one element"
+        )
     for element in elements:
         if isinstance(element, Element):
             continue
@@ -348,7 +350,14 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
-        raise SpecError("takes elements", element=verb, site=user_site(), got=type(element).__name__, hint=hint)
+        raise SpecError(
+            "cannot take what is no element",
+            element=verb,
+            site=user_site(),
+            expected="elements",
+            got=type(element).__name__,
+            hint=hint,
+        )
 
 
 def _graph(elements: tuple[Element, ...]) -> Graph:
@@ -359,7 +368,7 @@ def _refuse_feeds(made: Plan) -> None:
     for source in (source for one in made.passes for source in one.sources):
         if isinstance(source.element, FeedSource):
             raise PlanError(
-                "a feed has no data of its own to run on",
+                "cannot run a feed: it has no data of its own",
                 element=source.name,
                 site=source.element.site,
                 hint="open a flow and send: with element.flow() as flow: flow.send(array)",

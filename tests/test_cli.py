@@ -359,7 +359,7 @@ def test_run_writes_its_numbers_where_it_is_told(say, folder: Path) -> None:
         "metrics_port: cannot use this value",
         "'everywhere'",
     )
-    refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "trace= needs metrics")
+    refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "cannot use trace= without metrics")
 
 
 @pytest.mark.parametrize(

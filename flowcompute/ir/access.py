@@ -230,7 +230,7 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     outside = (indices < -size) | (indices >= size)
     if outside.any():
         raise RunError(
-            "an index is out of range",
+            "cannot take an index that is out of range",
             element=node.name,
             site=node.element.site,
             expected=f"{-size} to {size - 1}",

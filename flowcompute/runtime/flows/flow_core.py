@@ -110,7 +110,7 @@ class FlowCore:
         """
         if self._failure is not None:
             raise RunError(
-                "the flow has failed, and what its folds and windows held is lost",
+                "cannot go on: the flow has failed, and what its folds and windows held is lost",
                 element="flow",
                 got=f"{type(self._failure).__name__}: {str(self._failure).splitlines()[0]}",
                 hint="open it again, and send again what is to count",
@@ -185,7 +185,7 @@ class FlowCore:
         elif array is not None or set(named) != set(self._feeds):
             names = ", ".join(sorted(self._feeds))
             raise RunError(
-                "send takes one array for each feed",
+                "cannot send this: send takes one array for each feed",
                 element="flow",
                 expected="one array"
                 if len(self._feeds) == 1
@@ -201,7 +201,7 @@ class FlowCore:
             lengths = {stage.name: len(arrays[stage.name]) for stage in clock.sources}
             if len(set(lengths.values())) > 1:
                 raise RunError(
-                    "feeds that meet were sent unequal numbers of records",
+                    "cannot compute: feeds that meet were sent unequal numbers of records",
                     element="flow",
                     expected="equally many",
                     got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
@@ -275,7 +275,7 @@ class FlowCore:
         room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
         if self._waiting_bytes > max(room_bytes, 0):
             raise RunError(
-                "results that nobody received outgrow the memory budget",
+                "cannot go on: results that nobody received outgrow the memory budget",
                 element="flow",
                 expected=f"at most {max(room_bytes, 0)} bytes that wait",
                 got=f"{self._waiting_bytes} bytes in {len(self._results)} results",
@@ -303,7 +303,7 @@ class FlowCore:
         if not self._results:
             folds = not self._streams
             raise RunError(
-                "there is nothing to receive",
+                "cannot receive: there is nothing to receive",
                 element="flow",
                 got="a flow that gives one value for all records" if folds else "every send was received already",
                 hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",

@@ -137,7 +137,7 @@ class RunningPass:
         start = self._starts.get(clock.id, 0)
         if start % clock.granule and start != clock.length:
             raise CheckpointError(
-                "was frozen inside a block of records that a kernel reduces as a whole",
+                "cannot go on inside a block of records that a kernel reduces as a whole",
                 expected=f"a multiple of {clock.granule} records",
                 got=f"{start} records",
                 hint='thaw it with device="numpy", where it was frozen; jobs with checkpoint= go on everywhere',

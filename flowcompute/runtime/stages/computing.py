@@ -288,7 +288,7 @@ class ComputeTask:
         open_end = known is None and ends[long] == self._boundaries[clock.id].stop(start)
         more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
         return RunError(
-            f"the streams {ended.name!r} and {other.name!r} have different lengths",
+            f"cannot go on: the streams {ended.name!r} and {other.name!r} have different lengths",
             element=ended.name,
             site=ended.element.site,
             records=(ends[short], ends[long]),
