@@ -121,6 +121,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.quantized import dequantize
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -275,6 +276,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "cut",
+    "dequantize",
     "diff",
     "discard",
     "divide",

@@ -13,6 +13,7 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements.compute import Function
 from flowcompute.elements.element import Element
+from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
@@ -187,6 +188,11 @@ FUNCTIONS: dict[str, Build] = {
         divided(fc.constant(3.0), rows("f2"))[1],
     ),
     "kernel of neighbours": lambda _: (smoothed(rows("f8")), smoothed(numbers())),
+    "blocks": lambda _: (
+        *(fc.dequantize(rows("u1", (12, one.block_bytes)), name) for name, one in BLOCK_FORMATS.items()),
+        fc.dequantize(rows("u1", (12, 36))[:, 18:], "Q4_0"),
+        fc.nn.relu(rows("f4", (5, 32)) @ fc.dequantize(fc.constant(np.ones((3, 34), "u1")), "Q8_0").T),
+    ),
     "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
     "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
 }
