@@ -172,6 +172,7 @@ from flowcompute.errors import (
     SpecTypeError,
 )
 from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+from flowcompute.model_files import Weights, weights
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -233,6 +234,7 @@ __all__ = [
     "SpecTypeError",
     "Strategy",
     "Vector",
+    "Weights",
     "__version__",
     "abs",
     "acos",
@@ -384,6 +386,7 @@ __all__ = [
     "trunc",
     "var",
     "vecdot",
+    "weights",
     "where",
     "window",
 ]
