@@ -13,7 +13,7 @@ from flowcompute.errors import SourceError
 from flowcompute.files import Files, Fingerprint, shown
 from flowcompute.model_files.tensors import Tensor
 from flowcompute.sources import changed, source_errors, why_not_mapped
-from flowcompute.spec import BOOL, Spec
+from flowcompute.spec import BOOL, UINT8, Spec
 
 
 class WeightFile:
@@ -118,6 +118,11 @@ class Weight(Constant):
     def check(self) -> None:
         """Check that the file has not changed; see `WeightFile.check`."""
         self.file.check(self.name or self.label)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether these are the bytes of the tensor, and not its numbers."""
+        return self.dtype == UINT8 and self.tensor.type != "U8"
 
     @property
     def label(self) -> str:

@@ -15,10 +15,16 @@ from flowcompute.elements.compute import Function
 from flowcompute.elements.element import Element
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+from tests.model_files.files import gguf_file, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
 
 Build = Callable[[Path], "Element | tuple[Any, ...]"]
+
+
+def of_weights(blocks: fc.Weights, plain: fc.Weights) -> tuple[Any, ...]:
+    numbers = rows("f4", (5, 512)) @ blocks["Q4_0"].T, blocks["f32"] + 1, blocks.raw("i8") + 1, blocks["i8"] + 1
+    return (*numbers, plain["f16"] * 2, plain["u8"] + 1, plain.raw("f64") + 1)
 
 
 @fc.kernel
@@ -193,6 +199,7 @@ FUNCTIONS: dict[str, Build] = {
         fc.dequantize(rows("u1", (12, 36))[:, 18:], "Q4_0"),
         fc.nn.relu(rows("f4", (5, 32)) @ fc.dequantize(fc.constant(np.ones((3, 34), "u1")), "Q8_0").T),
     ),
+    "weights": lambda folder: of_weights(fc.weights(gguf_file(folder)), fc.weights(safetensors_file(folder))),
     "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
     "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
 }

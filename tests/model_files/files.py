@@ -39,7 +39,9 @@ def gguf_file(folder: Path, name: str = "all.gguf", *, settled: bool = True) -> 
     writer.add_array("a.texts", ["", "two", "🙂"])
     writer.add_array("a.flags", [True, False])
     for kind in TYPES:
-        writer.add_tensor(kind, tame(kind, 4, 512 // 256 if kind == "Q6_K" else 16), raw_dtype=GGMLQuantizationType[kind])
+        writer.add_tensor(
+            kind, tame(kind, 4, 512 // 256 if kind == "Q6_K" else 16), raw_dtype=GGMLQuantizationType[kind]
+        )
     for kind, array in PLAIN.items():
         writer.add_tensor(kind, array)
     writer.write_header_to_file()
@@ -99,7 +101,9 @@ def text(value: str | bytes) -> bytes:
 
 def tensor(name: str | bytes, shape: tuple[int, ...], kind: int, offset: int, axes: int | None = None) -> bytes:
     sizes = b"".join(struct.pack("<Q", size) for size in shape)
-    return text(name) + struct.pack("<I", len(shape) if axes is None else axes) + sizes + struct.pack("<IQ", kind, offset)
+    return (
+        text(name) + struct.pack("<I", len(shape) if axes is None else axes) + sizes + struct.pack("<IQ", kind, offset)
+    )
 
 
 def gguf_bytes(

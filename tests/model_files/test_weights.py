@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gguf import GGUFReader, GGMLQuantizationType
+from gguf import GGMLQuantizationType, GGUFReader
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +66,9 @@ def test_tensors_are_what_was_written(tmp_path: Path, device: str | None) -> Non
     for kind in TYPES:
         assert_bits(weights[kind].resolve(device=device), meant(raw_of(kind), kind), kind)
         assert np.array_equal(weights.raw(kind).resolve(device=device), raw_of(kind))
-        assert_bits(fc.dequantize(weights.raw(kind), weights.types[kind]).resolve(device="numpy"), meant(raw_of(kind), kind))
+        assert_bits(
+            fc.dequantize(weights.raw(kind), weights.types[kind]).resolve(device="numpy"), meant(raw_of(kind), kind)
+        )
     for kind, array in PLAIN.items():
         got = weights[kind].resolve(device=device)
         assert (got.dtype, got.shape) == (array.dtype, array.shape)
@@ -180,7 +182,9 @@ def test_safetensors_are_what_was_written(tmp_path: Path, device: str | None) ->
 
 def test_types_that_elements_lack_are_bytes(tmp_path: Path) -> None:
     path = tmp_path / "f8.safetensors"
-    path.write_bytes(safetensors_bytes({"w": {"dtype": "F8_E4M3", "shape": [2, 3], "data_offsets": [0, 6]}}, bytes(range(6))))
+    path.write_bytes(
+        safetensors_bytes({"w": {"dtype": "F8_E4M3", "shape": [2, 3], "data_offsets": [0, 6]}}, bytes(range(6)))
+    )
     weights = fc.weights(path)
     with pytest.raises(fc.SourceError, match="raw"):
         weights["w"]
@@ -304,7 +308,15 @@ def test_headers_that_lie_are_refused(what: str, tmp_path: Path) -> None:
 
 
 def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
-    sound = gguf_bytes(KEY, array(9, 2, struct.pack("<IQB", 0, 1, 5) * 2), tensor("t", (8,), 0, 0), tensor("none", (0, 3), 0, 0), keys=1, tensors=2, data=32)
+    sound = gguf_bytes(
+        KEY,
+        array(9, 2, struct.pack("<IQB", 0, 1, 5) * 2),
+        tensor("t", (8,), 0, 0),
+        tensor("none", (0, 3), 0, 0),
+        keys=1,
+        tensors=2,
+        data=32,
+    )
     weights = opened(tmp_path / "sound.gguf", sound)
     assert isinstance(weights, fc.Weights)
     assert [one.tolist() for one in weights.metadata["k"]] == [[5], [5]]
@@ -317,7 +329,7 @@ def test_every_truncation_is_refused(make: Any, tmp_path: Path) -> None:
     data = make(tmp_path).read_bytes()
     last = max(one.offset + one.size_bytes for one in fc.weights(make(tmp_path))._tensors.values())
     header_bytes = min(one.offset for one in fc.weights(make(tmp_path))._tensors.values())
-    for cut in itertools.chain(range(0, header_bytes), range(header_bytes, last, 97), [last - 1]):
+    for cut in itertools.chain(range(header_bytes), range(header_bytes, last, 97), [last - 1]):
         made = opened(tmp_path / "cut.gguf", data[:cut])
         assert isinstance(made, fc.SourceError), cut
 
