@@ -24,7 +24,6 @@ from flowcompute.elements.axes.shape import (
     INDEX,
     PERMUTE,
     RESHAPE,
-    TAKE,
     broadcast_to,
     expand_dims,
     flip,
@@ -34,8 +33,8 @@ from flowcompute.elements.axes.shape import (
     require_unknown,
     reshape,
     squeeze,
-    take,
 )
+from flowcompute.elements.axes.taking import TAKE, take
 
 __all__ = [
     "BROADCAST",
