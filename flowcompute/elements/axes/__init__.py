@@ -34,7 +34,7 @@ from flowcompute.elements.axes.shape import (
     reshape,
     squeeze,
 )
-from flowcompute.elements.axes.taking import TAKE, take
+from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
 
 __all__ = [
     "BROADCAST",
@@ -43,6 +43,8 @@ __all__ = [
     "CUT",
     "FLATTEN",
     "INDEX",
+    "INDICES",
+    "LOOKUP",
     "PAD",
     "PERMUTE",
     "REPEAT",
