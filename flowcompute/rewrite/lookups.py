@@ -1,8 +1,9 @@
 """Rewrite that moves lookups through element-wise operations, so that a table is computed for the rows asked for only.
 
 `take(table * 2, ids)` becomes `take(table, ids) * 2`: the product is computed behind the lookup, in its kernel.
-Otherwise all of `table * 2` would be computed and stored. A lookup moves under two conditions: nothing else needs the
-operation's result, and the operation is cheap or the table large. A small table of costly numbers is computed once.
+Otherwise all of `table * 2` would be computed and stored. A lookup moves through all cheap operations, also where
+something else needs their results whole: a product may compute them where it loads them. It moves through a costly one
+where the table is large and nothing else needs it. Otherwise that is computed once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from flowcompute.spec import Spec
 from flowcompute.traversal import postorder
 
 _CHEAP = 8
-"""Instructions that a number of a small table may cost at each lookup."""
+"""Instructions that a number may cost at each lookup, whoever else needs it."""
 _SMALL_BYTES = 64 << 10
 """Tables up to this size stay in cache, and are computed once if their numbers are costly."""
 
@@ -29,28 +30,38 @@ _Asked = tuple[int, int]
 class _LookupMover(GraphRewriter):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.moved = self._find_moved()
-        self.named: set[int] = set()
+        self.moved, self.named = self._find_moved()
 
-    def _find_moved(self) -> set[int]:
-        """Return the operations that are needed at rows only, and can be computed there."""
+    def _find_moved(self) -> tuple[set[int], set[int]]:
+        """Return the operations that are computed for the rows asked for, and the values that are needed whole."""
         asked: dict[int, set[_Asked]] = {}
         whole = set(self.graph.roots)
         moved: set[int] = set()
         for node in reversed(self.graph.nodes):
-            if node.id not in whole and node.id in asked and _is_computed_by_row(node):
+            if self._is_moved(node, asked.get(node.id, set()), whole):
                 moved.add(node.id)
             for value in node.inputs:
                 shape = self.graph.nodes[value].spec.shape
                 if node.id in moved:
                     asked.setdefault(value, set()).update(asked[node.id])
-                    if any(_axis_of_rows(shape, one) is None for one in asked[node.id]):
+                    if node.id in whole or any(_axis_of_rows(shape, one) is None for one in asked[node.id]):
                         whole.add(value)
                 elif node.op is LOOKUP and value == node.inputs[0]:
                     asked.setdefault(value, set()).add(_asked(node, shape))
                 else:
                     whole.add(value)
-        return moved
+        return moved, whole
+
+    def _is_moved(self, node: Node, asked: set[_Asked], whole: set[int]) -> bool:
+        """Check whether rows of a resident value can be computed of rows of its operands, and should be."""
+        if not asked or node.kind is not Kind.ELEMENTWISE or node.spec.is_stream or node.pin is not None:
+            return False
+        assert node.op is not None
+        if node.op.cost > _CHEAP and (node.id in whole or node.spec.item_bytes <= _SMALL_BYTES):
+            return False
+        # Blocks of numbers lie otherwise along the last axis than the numbers do.
+        shapes = [self.graph.nodes[i].spec.shape for i in node.inputs]
+        return all(_axis_of_rows(shape, one) is not None or _is_beside(shape, one) for shape in shapes for one in asked)
 
     def rewrite(self, node: Node) -> int:
         """Add a node; in place of a lookup what computes its rows."""
@@ -106,23 +117,21 @@ class _LookupMover(GraphRewriter):
         return name
 
 
-def _is_computed_by_row(node: Node) -> bool:
-    """Check whether rows of a resident value can be computed of rows of its operands, and should be."""
-    if node.kind is not Kind.ELEMENTWISE or node.spec.is_stream or node.pin is not None:
-        return False
-    assert node.op is not None
-    return node.op.cost <= _CHEAP or node.spec.item_bytes > _SMALL_BYTES
-
-
 def _asked(lookup: Node, shape: tuple[int, ...]) -> _Asked:
     axis: int = lookup.attrs["axis"]
     return len(shape) - 1 - axis, shape[axis]
 
 
 def _axis_of_rows(shape: tuple[int, ...], asked: _Asked) -> int | None:
-    """Return the axis of a value along which it has the rows asked for; None if it is the same for all of them."""
+    """Return the axis of a value along which it has the rows asked for; None if it has not."""
     axis = len(shape) - 1 - asked[0]
     return axis if axis >= 0 and shape[axis] == asked[1] else None
+
+
+def _is_beside(shape: tuple[int, ...], asked: _Asked) -> bool:
+    """Check whether a value is the same for all rows."""
+    axis = len(shape) - 1 - asked[0]
+    return axis < 0 or shape[axis] == 1
 
 
 def move_lookups(graph: Graph) -> Graph:

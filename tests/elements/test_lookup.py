@@ -189,7 +189,19 @@ def test_small_tables_of_costly_numbers_are_computed_once() -> None:
     assert [step.name for step in fc.plan(large * 2).passes[0].before] == []
 
 
-def test_tables_that_are_needed_whole_are_stored() -> None:
+@pytest.mark.parametrize("of", [lambda t: t * 2, fc.square, lambda t: fc.sin(t) * 2], ids=["cheap", "square", "costly"])
+def test_tables_that_are_needed_whole_too(of: Callable[[Any], Any]) -> None:
+    made = of(fc.constant(LARGE))
+    words = fc.source(WORDS[:, 0])
+    for device in ("numpy", "cpu"):
+        rows, again, whole = fc.resolve(
+            fc.take(made, words, axis=0), fc.take(made + 1, words, axis=0), made, device=device
+        )
+        assert np.asarray(rows).tobytes() == np.asarray(whole)[WORDS[:, 0]].tobytes()
+        assert np.asarray(again).tobytes() == (np.asarray(whole) + 1)[WORDS[:, 0]].tobytes()
+
+
+def test_a_table_that_a_fold_and_a_product_read() -> None:
     doubled = fc.constant(LARGE) * 2
     words = fc.source(WORDS[:, 0])
     rows, total = fc.take(doubled, words, axis=0) + 1, doubled.sum(axis=0)
