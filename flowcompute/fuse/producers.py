@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Kind
-from flowcompute.elements.axes import TAKE
+from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.elements.quantized import Dequantize
@@ -145,6 +145,9 @@ class _ProducerSearch:
         if any(is_copied(self.graph, view) for view in views if top.spec.is_stream):
             return None, set()
         name = anchor_name(anchor)
+        if anchor.op is LOOKUP:
+            # What can be computed for the rows asked for only stands behind the lookup; see `rewrite/lookups.py`.
+            raise _StoredError("it is computed once for all batches")
         if top.kind is Kind.CONTRACT:
             raise _StoredError("a kernel holds one matrix product or attention")
         if top.kind is Kind.REDUCE:
