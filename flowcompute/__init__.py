@@ -121,6 +121,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.quantized import dequantize
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -171,6 +172,7 @@ from flowcompute.errors import (
     SpecTypeError,
 )
 from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+from flowcompute.model_files import Weights, weights
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -232,6 +234,7 @@ __all__ = [
     "SpecTypeError",
     "Strategy",
     "Vector",
+    "Weights",
     "__version__",
     "abs",
     "acos",
@@ -275,6 +278,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "cut",
+    "dequantize",
     "diff",
     "discard",
     "divide",
@@ -382,6 +386,7 @@ __all__ = [
     "trunc",
     "var",
     "vecdot",
+    "weights",
     "where",
     "window",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, compute, generated, math, nn, random, spool_stream, streams
+from flowcompute.elements import axes, compute, generated, math, nn, quantized, random, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
 from flowcompute.elements.destination import Destination, Writer
@@ -127,7 +127,9 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 
 RECORDS: dict[str, Op] = {
-    op.kept_name: op for room in (compute, spool_stream, axes, generated, math, nn, streams) for op in _records(room)
+    op.kept_name: op
+    for room in (compute, spool_stream, axes, generated, math, nn, quantized, streams)
+    for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""
 

@@ -150,6 +150,8 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     element = made if made.twin_of is None else made.twin_of
     if isinstance(element, Constant):
         value = element.value
+        if element.identity is not None:
+            return ("constant", element.identity, element.spec)
         if value.nbytes <= _COMPARED_BYTES:
             return ("constant", value.dtype, value.shape, value.tobytes())
     elif isinstance(element, Source):

@@ -111,6 +111,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "cumulative_prod": {"x": ROWS, "axis": 0, "dtype": "f8", "exclusive": True},
     "cumulative_sum": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "method": "blelloch"},
     "cut": {"x": NUMBERS, "every": 4, "tail": "pad", "fill": 1},
+    "dequantize": {"raw": np.zeros((2, 36), np.uint8), "type": "Q4_0"},
     "diff": {"x": ROWS, "n": 1, "axis": 1, "prepend": 0, "append": None},
     "discard": {},
     "ema": {"x": NUMBERS, "alpha": 0.5},
