@@ -42,6 +42,7 @@ from flowcompute.ir import (
     Var,
     choose,
     index_min,
+    makes_nan,
     register_dtype,
 )
 from flowcompute.spec import BOOL, is_float
@@ -264,7 +265,7 @@ class Point:
         var = self.value(node.id)
         if node.op is None or not is_float(node.spec.dtype):
             return var
-        if _makes_nan(node):
+        if makes_nan(node):
             return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
         if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
             return var
@@ -339,14 +340,8 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        canonical = is_float(node.spec.dtype) and _makes_nan(node)
+        canonical = is_float(node.spec.dtype) and makes_nan(node)
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
-
-
-def _makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
-    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _results_key(value: int) -> Access:

@@ -13,7 +13,7 @@ from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION, attention_of
 from flowcompute.engine import BatchSlice, PassState, PlacedBackend, RegionRunner, cast, elementwise
 from flowcompute.graph import Node
-from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, reduce_rows, register_dtype, view_array
+from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, makes_nan, reduce_rows, register_dtype, view_array
 from flowcompute.lower.matmul import PANEL
 from flowcompute.schedule import BackendDescription, RegionStep
 from flowcompute.spec import is_float
@@ -83,7 +83,7 @@ class NumpyRunner(RegionRunner):
         for i, array in outputs.items():
             shape = (items, *nodes[i].spec.shape) if region.stream else nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
-            if is_float(array.dtype) and _makes_nan(nodes[i]):
+            if is_float(array.dtype) and makes_nan(nodes[i]):
                 canonical_nan(array)
 
 
@@ -122,7 +122,7 @@ class _RegionValues:
         node = self._nodes[i]
         if i not in self.known or not is_float(node.spec.dtype):
             return self.value(i)
-        if _makes_nan(node):
+        if makes_nan(node):
             return canonical_nan(self.known[i].copy())
         if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
             return self.known[i]
@@ -130,11 +130,6 @@ class _RegionValues:
         with np.errstate(all="ignore"):
             operands = [self.value_in_memory(o) for o in node.inputs]
             return _evaluate(node, [self._nodes[o] for o in node.inputs], operands, self._stream)
-
-
-def _makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _generate(node: Node, op: Generator, batch_slice: BatchSlice) -> np.ndarray:
