@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.graph import Node
-from flowcompute.ir.nodes import register_dtype
 from flowcompute.spec import FLOAT32, FLOAT64, is_float
 
 ORDER_VERSION = 1
@@ -79,12 +77,6 @@ def canonical_nan(array: np.ndarray) -> np.ndarray:
     if nan.any():
         np.copyto(array, np.nan, where=nan, casting="unsafe")
     return array
-
-
-def makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
-    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
