@@ -249,6 +249,11 @@ def _written(element: Compute) -> tuple[int, ...]:
     return unrolls if any(unrolls) else ()
 
 
+def is_number(node: Node) -> bool:
+    """Check whether a node is a constant of one number, which drawings show inside of what uses it."""
+    return isinstance(node.element, Constant) and not node.spec.shape
+
+
 def is_literal(value: np.ndarray) -> bool:
     """Check whether a constant's value is part of the structure (and of kernel text)."""
     return value.ndim == 0 and bool(np.isin(value, _LITERALS)) and not (value == 0 and np.signbit(value.astype("f8")))
