@@ -387,6 +387,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "linear without a factor": (lambda: fc.nn.rope(VECTOR, PLACE, scaling="linear"), "factor= with scaling='linear'"),
     "a factor without scaling": (lambda: fc.nn.rope(VECTOR, PLACE, factor=2), "scaling='none'"),
     "a factor of 0": (lambda: fc.nn.rope(VECTOR, PLACE, scaling="linear", factor=0), "cannot take factor="),
+    "a factor that shrinks": (
+        lambda: fc.nn.rope(VECTOR, PLACE, scaling="linear", factor=0.5),
+        "a finite number from 1 on",
+    ),
     "an attention factor alone": (lambda: fc.nn.rope(VECTOR, PLACE, attn_factor=2), "cannot take attn_factor="),
     "yarn without a context": (
         lambda: fc.nn.rope(VECTOR, PLACE, scaling="yarn", factor=2),

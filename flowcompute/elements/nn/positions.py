@@ -113,8 +113,8 @@ def _single_integers(op: str, what: str, operand: Operand, stream: Any) -> Any:
 
 
 @functools.lru_cache(256)
-def _turns(base: float, dims: int, scaling: Scaling, yarn: tuple[float, ...]) -> tuple[Fraction, ...]:
-    """Return the turns of each pair from one position to the next: exact fractions of about 60 digits.
+def _plain_steps(base: float, dims: int, scaling: Scaling, yarn: tuple[float, ...]) -> tuple[int, ...]:
+    """Return the turns of each pair from one position to the next, in 2^-64 turns.
 
     The mixture of frequencies is YaRN's (B. Peng, J. Quesnelle, H. Fan and E. Shippole, 2023), with the parameters
     that GGUF files name.
@@ -124,10 +124,10 @@ def _turns(base: float, dims: int, scaling: Scaling, yarn: tuple[float, ...]) ->
         log = Decimal(base).ln()
         turns = [(-2 * pair * log / dims).exp() / _TWO_PI for pair in range(dims // 2)]
         if scaling == "none":
-            return tuple(map(Fraction, turns))
+            return tuple(int(one * _TURN) for one in turns)
         shrunk = 1 / Decimal(factor)
         if scaling == "linear":
-            return tuple(Fraction(one * shrunk) for one in turns)
+            return tuple(int(one * shrunk * _TURN) for one in turns)
 
         def pair_of(rotations: float) -> Decimal:
             """Return the pair, counted from 0, that turns so often in the original context."""
@@ -135,21 +135,20 @@ def _turns(base: float, dims: int, scaling: Scaling, yarn: tuple[float, ...]) ->
 
         low = max(Decimal(0), pair_of(fast).to_integral_value(ROUND_FLOOR))
         high = min(Decimal(dims - 1), pair_of(slow).to_integral_value(ROUND_CEILING))
-        mixed = []
+        steps = []
         for pair, one in enumerate(turns):
             along = (pair - low) / max(Decimal("0.001"), high - low)
             own = (1 - min(Decimal(1), max(Decimal(0), along))) * Decimal(extrapolated)
-            mixed.append(Fraction(one * (shrunk * (1 - own) + own)))
-        return tuple(mixed)
+            steps.append(int(one * (shrunk * (1 - own) + own) * _TURN))
+        return tuple(steps)
 
 
-def _steps(turns: Sequence[Fraction], factors: Element | None) -> Any:
-    """Return the steps of all pairs in 2^-64 turns, as int64 that wraps around."""
-    plain = [math.floor(one * _TURN) for one in turns]
+def _steps(plain: Sequence[int], factors: Element | None) -> Any:
+    """Return the steps of all pairs, divided by their factors, as int64 that wraps around."""
     if factors is None or isinstance(factors, Constant):
-        divisors = [Fraction(1)] * len(plain) if factors is None else [Fraction(float(one)) for one in factors.value]
-        divided = [math.floor(one / by) % _TURN for one, by in zip(plain, divisors, strict=True)]
-        return Constant(np.array(divided, np.uint64).astype(np.int64))
+        divisors = [Fraction(float(one)) for one in factors.value] if isinstance(factors, Constant) else []
+        divided = [math.floor(one / by) for one, by in zip(plain, divisors, strict=True)] if divisors else plain
+        return Constant(np.array([one % _TURN for one in divided], np.uint64).astype(np.int64))
     # The same quotients by long division, in digits of 16 bits. A step is less than a sixth of a turn, so that all
     # numbers stay below 2^63.
     whole_steps: Any = Constant(np.array(plain, np.int64))
@@ -257,7 +256,7 @@ def rope(
         dims: how many numbers of each vector are turned, an even count; the others stay. All by default.
         scaling: as files name it. "linear" divides angles by `factor`; "yarn" does so for slow pairs only. None or
             "none" for neither.
-        factor: how many times the original context the model sees; for both scalings.
+        factor: how many times the original context the model sees, from 1 on; for both scalings.
         original_context: positions that the model was trained on, for "yarn".
         ext_factor: for "yarn", how much of the fast pairs' own frequency is kept, from 0 to 1.
         attn_factor: a factor of the result, for both scalings. For "yarn" it is multiplied by
@@ -294,10 +293,10 @@ def rope(
             hint="dims= says how many numbers of each vector are turned",
         )
     order = one_of("rope", "pairs", pairs, ("neighbours", "halves"))
-    turns, scale = _scaled_turns(
+    plain, scale = _scaled_steps(
         base, turned, scaling, factor, original_context, ext_factor, attn_factor, beta_fast, beta_slow
     )
-    steps = _steps(turns, _checked_factors(frequency_factors, turned // 2))
+    steps = _steps(plain, _checked_factors(frequency_factors, turned // 2))
     places = _single_integers("rope", "at", at, value)
     made = _rotated(value[..., :turned], places, steps, scale, halves=order == "halves")
     if turned < size:
@@ -305,7 +304,7 @@ def rope(
     return cast(made, result)
 
 
-def _scaled_turns(
+def _scaled_steps(
     base: Any,
     dims: int,
     scaling: Any,
@@ -315,8 +314,8 @@ def _scaled_turns(
     attn_factor: Any,
     beta_fast: Any,
     beta_slow: Any,
-) -> tuple[tuple[Fraction, ...], float]:
-    """Return the turns of each pair from one position to the next, and the factor of the result.
+) -> tuple[tuple[int, ...], float]:
+    """Return the steps of all pairs, and the factor of the result.
 
     Raises:
         SpecError: for an argument that is out of range, missing, or not of this scaling.
@@ -340,7 +339,7 @@ def _scaled_turns(
         raise SpecError(
             "cannot take attn_factor=", element="rope", site=user_site(), expected="scaling= that has it", got="none"
         )
-    ratio = _positive("factor", factor) if kind != "none" else 1.0
+    ratio = _positive("factor", factor, 1.0) if kind != "none" else 1.0
     context = 1
     if kind == "yarn":
         context = whole("rope", "original_context", original_context, 1)
@@ -355,7 +354,7 @@ def _scaled_turns(
             )
         if extrapolated:
             scale *= 1.0 + 0.1 * math.log(ratio)
-    return _turns(root, dims, kind, (ratio, context, extrapolated, fast, slow)), scale
+    return _plain_steps(root, dims, kind, (ratio, context, extrapolated, fast, slow)), scale
 
 
 def _rotated(x: Any, at: Any, steps: Any, scale: float, *, halves: bool) -> Any:
