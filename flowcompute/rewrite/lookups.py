@@ -12,11 +12,10 @@ import copy
 
 from flowcompute.elements import Compute, Constant, Kind
 from flowcompute.elements.axes import INDEX, LOOKUP
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, postorder
 from flowcompute.ir import view_array
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import Spec
-from flowcompute.traversal import postorder
 
 _CHEAP = 8
 """Instructions that a number may cost at each lookup, whoever else needs it."""
