@@ -259,9 +259,9 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
         RunError: naming the first record with one that is out of range.
     """
     size = node.attrs["size"]
-    # In the indices' own dtype, so that none wraps around.
-    outside = (indices < -size) | (indices >= size)
-    if outside.any():
+    # As Python's integers, so that none wraps around.
+    if indices.size and not -size <= int(indices.min()) <= int(indices.max()) < size:
+        outside = (indices < -size) | (indices >= size)
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
         record = first + int(place[0])
         raise RunError(
@@ -273,8 +273,9 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
             got=f"{indices[place]} at record {record}",
             hint="clip or filter the stream of indices",
         )
-    wide = indices.astype(np.int64)
-    return np.where(wide < 0, wide + size, wide).astype(node.spec.dtype)
+    made = indices.astype(node.spec.dtype)
+    np.add(made, size, out=made, where=made < 0)
+    return made
 
 
 def _slice(start: int, count: int, step: int) -> slice:

@@ -368,6 +368,23 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.ema(numbers("i4"), np.float64(0.5)),
         fc.ema(rows("f2"), 1),
     ),
+    "positions": lambda _: (
+        fc.nn.position(rows()),
+        fc.nn.position(unknown()),
+        fc.nn.position(numbers(), numbers("i4")),
+        fc.nn.rope(rows("f2"), numbers("i4")),
+        fc.nn.rope(
+            rows(),
+            numbers("i8"),
+            5e5,
+            "halves",
+            4,
+            "yarn",
+            factor=4.0,
+            original_context=64,
+            frequency_factors=fc.sum(rows("f4", (5, 2)), axis=0) + 9,
+        ),
+    ),
     "statistics": lambda _: (
         fc.cov(rows()),
         fc.cov(numbers(), correction=0),

@@ -191,6 +191,12 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.binary_cross_entropy": {"logits": ROWS, "labels": ROWS, "reduction": None},
     "nn.mse": {"x": ROWS, "target": ROWS, "reduction": "sum"},
     "nn.huber": {"x": ROWS, "target": ROWS, "delta": 1.0, "reduction": None},
+    "nn.position": {"tokens": ROWS, "text": fc.source(np.zeros(6, int))},
+    "nn.rope": {
+        "x": ROWS, "at": fc.source(np.zeros(6, int)), "base": 500.0, "pairs": "halves", "dims": 2,
+        "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
+        "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
+    },
     "nn.softmax": {"x": ROWS, "axis": 1},
     "nn.log_softmax": {"x": ROWS, "axis": 1},
     "nn.logsumexp": {"x": ROWS, "axis": 1, "keepdims": True},
