@@ -375,6 +375,14 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
         fc.count_nonzero(rows(), axis=0),
     ),
+    "filled": lambda _: (
+        fc.full_like(rows(), -0.0),
+        fc.full_like(unknown(), math.nan),
+        fc.ones_like(rows("?"), dtype="bfloat16") + fc.full((6,), 3, dtype="f4"),
+        fc.zeros((2, 3)),
+        fc.eye(3, 4, k=1),
+        fc.linspace(0, 1, 5),
+    ),
     "linear algebra": lambda _: (
         fc.linalg.solve(definite(), items(3, 2)),
         fc.linalg.solve(fc.constant(np.eye(3)), np.ones(3)),
