@@ -173,6 +173,8 @@ from flowcompute.elements.streams import (
     segment_min,
     segment_sum,
     top_k,
+    unique_counts,
+    unique_values,
 )
 from flowcompute.errors import (
     CheckpointError,
@@ -214,6 +216,9 @@ _INSTEAD = {
     "map_batches": "fc.host(function, x)",
     "read": "fc.open(path)",
     "tensor": "fc.constant(array)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
+    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
     "transpose": "fc.permute_dims(x, axes) or x.T",
 }
 """What stands for names of other libraries."""
@@ -425,6 +430,8 @@ __all__ = [
     "to_array",
     "top_k",
     "trunc",
+    "unique_counts",
+    "unique_values",
     "var",
     "vecdot",
     "where",

@@ -178,6 +178,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "round": {0: ROWS, 1: 2},
     **{name: {"x": ROWS, "axis": 0, "keepdims": False} for name in ("nanmax", "nanmean", "nanmin", "nansum")},
     **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
+    **{name: {"x": WHOLE, "max_values": 5} for name in ("unique_values", "unique_counts")},
     "nn.attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "causal": True, "window": 2, "mask": None, "scale": 1.0,
     },

@@ -166,6 +166,9 @@ _INSTEAD = {
     "quantile": "fc.quantile",
     "swapaxes": "fc.permute_dims or fc.moveaxis",
     "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_counts": "fc.unique_counts(x, max_values=n)",
+    "unique_values": "fc.unique_values(x, max_values=n)",
     "save": "x >> fc.save(path)",
 }
 """What stands for others, by NumPy's name."""
