@@ -12,7 +12,6 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
-from flowcompute.elements.element import Element
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.numeric_elements import NUMERIC
