@@ -1,9 +1,8 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-import difflib
-
 from numpy import e, inf, nan, newaxis, pi
 
+import flowcompute.elements.arguments
 from flowcompute.elements import (
     Compute,
     Constant,
@@ -207,30 +206,10 @@ from flowcompute.strategy import Strategy
 from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
 
-_INSTEAD = {
-    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "cumsum": "fc.cumulative_sum",
-    "dot": "fc.matmul or fc.vecdot",
-    "from_array": "fc.source(array)",
-    "from_numpy": "fc.source(array)",
-    "load": "fc.open(path)",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "read": "fc.open(path)",
-    "tensor": "fc.constant(array)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
-    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
-}
-"""What stands for names of other libraries."""
-
 
 def __getattr__(name: str) -> object:
-    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
-    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
-    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+    rooms = {"fc": __all__} | {f"fc.{room.__name__.split('.')[-1]}": room.__all__ for room in (nn, linalg, fft, random)}
+    raise flowcompute.elements.arguments.no_such_name(name, rooms)
 
 
 __all__ = [

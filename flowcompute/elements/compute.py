@@ -376,17 +376,21 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
 
 def common_length(op: str, streams: list[Element]) -> int | None:
     """Return the one known length of streams that advance together; None if none is known."""
-    known = [stream for stream in streams if stream.spec.length is not None]
-    for other in known[1:]:
-        if other.spec.length != known[0].spec.length:
+    known = [(stream, length) for stream in streams if (length := stream.spec.length) is not None]
+    if not known:
+        return None
+    first, wanted = known[0]
+    for other, length in known[1:]:
+        if length != wanted:
             raise SpecError(
                 "cannot align streams of different length",
                 element=op,
                 site=user_site(),
-                expected=f"{known[0].spec.length} records as in {_giver(known[0])}",
-                got=f"{other.spec.length} records in {_giver(other)}",
+                expected=f"{wanted} records as in {_giver(first)}",
+                got=f"{length} records in {_giver(other)}",
+                hint=f"x[:{min(length, wanted)}] is as much of the longer one",
             )
-    return known[0].spec.length if known else None
+    return wanted
 
 
 def _giver(stream: Element) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy as np
 
-from flowcompute.elements.arguments import INSTEAD, NoValue, meant
+from flowcompute.elements.arguments import ATTRIBUTES, NoValue, meant
 from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
 from flowcompute.spec import Spec
@@ -229,7 +229,7 @@ class Element(NoValue, ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = f"; use {INSTEAD[name]}" if name in INSTEAD else ""
+            hint = f"; use {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
     __hash__ = object.__hash__

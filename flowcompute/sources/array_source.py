@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,15 @@ class MemorySource(Source):
     array: np.ndarray
 
     def __init__(self, array: npt.ArrayLike, *, name: str | None = None) -> None:
+        if isinstance(array, Iterator):
+            raise SpecError(
+                "cannot make a source of what is yielded one after the other",
+                element=name,
+                site=user_site(),
+                expected="an array",
+                got=type(array).__name__,
+                hint="fc.iterate(iterable, shape=..., dtype=...)",
+            )
         referred = _as_array(array, name)
         try:
             dtype = parse_dtype(referred.dtype)

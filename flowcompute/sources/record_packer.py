@@ -15,6 +15,7 @@ from flowcompute.spec import BFLOAT16, BOOL, SUPPORTED_DTYPES, Spec
 
 _SMALL_BYTES = 4096  # batches up to this size are joined before they are copied
 _JOIN_BYTES = 1 << 20  # so many bytes of them at once
+_DTYPE = "say dtype= as it is yielded; .astype casts the stream"
 
 
 class RecordPacker:
@@ -154,20 +155,21 @@ class RecordPacker:
             return array if source is target else array.view(target)
         integers = source.kind in "iu" and target.kind in "iu"
         if not (integers and weak) and not _can_cast(source, target):
-            self._refuse(f"dtype {target.name} or one that casts to it safely", f"dtype {source.name}")
+            self._refuse(f"dtype {target.name} or one that casts to it safely", f"dtype {source.name}", _DTYPE)
         if not integers or np.can_cast(source, target):
             return array
         if array.size:
             low, high, limits = int(array.min()), int(array.max()), np.iinfo(target)
             if low < limits.min or high > limits.max:
-                self._refuse(f"integers that fit {target.name}", f"{low if low < limits.min else high}")
+                self._refuse(f"integers that fit {target.name}", f"{low if low < limits.min else high}", _DTYPE)
         return array.astype(target)
 
-    def _refuse(self, expected: str, got: str) -> NoReturn:
-        raise self._error(expected, got)
+    def _refuse(self, expected: str, got: str, hint: str | None = None) -> NoReturn:
+        raise self._error(expected, got, hint)
 
-    def _error(self, expected: str, got: str) -> SourceError:
+    def _error(self, expected: str, got: str, hint: str | None = None) -> SourceError:
         record = self.next_record
+        shape = "with items=True it yields items" if self._items else "yield batches, or say items=True"
         return SourceError(
             "cannot take what the iterable yielded: it differs from what was declared",
             element=self._element,
@@ -175,8 +177,7 @@ class RecordPacker:
             records=(record, record + 1),
             expected=expected,
             got=got,
-            hint="shape= is the shape of one item; "
-            + ("with items=True it yields items" if self._items else "yield batches, or say items=True"),
+            hint=hint or f"shape= is the shape of one item; {shape}",
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.elements.arguments import ATTRIBUTES, FUNCTIONS
 
 DEVICES = ("numpy", "cpu")
 ARRAY = np.array([[1, np.nan, 3], [np.nan, np.nan, 2], [7, np.nan, -4], [0.5, np.nan, np.nan]], np.float32)
@@ -100,6 +103,20 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: fc.cov(X, ddof=1), "is correction= meant"),
         (lambda: fc.nanvar(X, ddof=1), "is correction= meant"),
         (lambda: fc.bincount(X, minlength=3), "is length= meant"),
+        (lambda: bool(X[:, 0] > 0 and X[:, 1] > 0), r"use & for and(.|\n)*\.resolve\(\)"),
+        (lambda: fc.histogram(X, 10, range=(X.min(), X.max())), r"range=(.|\n)*fc\.resolve\(x\.min\(\), x\.max\(\)\)"),
+        (lambda: fc.histogram(X, X.min(axis=0)), r"bins=(.|\n)*fc\.resolve"),
+        (lambda: fc.source(i for i in range(3)), r"fc\.iterate\("),
+        (lambda: fc.top_k(X, 2), "axis=1"),
+        (lambda: fc.quantile(X, 0.5), r"x\[:, j\]"),
+        (lambda: fc.concat(X, X), r"fc\.concat\(\[x, y\]\)"),
+        (lambda: fc.stack(X, X), r"fc\.stack\(\[x, y\]\)"),
+        (lambda: fc.concat([X, X[:, 0]], axis=1), r"y\[:, None\]"),
+        (lambda: X + fc.source(np.ones((5, 4), "f4")), r"x\[:5\]"),
+        (lambda: fc.random.uniform((6,)), "shape="),
+        (lambda: np.lib.stride_tricks.sliding_window_view(X, 3), r"fc\.window"),
+        (lambda: np.median(X), r"use fc\.median"),
+        (lambda: np.compress([True], X), r"x\[mask\]"),
     ],
 )
 def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
@@ -114,6 +131,21 @@ def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
         (lambda: fc.from_array, r"use fc\.source\(array\)"),
         (lambda: fc.histogramm, r"did you mean fc\.histogram\?"),
         (lambda: fc.zzzzzz, "flowcompute has no 'zzzzzz'$"),
+        (lambda: fc.filter, r"use x\[mask\]$"),
+        (lambda: fc.softmax, r"did you mean fc\.nn\.softmax\?$"),
+        (lambda: fc.solve, r"did you mean fc\.linalg\.solve\?$"),
+        (lambda: fc.normal, r"did you mean fc\.random\.normal\?$"),
+        (lambda: fc.Conv2d, r"did you mean fc\.nn\.conv2d\?$"),
+        (lambda: fc.cdist, r"use fc\.linalg\.norm\(x\[:, None\] - table, axis=2\)"),
+        (lambda: fc.rolling_mean, r"use fc\.window\(x, size\)\.mean\(axis=1\)$"),
+        (lambda: fc.nn.Linear, r"flowcompute\.nn has no 'Linear'; use x @ w\.T \+ b$"),
+        (lambda: fc.nn.maxpool2d, r"did you mean fc\.nn\.max_pool2d\?$"),
+        (lambda: fc.random.randn, r"use fc\.random\.normal\("),
+        (lambda: fc.linalg.lstsq, r"use fc\.linalg\.solve\("),
+        (lambda: fc.fft.rfftt, r"did you mean fc\.fft\.rfft\?$"),
+        (lambda: fc.fft.zzzzzz, r"flowcompute\.fft has no 'zzzzzz'$"),
+        (lambda: X.quantile, r"use fc\.quantile\(x, q\)$"),
+        (lambda: X.relu, r"use fc\.nn\.relu\(x\)$"),
         (lambda: X.map_batches, r"use fc\.host"),
         (lambda: X.describe, r"use fc\.resolve\(x\.mean\(\)"),
         (lambda: X.nothing_like_it, "has no attribute 'nothing_like_it'$"),
@@ -122,3 +154,23 @@ def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
 def test_unknown_names_are_answered(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(AttributeError, match=text):
         call()
+
+
+@pytest.mark.parametrize("table", [FUNCTIONS, ATTRIBUTES])
+def test_what_is_proposed_is_there(table: dict[str, str]) -> None:
+    for proposal in table.values():
+        for dotted in re.findall(r"\bfc\.([a-z_.]+[a-z_])", proposal):
+            assert functools.reduce(getattr, dotted.split("."), fc) is not None
+
+
+def test_distances_to_a_table_as_proposed() -> None:
+    table = np.arange(12, dtype="f4").reshape(3, 4)
+    found = fc.linalg.norm(X[:, None] - table, axis=2).resolve(progress=False)
+    np.testing.assert_allclose(found, np.linalg.norm(np.ones((6, 1, 4)) - table, axis=2), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("made", "hint"), [(np.ones((3, 2), "f4"), "say dtype="), (np.ones(2, "i4"), "yield batches")])
+def test_a_wrong_dtype_is_answered_by_dtype_and_a_wrong_shape_by_shape(made: np.ndarray, hint: str) -> None:
+    x = fc.iterate([made], shape=(2,), dtype="int32")
+    with pytest.raises(fc.SourceError, match=hint):
+        x.resolve(device="numpy", progress=False)

@@ -428,3 +428,16 @@ def test_a_loop_that_never_ends_can_be_stopped(monkeypatch: pytest.MonkeyPatch) 
     run.stop()
     with pytest.raises(fc.RunError, match="stopped"):
         run.wait(60)
+
+
+def plain_helper(x: Any) -> Any:
+    return x + 1
+
+
+def test_a_plain_function_in_a_kernel_may_become_one() -> None:
+    @fc.kernel
+    def outer(x: Any) -> Any:
+        return plain_helper(x)
+
+    with pytest.raises(fc.KernelError, match=r"cannot call plain_helper(.|\n)*decorate plain_helper with @fc\.kernel"):
+        outer(fc.source(np.ones(3, "f4")))

@@ -1,6 +1,6 @@
 """Arguments of functions: each is read by type and range, or refused by name."""
 
-from flowcompute.elements.arguments.familiar import INSTEAD
+from flowcompute.elements.arguments.familiar import ATTRIBUTES, FUNCTIONS, no_such_name
 from flowcompute.elements.arguments.no_value import NoValue
 from flowcompute.elements.arguments.readers import (
     array_of,
@@ -16,13 +16,15 @@ from flowcompute.elements.arguments.readers import (
 )
 
 __all__ = [
-    "INSTEAD",
+    "ATTRIBUTES",
+    "FUNCTIONS",
     "NoValue",
     "array_of",
     "dtype_of",
     "flag",
     "is_whole",
     "meant",
+    "no_such_name",
     "one_of",
     "real",
     "several",

@@ -20,17 +20,17 @@ class NoValue:
         """The name in errors of an element without one."""
         raise NotImplementedError
 
-    def refuse(self, what: str) -> SpecTypeError:
-        """Return the error that says that the value has not been computed."""
+    def refuse(self, what: str, instead: str = "") -> SpecTypeError:
+        """Return the error that says that the value has not been computed, and what may be meant instead."""
         return SpecTypeError(
             f"is lazy and has no {what} yet",
             element=self.name or self.base_name,
             site=user_site(),
-            hint="call .resolve() to compute its value first",
+            hint=f"{instead}call .resolve() to compute its value first",
         )
 
     def __bool__(self) -> bool:
-        raise self.refuse("truth value")
+        raise self.refuse("truth value", "use & for and, | for or, ~ for not, fc.where for if; or ")
 
     def __int__(self) -> int:
         raise self.refuse("integer value")

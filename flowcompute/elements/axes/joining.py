@@ -30,7 +30,9 @@ CONCAT = view_op("concat", np.concat, _rebuild_joined, 2)
 
 def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
     """Return values of one dtype, streams together."""
-    elements = [as_element(value, op) for value in several(op, "values", values, "a list of values")]
+    elements = [
+        as_element(value, op) for value in several(op, "values", values, f"a list of values, as in fc.{op}([x, y])")
+    ]
     if not elements:
         raise SpecError("cannot join no values", element=op, site=user_site(), expected="at least one value")
     dtype = common_dtype(op, elements)
@@ -108,6 +110,7 @@ def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
             site=user_site(),
             expected="as many axes in each value, at least one",
             got=" and ".join(str(element.spec) for element in elements),
+            hint="y[:, None] has one axis more than y",
         )
     (normal,) = normalise_axes("concat", lead, whole("concat", "axis", axis, -MOST))
     if lead.spec.is_stream and normal == 0:

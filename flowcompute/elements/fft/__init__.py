@@ -4,6 +4,9 @@ Complex values are pairs of elements, `(real, imag)`: all dtypes are real. `fc.s
 bytes of NumPy's complex numbers, so a file of it is one of these: `np.load("y.npy").view("complex64")[..., 0]`.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
+from flowcompute.elements.arguments import no_such_name
 from flowcompute.elements.fft.fourier import (
     ComplexPair,
     fft,
@@ -27,6 +30,12 @@ __all__ = [
     "rfft",
     "rfftfreq",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers find wrong names themselves
+
+    def __getattr__(name: str) -> NoReturn:
+        raise no_such_name(name, {"fc.fft": __all__})
 
 
 def __dir__() -> list[str]:

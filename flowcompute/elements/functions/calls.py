@@ -6,6 +6,7 @@ import ast
 import builtins
 import math
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,9 +68,9 @@ class Calls(ExpressionTyper):
             return self.operation(node, "divide", *quotient)
         arity = 1 if function in (abs, int, float, bool) else self._arity(function)
         if arity is None and not (isinstance(function, type) and issubclass(function, np.generic)):
-            raise self.source.error(
-                node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint="do it outside, or with fc.host"
-            )
+            kernel = f"decorate {name} with @fc.kernel, or " if isinstance(function, FunctionType) else ""
+            hint = f"{kernel}do it outside, or with fc.host"
+            raise self.source.error(node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint=hint)
         if len(operands) != (arity or 1):
             raise self.source.error(
                 node, f"cannot call {name} with so many arguments", expected=str(arity or 1), got=str(len(operands))

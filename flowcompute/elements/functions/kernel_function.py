@@ -129,7 +129,7 @@ class KernelFunction:
                 "cannot take so many operands",
                 element=self.__name__,
                 site=user_site(),
-                expected=", ".join(self.names),
+                expected=f"{self.arity}: {', '.join(self.names)}",
                 got=str(len(operands)),
             )
         if not operands:

@@ -106,6 +106,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
             site=user_site(),
             expected="a whole number from 0 on",
             got=short_repr(length),
+            hint="length counts the items of the stream; shape= is that of an item",
         )
     if items * math.prod(shape) >= MOST_POSITIONS:
         raise SpecError(

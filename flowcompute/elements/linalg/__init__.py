@@ -6,6 +6,9 @@ refuses is a RunError, which names the element and its line. Norms are composed 
 reductions, and run where these run.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
+from flowcompute.elements.arguments import no_such_name
 from flowcompute.elements.linalg.array_norms import matrix_norm, norm, vector_norm
 from flowcompute.elements.linalg.factorising import EIGH as EIGH
 from flowcompute.elements.linalg.factorising import EIGVALSH as EIGVALSH
@@ -67,6 +70,12 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers find wrong names themselves
+
+    def __getattr__(name: str) -> NoReturn:
+        raise no_such_name(name, {"fc.linalg": __all__})
 
 
 def __dir__() -> list[str]:

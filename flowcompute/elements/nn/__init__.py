@@ -4,6 +4,9 @@ Axes are counted as everywhere, the stream being axis 0. Half formats are comput
 and rounded once, at the end; integers become the float in which NumPy takes their `exp`.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
+from flowcompute.elements.arguments import no_such_name
 from flowcompute.elements.nn.activations import ACTIVATIONS as ACTIVATIONS
 from flowcompute.elements.nn.activations import (
     elu,
@@ -68,6 +71,12 @@ __all__ = [
     "softplus",
     "unfold",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers find wrong names themselves
+
+    def __getattr__(name: str) -> NoReturn:
+        raise no_such_name(name, {"fc.nn": __all__})
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import axes, creation, fft, math, streams
+from flowcompute.elements.arguments import FUNCTIONS
 from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
@@ -151,31 +152,7 @@ _CALLS: dict[Any, Callable[..., Any]] = {
 }
 """The functions of NumPy that build the graph, or only ask for what is known."""
 
-_INSTEAD = {
-    "append": "fc.concat",
-    "average": "fc.mean",
-    "bincount": "fc.bincount(x, length)",
-    "convolve": "fc.convolve",
-    "corrcoef": "fc.corrcoef, whose records are observations",
-    "cov": "fc.cov, whose records are observations",
-    "dot": "fc.matmul, or x @ y",
-    "hstack": "fc.concat(..., axis=1)",
-    "vstack": "fc.concat",
-    "histogram": "fc.histogram(x, bins, range)",
-    "inner": "fc.vecdot",
-    "median": "fc.quantile(x, 0.5)",
-    "percentile": "fc.quantile(x, q / 100)",
-    "quantile": "fc.quantile",
-    "swapaxes": "fc.permute_dims or fc.moveaxis",
-    "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_counts": "fc.unique_counts(x, max_values=n)",
-    "unique_values": "fc.unique_values(x, max_values=n)",
-    "save": "x >> fc.save(path)",
-}
-"""What stands for others, by NumPy's name."""
-
-_INSTEAD |= {f"fft.{name}": f"fc.fft.{name}, whose complex numbers are pairs" for name in fft.__all__}
+_COMPLEX = {f"fft.{name}": f"fc.fft.{name}, whose complex numbers are pairs" for name in fft.__all__}
 
 _ELSE = "x.resolve() gives an array; fc.host runs NumPy on batches"
 
@@ -194,13 +171,14 @@ def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     name = f"{function.__module__}.{function.__name__}"
     meant = _CALLS.get(function)
     if meant is None:
-        own = name.removeprefix("numpy.")
+        own = name.removeprefix("numpy.").removeprefix("lib.stride_tricks.")
+        known = FUNCTIONS.get(own) or _COMPLEX.get(own)
         raise SpecTypeError(
             f"cannot build {name} of a lazy element",
             element=function.__name__,
             site=user_site(),
             expected="a function that fc has, too",
-            hint=f"use {_INSTEAD[own]}" if own in _INSTEAD else _ELSE,
+            hint=f"use {known}" if known else _ELSE,
         )
     given = dict(kwargs)
     if given.pop("out", None) is not None:

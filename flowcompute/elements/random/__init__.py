@@ -25,11 +25,20 @@ formats are rounded from float32. All of it is + - * / and sqrt in a fixed order
 on all devices that round these correctly.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
+from flowcompute.elements.arguments import no_such_name
 from flowcompute.elements.random.distributions import SEED_BITS as SEED_BITS
 from flowcompute.elements.random.distributions import Random as Random
 from flowcompute.elements.random.distributions import integers, normal, uniform
 
 __all__ = ["integers", "normal", "uniform"]
+
+
+if not TYPE_CHECKING:  # type checkers find wrong names themselves
+
+    def __getattr__(name: str) -> NoReturn:
+        raise no_such_name(name, {"fc.random": __all__})
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ from flowcompute.elements.math import Axis, normalise_axes, sum
 from flowcompute.elements.op import MOST, Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.top_rows import top_of_rows
-from flowcompute.errors import SpecError, short_repr
+from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, Spec, is_float
 
 
@@ -85,8 +85,13 @@ FIRST = fold_op("first", np.take, _rebuild_end)
 LAST = fold_op("last", np.take, _rebuild_end)
 
 
-def folded_stream(op: str, x: Operand, ranks: tuple[int, ...] = ()) -> Any:
-    """Return the operand, which must be a stream, of one of these ranks (of any when none are given)."""
+def folded_stream(
+    op: str, x: Operand, ranks: tuple[int, ...] = (), hint: str = "x[:, j] is a stream of numbers"
+) -> Any:
+    """Return the operand, which must be a stream, of one of these ranks (of any when none are given).
+
+    `hint` says what to do about another rank.
+    """
     element = as_element(x, op)
     if not element.spec.is_stream:
         raise SpecError(
@@ -105,6 +110,7 @@ def folded_stream(op: str, x: Operand, ranks: tuple[int, ...] = ()) -> Any:
             site=user_site(),
             expected=f"a stream of {items}",
             got=str(element.spec),
+            hint=hint,
         )
     return element
 
@@ -227,6 +233,8 @@ def histogram(
             expected="range= beside a number of bins",
             hint="give range=(low, high), or bins= as the edges",
         )
+    _require_computed("bins", bins)
+    _require_computed("range", range)
     edges = _equal_edges(element.dtype, bins, range) if equal else _edges(bins)
     edges_constant = Constant(edges)
     return _counts(element, edges_constant, edges, equal=equal), edges_constant
@@ -234,6 +242,18 @@ def histogram(
 
 def _counts(x: Any, edges_constant: Constant, edges: np.ndarray, *, equal: bool) -> Compute:
     return make_fold(HISTOGRAM, (x, edges_constant), (max(len(edges) - 1, 0),), INT64, equal=equal)
+
+
+def _require_computed(what: str, given: Any) -> None:
+    """Refuse lazy edges: their number is the shape of the result, and their values are needed to count."""
+    if hasattr(given, "spec") or (isinstance(given, tuple | list) and any(hasattr(one, "spec") for one in given)):
+        raise SpecTypeError(
+            f"cannot count between edges that are not computed yet, in {what}=",
+            element="histogram",
+            site=user_site(),
+            expected="numbers",
+            hint="compute them first: low, high = fc.resolve(x.min(), x.max())",
+        )
 
 
 def _equal_edges(dtype: np.dtype, bins: Any, range: Any) -> np.ndarray:
@@ -291,7 +311,7 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     count = whole("top_k", "k", k, 1, expected="a positive int")
     if given.ndim and (place or not given.spec.is_stream):
         return top_of_rows(given, count, place)
-    element = folded_stream("top_k", x, (1,))
+    element = folded_stream("top_k", x, (1,), "axis=1 finds the largest of each item; x[:, j] is a stream of numbers")
     length = element.spec.length
     if length is not None and length < count:
         raise SpecError(
