@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
+from rich.console import Console
 
 import flowcompute as fc
 from flowcompute.cli.command import main
@@ -93,6 +97,20 @@ def test_its_options_are_those_of_plan(cache: Path, monkeypatch: pytest.MonkeyPa
     assert mapped.config.precision == "fast"
     assert (mapped.strategy.input, mapped.strategy.depth) == ("mapped", 3)
     assert (read.strategy.input, read.strategy.depth) == ("read", 3)
+
+
+def test_its_speed_is_that_of_the_run(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = fc.run
+
+    def late(*roots: Any, **options: Any) -> Any:
+        time.sleep(1.0)  # longer than the run: what comes before it is no part of it
+        return run(*roots, **options)
+
+    monkeypatch.setattr(fc, "run", late)
+    report = demo.run_demo(offline=True, progress=False, device="numpy", console=Console(file=io.StringIO()))
+    assert 0 < report.started_s <= report.run.seconds
+    (speed,) = (text for label, text in demo._lines(report) if label == "speed")
+    assert float(speed.split()[0]) > 0
 
 
 def test_a_folder_that_cannot_be_made_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

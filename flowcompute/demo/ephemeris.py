@@ -163,7 +163,7 @@ def find_data(
         if not _is_array(wanted, target, files):
             files.make_folders(folder)
             if offline:
-                return _generate(wanted, folder, "the network was not to be used", files)
+                return _generate(wanted, folder, "--offline: no network was used", files)
             with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
                 failure = _download(wanted, scratch, files)
                 if failure is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import time
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -62,7 +61,7 @@ class DemoReport:
         path: the file of the distances; None if they were not kept.
         checked_items: number of distances, spread over the file, that were computed again with NumPy.
         worst_km: the largest difference among these.
-        started_s: seconds until the first batch was complete: device, kernel, first reads.
+        started_s: seconds from the start of the run until the first batch was complete: device, kernel, first reads.
         anonymous_bytes: the most memory without a file behind it that the process had after a batch; None where
             the system does not say.
     """
@@ -85,11 +84,10 @@ class _Watch:
     def __init__(self) -> None:
         self.started_s: float | None = None
         self.anonymous_bytes: int | None = None
-        self._began_s = time.perf_counter()
 
-    def __call__(self, _run: Run) -> None:
+    def __call__(self, run: Run) -> None:
         if self.started_s is None:
-            self.started_s = time.perf_counter() - self._began_s
+            self.started_s = run.seconds
         now = _anonymous_bytes()
         if now is not None:
             self.anonymous_bytes = max(now, self.anonymous_bytes or 0)
