@@ -30,8 +30,9 @@ def test_the_first_block_is_a_short_pipeline() -> None:
 # Blocks of README stand alone; those of a page in docs follow each other, as if typed one after the other.
 @pytest.mark.parametrize("code", [*blocks("python"), *("\n".join(blocks("python", p.read_text())) for p in DOCS)])
 def test_python_blocks(code: str, tmp_path: Path) -> None:
+    (tmp_path / "page.py").write_text(code)  # a file, since kernels are read from their source
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "page.py"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
