@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ OURS = sorted(
     for path in (PACKAGE.parent / room).rglob("*.py")
 )
 LONGEST_FILE_LINES = 460
+MOST_FILES = 15
 
 
 def name_of(path: Path) -> str:
@@ -35,10 +37,10 @@ def test_all_is_complete_and_importable() -> None:
     }
     assert set(fc.__all__) == imported
     for name in fc.__all__:
-        assert getattr(fc, name) is not None
+        assert (getattr(fc, name) is None) == (name == "newaxis")
 
 
-@pytest.mark.parametrize("name", fc.__all__)
+@pytest.mark.parametrize("name", sorted(set(fc.__all__) - {"e", "inf", "nan", "newaxis", "pi"}))
 def test_public_name_is_documented(name: str) -> None:
     thing = getattr(fc, name)
     assert (inspect.getdoc(thing) or "").strip()
@@ -64,6 +66,20 @@ def test_the_package_is_typed() -> None:
 def test_files_have_one_subject() -> None:
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in OURS if "programs" not in path.parts}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
+
+
+def test_a_folder_is_seen_at_a_glance() -> None:
+    sizes = Counter(path.parent for path in FILES)
+    assert {name_of(folder): size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
+def test_classes_and_files_have_names_of_their_own() -> None:
+    """A name leads to one subject."""
+    files = Counter(path.name for path in FILES if path.name != "__init__.py")
+    classes = Counter(
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in (files + classes).items() if count > 1] == []
 
 
 def late_imports(tree: ast.AST) -> Iterator[int]:
@@ -120,5 +136,7 @@ def test_importing_starts_nothing() -> None:
 
 def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
+    assert dir(fc.fft) == sorted(fc.fft.__all__)
+    assert dir(fc.linalg) == sorted(fc.linalg.__all__)
     assert dir(fc.nn) == sorted(fc.nn.__all__)
     assert dir(fc.random) == sorted(fc.random.__all__)

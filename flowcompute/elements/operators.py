@@ -7,9 +7,24 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowcompute.elements import axes, compute, generated, math, nn, quantized, random, spool_stream, streams
+import numpy as np
+
+from flowcompute.elements import (
+    axes,
+    compute,
+    fft,
+    generated,
+    linalg,
+    math,
+    nn,
+    quantized,
+    random,
+    spool_stream,
+    streams,
+)
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
-from flowcompute.elements.compute import Compute, Constant, Function
+from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
+from flowcompute.elements.creation import conj
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
@@ -39,7 +54,7 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.numpy_calls import call_numpy
-from flowcompute.elements.op import Op
+from flowcompute.elements.op import Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.streams import count_nonzero, cumulative_sum, first, last
@@ -107,6 +122,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vecdot": vecdot,
     "transpose": transposed,
     "matrix_transpose": matrix_transposed,
+    "conj": conj,
     "count_nonzero": count_nonzero,
     "cumulative_sum": cumulative_sum,
     "bitwise_right_shift": compose_or_shift,
@@ -126,7 +142,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, math, nn, quantized, streams)
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, streams)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""
@@ -134,6 +150,7 @@ RECORDS: dict[str, Op] = {
 _UFUNC_NAMES = {
     "absolute": "abs",
     "fabs": "abs",
+    "conjugate": "conj",
     "power": "pow",
     "rint": "round",
     "invert": "bitwise_invert",
@@ -149,6 +166,9 @@ _UFUNC_NAMES = {
 }
 """NumPy's own names of ufuncs where the Array API has another."""
 
+_MAKES_FLOATS = {"fabs": by_ufunc(np.fabs), "rint": by_ufunc(np.rint)}
+"""Ufuncs that make floats of integers, where the functions of other names keep these."""
+
 
 def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
     function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
@@ -160,6 +180,9 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
             expected="a function of fc",
             hint="fc.host runs Python on batches",
         )
+    if name in _MAKES_FLOATS:
+        elements = [as_element(one, name) for one in operands]
+        operands = tuple(cast(one, _MAKES_FLOATS[name](one.dtype)[0]) for one in elements)
     return function(*operands, **attrs)
 
 
@@ -181,7 +204,9 @@ __all__ = [
     "TransposedStream",
     "VerbSlot",
     "Writer",
+    "fft",
     "host",
+    "linalg",
     "nn",
     "random",
 ]

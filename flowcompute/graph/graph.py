@@ -15,8 +15,8 @@ from flowcompute.elements.functions import UserOp
 from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.function_ir import functions
+from flowcompute.graph.traversal import postorder
 from flowcompute.spec import Spec
-from flowcompute.traversal import postorder
 
 _COMPARED_BYTES = 1 << 20
 """Constants up to this size are merged if their values are equal, larger ones if they are identical."""
@@ -247,6 +247,11 @@ def _written(element: Compute) -> tuple[int, ...]:
     op = element.step if isinstance(element, KernelScan) else element.op
     unrolls = tuple(one.unroll for one in functions(op.function)) if isinstance(op, UserOp) else ()
     return unrolls if any(unrolls) else ()
+
+
+def is_number(node: Node) -> bool:
+    """Check whether a node is a constant of one number, which drawings show inside of what uses it."""
+    return isinstance(node.element, Constant) and not node.spec.shape
 
 
 def is_literal(value: np.ndarray) -> bool:

@@ -12,8 +12,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.errors import RunError
-from flowcompute.graph import Graph, Node
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, Node, postorder
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     outside = (indices < -size) | (indices >= size)
     if outside.any():
         raise RunError(
-            "an index is out of range",
+            "cannot take an index that is out of range",
             element=node.name,
             site=node.element.site,
             expected=f"{-size} to {size - 1}",
@@ -260,9 +259,9 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
         RunError: naming the first record with one that is out of range.
     """
     size = node.attrs["size"]
-    # In the indices' own dtype, so that none wraps around.
-    outside = (indices < -size) | (indices >= size)
-    if outside.any():
+    # As Python's integers, so that none wraps around.
+    if indices.size and not -size <= int(indices.min()) <= int(indices.max()) < size:
+        outside = (indices < -size) | (indices >= size)
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
         record = first + int(place[0])
         raise RunError(
@@ -274,8 +273,9 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
             got=f"{indices[place]} at record {record}",
             hint="clip or filter the stream of indices",
         )
-    wide = indices.astype(np.int64)
-    return np.where(wide < 0, wide + size, wide).astype(node.spec.dtype)
+    made = indices.astype(node.spec.dtype)
+    np.add(made, size, out=made, where=made < 0)
+    return made
 
 
 def _slice(start: int, count: int, step: int) -> slice:

@@ -12,11 +12,10 @@ import copy
 
 from flowcompute.elements import Compute, Constant, Kind
 from flowcompute.elements.axes import INDEX, LOOKUP
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, postorder
 from flowcompute.ir import view_array
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import Spec
-from flowcompute.traversal import postorder
 
 _CHEAP = 8
 """Instructions that a number may cost at each lookup, whoever else needs it."""
@@ -33,7 +32,7 @@ class _LookupMover(GraphRewriter):
         self.moved, self.named = self._find_moved()
 
     def _find_moved(self) -> tuple[set[int], set[int]]:
-        """Return the operations that are computed for the rows asked for, and the values that are needed whole."""
+        """Return the operations that are computed for the rows asked for, and those that stay beside that."""
         asked: dict[int, set[_Asked]] = {}
         whole = set(self.graph.roots)
         moved: set[int] = set()
@@ -50,7 +49,8 @@ class _LookupMover(GraphRewriter):
                     asked.setdefault(value, set()).add(_asked(node, shape))
                 else:
                     whole.add(value)
-        return moved, whole
+        # A lookup that moves leaves its name to what takes its place.
+        return moved, {i for i in whole if self.graph.nodes[i].op is not LOOKUP}
 
     def _is_moved(self, node: Node, asked: set[_Asked], whole: set[int]) -> bool:
         """Check whether rows of a resident value can be computed of rows of its operands, and should be."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
-from flowcompute.elements.element import Element
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+from tests.checkpoint.numeric_elements import NUMERIC
+from tests.checkpoint.operands import Build, items, numbers, rows, unknown
 from tests.model_files.files import gguf_file, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
-
-Build = Callable[[Path], "Element | tuple[Any, ...]"]
 
 
 def of_weights(blocks: fc.Weights, plain: fc.Weights) -> tuple[Any, ...]:
@@ -84,24 +83,6 @@ def twice(batch: np.ndarray) -> np.ndarray:
 
 def step(carry: np.ndarray, item: np.ndarray) -> np.ndarray:
     return carry * 0.5 + item
-
-
-def rows(dtype: Any = "f4", shape: tuple[int, ...] = (12, 6)) -> Any:
-    numbers = np.arange(math.prod(shape)).reshape(shape) % 7
-    return fc.source((numbers - (0 if np.dtype(dtype).kind in "ub" else 3)).astype(dtype))
-
-
-def numbers(dtype: Any = "f8") -> Any:
-    return rows(dtype, (12,))
-
-
-def items(*shape: int) -> Any:
-    return rows("f4", (5, *shape))
-
-
-def unknown() -> Any:
-    x = numbers()
-    return x[x > 0]
 
 
 def _npy(folder: Path, array: np.ndarray, name: str = "x.npy") -> str:
@@ -368,6 +349,23 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.ema(numbers("i4"), np.float64(0.5)),
         fc.ema(rows("f2"), 1),
     ),
+    "positions": lambda _: (
+        fc.nn.position(rows()),
+        fc.nn.position(unknown()),
+        fc.nn.position(numbers(), numbers("i4")),
+        fc.nn.rope(rows("f2"), numbers("i4")),
+        fc.nn.rope(
+            rows(),
+            numbers("i8"),
+            5e5,
+            "halves",
+            4,
+            "yarn",
+            factor=4.0,
+            original_context=64,
+            frequency_factors=fc.sum(rows("f4", (5, 2)), axis=0) + 9,
+        ),
+    ),
     "statistics": lambda _: (
         fc.cov(rows()),
         fc.cov(numbers(), correction=0),
@@ -382,6 +380,9 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.segment_max(rows("?"), numbers("u1"), 7),
         *fc.top_k(numbers(), 3),
         *fc.top_k(unknown(), 2),
+        *fc.unique_counts(numbers(), max_values=9),
+        fc.unique_values(rows("u1")),
+        fc.unique_values(np.ones((2, 3))),
         fc.quantile(numbers(), 0.5),
         fc.quantile(numbers("i4"), [[0.25], [0.75]]),
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
@@ -438,4 +439,4 @@ def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
     return tuple(made)
 
 
-JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **elementwise()}
+JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **NUMERIC, **elementwise()}

@@ -15,6 +15,7 @@ from flowcompute.elements.quantized.decoding import (
     Place,
     Whole,
     WholeNumber,
+    in_order,
     operands,
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
@@ -38,5 +39,6 @@ __all__ = [
     "Whole",
     "WholeNumber",
     "dequantize",
+    "in_order",
     "operands",
 ]

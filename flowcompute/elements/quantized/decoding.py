@@ -175,6 +175,20 @@ def operands(node: Expression) -> tuple[Expression, ...]:
             return ()
 
 
+def in_order(value: Expression) -> list[Expression]:
+    """Return the expressions that a value is made of, each once and after its operands, and itself."""
+    found: dict[Expression, None] = {}
+
+    def visit(node: Expression) -> None:
+        if node not in found:
+            for one in operands(node):
+                visit(one)
+            found[node] = None
+
+    visit(value)
+    return list(found)
+
+
 # -- what the formats are written in ----------------------------------------------------------------
 
 

@@ -19,10 +19,10 @@ from flowcompute.elements.quantized.decoding import (
     OfWhole,
     Place,
     WholeNumber,
+    in_order,
     operands,
 )
 from flowcompute.spec import FLOAT32
-from flowcompute.traversal import postorder
 
 _TOGETHER = 1 << 18
 """Numbers that are decoded together, so that what lies between stays in the cache."""
@@ -65,7 +65,7 @@ def _decoded(block_format: BlockFormat, blocks: np.ndarray) -> Any:
     """Evaluate the expression of a format for all places of some blocks."""
     known: dict[Expression, Any] = {}
     with np.errstate(all="ignore"):
-        for node in postorder((block_format.value,), operands, known):
+        for node in in_order(block_format.value):
             known[node] = _evaluated(node, [known[one] for one in operands(node)], blocks, block_format.numbers)
     return known[block_format.value]
 

@@ -17,10 +17,10 @@ from flowcompute.elements.quantized import (
     Place,
     Whole,
     WholeNumber,
+    in_order,
     operands,
 )
 from flowcompute.ir import Var, factor_text, index_text
-from flowcompute.traversal import postorder
 
 _HALF = """
 static inline float fc_float_of_half(int bits) {
@@ -83,7 +83,7 @@ def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
     if name in helpers:
         return name
     value: Expression = block_format.value
-    nodes = [*postorder((value,), operands)]
+    nodes = in_order(value)
     for node in nodes:
         if isinstance(node, Entry):
             codebook = node.codebook

@@ -92,7 +92,7 @@ class ColumnRun:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RowChoice:
     """Composition of a row: `runs`, from operands at these indices of the axes before their columns.
 
     Attributes:
@@ -143,7 +143,7 @@ class Gather(Anchor):
             self.asked = self.storage(node.inputs[1])
             self.table = self.arguments.get("input", indices.dtype, self.asked.base)
 
-    def choices(self, indices: list[IndexLike], record: IndexLike) -> list[Choice]:
+    def choices(self, indices: list[IndexLike], record: IndexLike) -> list[RowChoice]:
         """Return the possible compositions of a row at these indices of the axes before its columns.
 
         Args:
@@ -157,18 +157,20 @@ class Gather(Anchor):
             return [self._looked_up(indices, record)]
         axis = node.attrs["axis"]
         if self.across:
-            return [Choice(None, tuple(indices), self._runs_across())]
+            return [RowChoice(None, tuple(indices), self._runs_across())]
         at = indices[axis]
         if node.op is TAKE:
             size = self.graph.nodes[node.inputs[0]].spec.shape[axis]
-            return [Choice(None, (*indices[:axis], self._table_lookup(at, size), *indices[axis + 1 :]), self._whole(0))]
+            return [
+                RowChoice(None, (*indices[:axis], self._table_lookup(at, size), *indices[axis + 1 :]), self._whole(0))
+            ]
         made, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if node.op is STACK else operand.spec.shape[axis]
             own = () if node.op is STACK else (at - start,)
             last = position == len(self.operands) - 1
             condition = None if last else at < start + size
-            made.append(Choice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
+            made.append(RowChoice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
             start += size
         return made
 
@@ -179,17 +181,17 @@ class Gather(Anchor):
         index = ArrayNumber(self.table.name, at, narrow=self.table.dtype.itemsize < 8)
         return index + choose(index < 0, size, 0)
 
-    def _looked_up(self, indices: list[IndexLike], record: IndexLike) -> Choice:
+    def _looked_up(self, indices: list[IndexLike], record: IndexLike) -> RowChoice:
         """Return the composition of a row of a table, or of numbers along its last axis."""
         axis, item = self.node.attrs["axis"], self.asked.strides
         start = self.asked.offset + record * self.asked.record
         for at, stride in zip(indices[axis:], item, strict=False):
             start += at * stride
         if not self.across:
-            return Choice(None, (*indices[:axis], self._row_of_table(start)), self._whole(0))
+            return RowChoice(None, (*indices[:axis], self._row_of_table(start)), self._whole(0))
         step = item[-1] if item else 0
         run = ColumnRun(0, self.columns, 0, lambda at: self._row_of_table(start + at * step))
-        return Choice(None, tuple(indices[:axis]), (run,))
+        return RowChoice(None, tuple(indices[:axis]), (run,))
 
     def _row_of_table(self, at: IndexLike) -> IndexLike:
         """Return an index of the stream, in 64 bits where places in the table need them."""
@@ -210,7 +212,7 @@ class Gather(Anchor):
 
     # -- padding --------------------------------------------------------------------------------------
 
-    def _padded(self, indices: list[IndexLike]) -> list[Choice]:
+    def _padded(self, indices: list[IndexLike]) -> list[RowChoice]:
         widths, mode = self.node.attrs["widths"], self.node.attrs["mode"]
         shape = self.operands[0].spec.shape
         places: list[IndexLike] = []
@@ -234,9 +236,9 @@ class Gather(Anchor):
             )
             runs = tuple(run for run in every if run.start < run.stop)
         if not conditions:
-            return [Choice(None, tuple(places), runs)]
-        nothing = Choice(None, tuple(places), (ColumnRun(0, self.columns, None),))
-        return [Choice(all_of(*conditions), tuple(places), runs), nothing]
+            return [RowChoice(None, tuple(places), runs)]
+        nothing = RowChoice(None, tuple(places), (ColumnRun(0, self.columns, None),))
+        return [RowChoice(all_of(*conditions), tuple(places), runs), nothing]
 
 
 def _columns(graph: Graph, node: Node) -> tuple[int, bool]:
