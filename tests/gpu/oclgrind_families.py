@@ -185,7 +185,7 @@ def looked_up(size: int) -> list[Element]:
     return [
         fc.take(table * 2, indices, axis=0) + 1,
         fc.take(fc.constant(drawn(3, 9)), stream(size, dtype="i4"), axis=1) + 1,
-        fc.take(fc.constant(drawn(size, 9)), indices[:, 0], axis=1) + 1,
+        fc.take(fc.constant(drawn(size, 9)), indices, axis=1) + 1,
     ]
 
 
