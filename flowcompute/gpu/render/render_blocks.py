@@ -7,8 +7,7 @@ from flowcompute.elements.quantized import (
     AsFloat,
     BlockFormat,
     Byte,
-    Choice,
-    Entry,
+    CodebookEntry,
     Expression,
     FloatNumber,
     FromBits,
@@ -16,6 +15,7 @@ from flowcompute.elements.quantized import (
     OfWhole,
     Place,
     Whole,
+    WholeChoice,
     WholeNumber,
     in_order,
     operands,
@@ -85,7 +85,7 @@ def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
     value: Expression = block_format.value
     nodes = in_order(value)
     for node in nodes:
-        if isinstance(node, Entry):
+        if isinstance(node, CodebookEntry):
             codebook = node.codebook
             codes = ", ".join(map(str, codebook.numbers))
             table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
@@ -136,9 +136,9 @@ def _text(node: Expression, parts: list[str]) -> str:
             return f"{value.hex()}f"
         case Byte():
             return f"(int)block[{parts[0]}]"
-        case Entry(codebook):
+        case CodebookEntry(codebook):
             return f"(int)fc_{codebook.name}_codes[{parts[0]}]"
-        case Choice():
+        case WholeChoice():
             return f"({parts[0]} ? {parts[1]} : {parts[2]})"
         case AsFloat():
             return f"(float)({parts[0]})"
