@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.elements import Element, user_site
 from flowcompute.elements.quantized import BLOCK_FORMATS, dequantize
 from flowcompute.errors import SourceError
-from flowcompute.files import FILES, Files, shown
+from flowcompute.files import FILES, shown
 from flowcompute.model_files import gguf_header, safetensors_header
 from flowcompute.model_files.gguf_header import MAGIC, read_gguf
 from flowcompute.model_files.safetensors_header import read_safetensors
@@ -109,7 +109,7 @@ class NamedWeights(Mapping[str, Element]):
         return FLOAT32 if tensor.type == "F32" else np.dtype(gguf_header.NUMBERS[tensor.type])
 
 
-def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> NamedWeights:
+def weights(path: str | os.PathLike[str]) -> NamedWeights:
     """Open a file of weights: GGUF (versions 2 and 3, little-endian) or safetensors. Only its header is read.
 
     The weights stay in the file. Devices in the host's memory read them in the mapped file, others are given them once,
@@ -118,7 +118,6 @@ def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> NamedWeigh
 
     Args:
         path: the file.
-        files: the file layer.
 
     Returns:
         A mapping from names to resident elements, with `metadata`, `types` and `raw`.
@@ -128,15 +127,15 @@ def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> NamedWeigh
         SpecError: if `path` is no path.
     """
     where = absolute(path, None)
-    with probe(where, element=None, site=user_site(), files=files) as (handle, fingerprint):
+    with probe(where, element=None, site=user_site(), files=FILES) as (handle, fingerprint):
 
         def read(offset: int, count: int) -> bytes:
             data = bytearray(count)
-            return bytes(data[: files.read_into(handle, memoryview(data), offset)])
+            return bytes(data[: FILES.read_into(handle, memoryview(data), offset)])
 
         try:
             is_gguf = read(0, len(MAGIC)) == MAGIC
             header = (read_gguf if is_gguf else read_safetensors)(read, fingerprint.size)
         except WeightsHeaderError as error:
             raise error.of_file(shown(where), user_site()) from None
-    return NamedWeights(WeightFile(where, fingerprint, files), "gguf" if is_gguf else "safetensors", header)
+    return NamedWeights(WeightFile(where, fingerprint, FILES), "gguf" if is_gguf else "safetensors", header)

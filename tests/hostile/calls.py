@@ -70,7 +70,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "fft", "linalg", "opencl", "nn", "random",
+    "NamedWeights", "fft", "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 
@@ -158,6 +158,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "take": {"x": ROWS, "indices": [1, 2], "axis": 1},
     "to_array": {"out": None, "name": "kept"},
     "top_k": {"x": ROWS, "k": 2, "axis": 1},
+    "weights": {"path": "nowhere.gguf"},
     "var": {"x": ROWS, "axis": 0, "correction": 1, "keepdims": False},
     "vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
     "where": {"condition": ROWS > 1, "x1": ROWS, "x2": 0},

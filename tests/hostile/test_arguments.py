@@ -78,7 +78,7 @@ def told(name: str, key: Any, value: Any, error: BaseException) -> str:
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 def test_one_hostile_argument(call: Call) -> None:
-    call.at(call.arguments) if call.name != "open" else None
+    call.at(call.arguments) if call.name not in ("open", "weights") else None
     foreign = []
     for key in call.arguments:
         for value in [*HOSTILE, *(make() for make in HOSTILE_LAZY)]:
