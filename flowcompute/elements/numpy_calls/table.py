@@ -89,6 +89,34 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
     return axes.pad(array, pad_width, mode, constant_values)
 
 
+def _unstack(x: Any, /, *, axis: Any = 0) -> Any:
+    return axes.unstack(x, axis)
+
+
+def _diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    return axes.diagonal(a, offset, axis1, axis2)
+
+
+def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Any:
+    return axes.trace(a, offset, axis1, axis2, dtype=dtype)
+
+
+def _tril(m: Any, k: Any = 0) -> Any:
+    return axes.tril(m, k)
+
+
+def _triu(m: Any, k: Any = 0) -> Any:
+    return axes.triu(m, k)
+
+
+def _tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    return axes.tile(A, reps)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return axes.roll(a, shift, axis)
+
+
 _CALLS: dict[Any, Callable[..., Any]] = {
     np.sum: _summing(math.sum),
     np.prod: _summing(math.prod),
@@ -124,6 +152,14 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.repeat: axes.repeat,
     np.diff: _diff,
     np.pad: _pad,
+    np.unstack: _unstack,
+    np.tile: _tile,
+    np.roll: _roll,
+    np.matrix_transpose: axes.matrix_transpose,
+    np.diagonal: _diagonal,
+    np.trace: _trace,
+    np.tril: _tril,
+    np.triu: _triu,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
 }
