@@ -129,6 +129,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.products import cross, einsum, outer, tensordot
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -278,6 +279,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "cov",
+    "cross",
     "cumulative_max",
     "cumulative_min",
     "cumulative_prod",
@@ -287,6 +289,7 @@ __all__ = [
     "diff",
     "discard",
     "divide",
+    "einsum",
     "ema",
     "equal",
     "exp",
@@ -345,6 +348,7 @@ __all__ = [
     "open",
     "open_flow",
     "opencl",
+    "outer",
     "pad",
     "percentile",
     "permute_dims",
@@ -387,6 +391,7 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "tensordot",
     "thaw",
     "tile",
     "to_array",

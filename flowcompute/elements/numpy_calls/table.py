@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, math, streams
+from flowcompute.elements import axes, math, products, streams
+from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
 
@@ -73,8 +74,8 @@ def _reshape(a: Any, /, shape: Any) -> Any:
     return axes.reshape(a, shape)
 
 
-def _transpose(a: Any, axes_: Any = None) -> Any:
-    return math.transposed(a) if axes_ is None else axes.permute_dims(a, axes_)
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return math.transposed(a) if axes is None else permute_dims(a, axes)
 
 
 def _take(a: Any, indices: Any, axis: Any = None) -> Any:
@@ -115,6 +116,18 @@ def _tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
 
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return axes.roll(a, shift, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return products.outer(a, b)
+
+
+def _cross(a: Any, b: Any, *, axis: Any = -1) -> Any:
+    return products.cross(a, b, axis)
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    return products.tensordot(a, b, axes)
 
 
 _CALLS: dict[Any, Callable[..., Any]] = {
@@ -160,6 +173,10 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.trace: _trace,
     np.tril: _tril,
     np.triu: _triu,
+    np.outer: _outer,
+    np.cross: _cross,
+    np.tensordot: _tensordot,
+    np.einsum: products.einsum,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
 }
@@ -233,4 +250,4 @@ def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _words(function: Callable[..., Any]) -> str:
-    return f"arguments among {', '.join(name.rstrip('_') for name in inspect.signature(function).parameters)}"
+    return f"arguments among {', '.join(inspect.signature(function).parameters)}"
