@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
-from flowcompute.elements.search import ON_HOST
+from flowcompute.elements.search import ORDERING
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.traversal import postorder
@@ -218,7 +218,7 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
         return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
     if name == "take":
         return _taken(node, array, arrays[1], attrs["axis"] + lead)
-    if node.op in ON_HOST:
+    if node.op in ORDERING:
         return _in_order(node, arrays, lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
     return joined

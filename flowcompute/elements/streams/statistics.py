@@ -262,7 +262,7 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
     NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first. Zeros in a row are equal, and
-    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it on the host.
+    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it.
 
     Args:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
