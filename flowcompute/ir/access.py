@@ -13,8 +13,7 @@ from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.elements.search import ORDERING
 from flowcompute.errors import RunError
-from flowcompute.graph import Graph, Node
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, Node, postorder
 
 
 @dataclass(frozen=True)
@@ -254,7 +253,7 @@ def _in_order(node: Node, arrays: Sequence[np.ndarray], lead: int) -> np.ndarray
 
 def _out_of_range(node: Node, size: int, index: str) -> RunError:
     return RunError(
-        "an index is out of range",
+        "cannot take an index that is out of range",
         element=node.name,
         site=node.element.site,
         expected=f"{-size} to {size - 1}",
