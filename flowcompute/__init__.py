@@ -209,7 +209,7 @@ from flowcompute.errors import (
     SpecTypeError,
 )
 from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
-from flowcompute.model_files import Weights, weights
+from flowcompute.model_files import NamedWeights, weights
 from flowcompute.runtime.run import Run
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
@@ -262,6 +262,7 @@ __all__ = [
     "KernelError",
     "Matrix",
     "MetricsWarning",
+    "NamedWeights",
     "Number",
     "Plan",
     "PlanError",
@@ -274,7 +275,6 @@ __all__ = [
     "SpecTypeError",
     "Strategy",
     "Vector",
-    "Weights",
     "__version__",
     "abs",
     "acos",
