@@ -1,6 +1,8 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
 import difflib
+import importlib
+from typing import TYPE_CHECKING
 
 from flowcompute.elements import (
     Compute,
@@ -170,14 +172,31 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
-from flowcompute.runtime.run import Run
-from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
-from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
+
+if TYPE_CHECKING:
+    from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+    from flowcompute.runtime.run import Run
+    from flowcompute.schedule.explain import Plan
+    from flowcompute.thawing import Frozen, thaw
+
+_LATE = {
+    "aresolve": "flowcompute.flow",
+    "arun": "flowcompute.flow",
+    "open_flow": "flowcompute.flow",
+    "plan": "flowcompute.flow",
+    "resolve": "flowcompute.flow",
+    "run": "flowcompute.flow",
+    "start": "flowcompute.flow",
+    "Run": "flowcompute.runtime.run",
+    "Plan": "flowcompute.schedule.explain",
+    "Frozen": "flowcompute.thawing",
+    "thaw": "flowcompute.thawing",
+}
+"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
 
 _INSTEAD = {
     "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
@@ -197,6 +216,9 @@ _INSTEAD = {
 
 
 def __getattr__(name: str) -> object:
+    if name in _LATE:
+        globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+        return found
     near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
     hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
     raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)

@@ -27,13 +27,23 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE.parent))
 
 
+def names_imported(body: list[ast.stmt]) -> dict[str, str | None]:
+    return {
+        alias.asname or alias.name: node.module
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
 def test_all_is_complete_and_importable() -> None:
     assert len(fc.__all__) == len(set(fc.__all__))
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert set(fc.__all__) == imported
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    assert names_imported(checked.body) == fc._LATE
+    imported = names_imported(tree.body).keys() - {"TYPE_CHECKING"}
+    assert not imported & fc._LATE.keys()
+    assert set(fc.__all__) == imported | fc._LATE.keys()
     for name in fc.__all__:
         assert getattr(fc, name) is not None
 
@@ -116,6 +126,26 @@ def test_importing_starts_nothing() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 [] False\n"
+
+
+def test_composing_loads_nothing_that_runs() -> None:
+    """Neither drivers nor event loops, which take longer to load than everything that composes."""
+    done = python(
+        "import sys, flowcompute as fc\n"
+        "x = fc.arange(9).sum()\n"
+        "heavy = {'asyncio', 'trio', 'pyopencl', 'rich', 'prometheus_client', 'flowcompute.flow', 'flowcompute.lower'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "print(x.resolve(device='numpy'), fc.resolve(x, device='numpy'), fc.Run.__name__, fc.Plan.__name__)\n"
+        "print(sorted(heavy - set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n36 36 Run Plan\n[]\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "Run", "Plan", "thaw"])
+def test_a_late_name_is_there_whichever_comes_first(verb: str) -> None:
+    done = python(f"from flowcompute import {verb}, arange\nprint(arange(9).sum().resolve(device='numpy'))\n")
+    assert (done.returncode, done.stdout) == (0, "36\n"), done.stderr
 
 
 def test_only_public_names_are_completed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 from abc import ABC
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
 @dataclass(frozen=True)
 class VerbSlot:
-    """The verbs of elements. Elements know nothing of running: the top level fills this in once."""
+    """The verbs of elements. Elements know nothing of running: `flowcompute.flow` fills this in once."""
 
     resolve: Callable[..., Any]
     run: Callable[..., Any]
@@ -34,6 +35,17 @@ class VerbSlot:
     hash: Callable[..., str]
 
 
+def _verbs() -> VerbSlot:
+    """Return the verbs; the first to ask loads what plans and runs.
+
+    That lies above, and so is named by text: this and the door of the package are the two places that do.
+    """
+    if Element.verbs is None:
+        importlib.import_module("flowcompute.flow")
+    assert Element.verbs is not None, "the verbs fill their slot"
+    return Element.verbs
+
+
 class Element(NoValue, ABC):
     """A node of the lazy graph: Source, Compute or Destination.
 
@@ -41,8 +53,8 @@ class Element(NoValue, ABC):
     elements; nothing runs before `resolve`, `run` or `start`.
     """
 
-    verbs: VerbSlot
-    """Filled once by the top level."""
+    verbs: VerbSlot | None = None
+    """Filled by `flowcompute.flow`, which is loaded for the first verb."""
     apply: Callable[..., Element]
     """Filled once by `elements.operators`."""
     call_numpy: Callable[..., Any]
@@ -149,13 +161,13 @@ class Element(NoValue, ABC):
     @property
     def hash(self) -> str:
         """Structural hash of the graph up to here: equal for equal graphs, whatever they read."""
-        return Element.verbs.hash(self)
+        return _verbs().hash(self)
 
     def __str__(self) -> str:
-        return Element.verbs.draw(self)
+        return _verbs().draw(self)
 
     def _repr_html_(self) -> str:
-        return Element.verbs.html(self)
+        return _verbs().html(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or self.base_name}: {self.spec}>"
@@ -164,40 +176,40 @@ class Element(NoValue, ABC):
 
     def resolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run and give the value: a NumPy scalar or array, or the path of a saved result."""
-        return Element.verbs.resolve(self, **options)
+        return _verbs().resolve(self, **options)
 
     def run(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end and give the finished `Run` (value, metrics, plan)."""
-        return Element.verbs.run(self, **options)
+        return _verbs().run(self, **options)
 
     def plan(self, **options: Unpack[PlanOptions]) -> Any:
         """Plan the run and say why; reads headers only and touches no data."""
-        return Element.verbs.plan(self, **options)
+        return _verbs().plan(self, **options)
 
     def start(self, **options: Unpack[StartOptions]) -> Any:
         """Start running in the background and give the running `Run`."""
-        return Element.verbs.start(self, **options)
+        return _verbs().start(self, **options)
 
     async def aresolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run without blocking the event loop, in asyncio or trio, and give the value."""
-        return await Element.verbs.aresolve(self, **options)
+        return await _verbs().aresolve(self, **options)
 
     async def arun(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end without blocking the event loop, in asyncio or trio, and give the finished `Run`."""
-        return await Element.verbs.arun(self, **options)
+        return await _verbs().arun(self, **options)
 
     def flow(self, **options: Unpack[FlowOptions]) -> Any:
         """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
-        return Element.verbs.flow(self, **options)
+        return _verbs().flow(self, **options)
 
     def explain(self, **options: Any) -> str:
         """Say how the value would be computed, and why."""
-        plan = Element.verbs.plan(self, **options)
+        plan = _verbs().plan(self, **options)
         return f"{plan}\n{plan.explain()}"
 
     def to_numpy(self, **options: Any) -> np.ndarray:
         """Run and give the value as an array; options as of `resolve`."""
-        return np.asarray(Element.verbs.resolve(self, **options))
+        return np.asarray(_verbs().resolve(self, **options))
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(self, *args, **kwargs)`, to chain functions from left to right."""
