@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 import flowcompute as fc
+from flowcompute.cli import main
+from flowcompute.cli.command import command_parser
+from flowcompute.cli.command import main as command_main
 
 PACKAGE = Path(fc.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -152,3 +155,31 @@ def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
     assert dir(fc.nn) == sorted(fc.nn.__all__)
     assert dir(fc.random) == sorted(fc.random.__all__)
+
+
+def test_help_and_version_load_no_commands() -> None:
+    """And say what the parser of all commands says."""
+    done = python(
+        "import contextlib, sys\n"
+        "from flowcompute.cli import main\n"
+        "for option in ('--help', '--version'):\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        main([option])\n"
+        "heavy = {'rich', 'trio', 'pyopencl', 'flowcompute.flow', 'flowcompute.cli.command'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{command_parser().format_help()}flowcompute {fc.__version__}\n[]\n"
+
+
+@pytest.mark.parametrize("given", [[], ["--nonsense"], ["--traceback"], ["-"]])
+def test_without_a_command_usage_is_told(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for run in (main, command_main):
+        try:
+            code: object = run(given)
+        except SystemExit as ended:
+            code = ended.code
+        told.append((code, *capsys.readouterr()))
+    assert told[0] == told[1]
+    assert told[0][0] == 2
