@@ -12,8 +12,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.errors import RunError
-from flowcompute.graph import Graph, Node
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, Node, postorder
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,7 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     outside = (indices < -size) | (indices >= size)
     if outside.any():
         raise RunError(
-            "an index is out of range",
+            "cannot take an index that is out of range",
             element=node.name,
             site=node.element.site,
             expected=f"{-size} to {size - 1}",

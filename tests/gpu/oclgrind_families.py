@@ -36,7 +36,7 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.elements.element import Element
 from flowcompute.errors import FlowError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers

@@ -166,9 +166,9 @@ def _end(op: Op, x: Operand) -> Compute:
 def cov(x: Operand, *, correction: float = 1) -> Compute:
     """Return the covariance of the columns of a stream of rows `(N, d)`, float64 `(d, d)`; of numbers their variance.
 
-    Records are observations: `np.cov(x, rowvar=False, ddof=correction)`. One reading: each
-    block of records around its own mean, blocks merged by Chan, Golub and LeVeque, "Updating
-    formulae and a pairwise algorithm for computing sample variances" (1979).
+    Records are observations: `np.cov(x, rowvar=False, ddof=correction)`. It takes one reading: each block of records
+    around its own mean. Blocks are merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+    computing sample variances" (1979).
 
     Args:
         x: a stream of numbers or of rows.
@@ -274,8 +274,8 @@ def _edges(bins: Any) -> np.ndarray:
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
-    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first, and of
-    zeros in a row the value is +0 if one of them is.
+    NaN counts as the largest, as in `argmax`. Of equal numbers the earlier comes first. Of zeros in a row the value is
+    +0 if one of them is.
 
     Args:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
@@ -283,8 +283,8 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
         axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
 
     Raises:
-        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is
-            too large; a stream that turns out to be shorter is a RunError.
+        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is too large. A
+            stream that turns out to be shorter is a RunError.
     """
     given = as_element(x, "top_k")
     (place,) = normalise_axes("top_k", given, whole("top_k", "axis", axis, -MOST)) if given.ndim else (0,)
@@ -311,11 +311,12 @@ def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
     """Return quantiles of a stream of numbers, of the shape of `q`; NaN if one of them is, or without any.
 
     Up to 8192 records they are NumPy's (linear interpolation). Beyond, they come from a sketch
-    of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance): what is
-    given for `q` stands, in the sorted records, at most `N * ceil(L / 2) / 16384` places from
-    `q * (N - 1)`, where `L = floor(log2(N / 8192))`. That is 0.02 % of the records for a
-    million and 0.05 % for a thousand million. The same records give the same bits, whatever
-    the batches. The dtype is NumPy's, except that quantiles of integers are always floats.
+    of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance). What is given for `q` stands, in
+    the sorted records, at most `N * ceil(L / 2) / 16384` places from `q * (N - 1)`, where `L = floor(log2(N / 8192))`.
+    That is 0.02 % of the records for a million and 0.05 % for a thousand million.
+
+    The same records give the same bits, whatever the batches. The dtype is NumPy's, except that quantiles of integers
+    are always floats.
 
     Args:
         x: a stream of numbers.
