@@ -7,6 +7,7 @@ not known here is planned each time. A plan is kept without its elements, so tha
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -31,8 +32,8 @@ from flowcompute.spec import Spec
 _T = TypeVar("_T")
 
 _MOST_PLANS = 64
-_MOST_NODES = 4096
-"""Of a graph whose plan is kept."""
+_MOST_NODES = 8192
+"""Of the graphs of all plans that are kept, each of which takes 1.5 kB."""
 
 _MOST_CONSTANT_BYTES = 1 << 16
 """Of a constant that is compared. Larger ones are not read for it."""
@@ -86,8 +87,11 @@ class PlanCache:
         bare = _bound(plan, _bare(plan.graph), Graph((), ()))
         with self._lock:
             self._plans[key] = bare
-            while len(self._plans) > _MOST_PLANS:
+            while len(self._plans) > _MOST_PLANS or self._nodes() > _MOST_NODES:
                 self._plans.popitem(last=False)
+
+    def _nodes(self) -> int:
+        return sum(len(plan.graph.nodes) for plan in self._plans.values())
 
 
 def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> object:
@@ -126,7 +130,7 @@ def _facts(element: Element) -> tuple[object, ...]:
     if isinstance(element, Constant) and kind is Constant:
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
             raise _UnknownError
-        return kind, spec, site, element.value.tobytes()
+        return kind, spec, site, hashlib.blake2b(element.value.tobytes(), digest_size=16).digest()
     if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
         columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
         how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.schedule import planner
+from flowcompute.schedule import plan_cache, planner
 from flowcompute.schedule.plan_cache import _MOST_PLANS
 from flowcompute.schedule.planner import PLANS
 
@@ -234,6 +234,21 @@ def test_the_cache_is_bounded() -> None:
     for rows in range(1, _MOST_PLANS + 10):
         fc.source(ROWS[:rows]).sum(axis=0).plan(device="numpy")
     assert len(PLANS) == _MOST_PLANS
+
+
+def test_the_nodes_of_all_plans_are_bounded() -> None:
+    def chain(nodes: int) -> fc.Element:
+        x = fc.source(ROWS)
+        for _ in range(nodes):
+            x = fc.tanh(x)
+        return x
+
+    with mock.patch.object(plan_cache, "_MOST_NODES", 100):
+        for nodes in (30, 40, 50, 60, 98, 200):
+            chain(nodes).plan(device="numpy")
+            assert sum(len(plan.graph.nodes) for plan in PLANS._plans.values()) <= 100
+        # The last one is too large, and drives nothing out.
+        assert len(PLANS) == 1
 
 
 def test_threads_share_plans_and_not_data() -> None:
