@@ -126,7 +126,9 @@ def _facts(element: Element) -> tuple[object, ...]:
     site = element.site
     if isinstance(element, Compute) and kind is Compute:
         pin = None if element.pin is None else (element.pin.device, element.pin.site)
-        return kind, spec, site, _operation(element.op), _exact(element.attrs), pin
+        # Those that it was made of, which rewriting may have replaced in the graph.
+        operands = tuple(_exact(operand.spec) for operand in element.inputs)
+        return kind, spec, site, _operation(element.op), _exact(element.attrs), operands, pin
     if isinstance(element, Constant) and kind is Constant:
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
             raise _UnknownError
