@@ -4,6 +4,8 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING
 
+from numpy import e, inf, nan, newaxis, pi
+
 from flowcompute.elements import (
     Compute,
     Constant,
@@ -13,7 +15,9 @@ from flowcompute.elements import (
     Number,
     Source,
     Vector,
+    fft,
     host,
+    linalg,
     nn,
     pinned,
     random,
@@ -38,6 +42,26 @@ from flowcompute.elements.axes import (
     stack,
     take,
     window,
+)
+from flowcompute.elements.creation import (
+    can_cast,
+    conj,
+    empty,
+    empty_like,
+    eye,
+    finfo,
+    full,
+    full_like,
+    iinfo,
+    imag,
+    isdtype,
+    linspace,
+    ones,
+    ones_like,
+    real,
+    result_type,
+    zeros,
+    zeros_like,
 )
 from flowcompute.elements.functions import kernel, opencl
 from flowcompute.elements.generated import arange, range
@@ -123,6 +147,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.quantized import dequantize
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -152,6 +177,8 @@ from flowcompute.elements.streams import (
     segment_min,
     segment_sum,
     top_k,
+    unique_counts,
+    unique_values,
 )
 from flowcompute.errors import (
     CheckpointError,
@@ -172,6 +199,7 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
+from flowcompute.model_files import Weights, weights
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
@@ -210,6 +238,9 @@ _INSTEAD = {
     "map_batches": "fc.host(function, x)",
     "read": "fc.open(path)",
     "tensor": "fc.constant(array)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
+    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
     "transpose": "fc.permute_dims(x, axes) or x.T",
 }
 """What stands for names of other libraries."""
@@ -254,6 +285,7 @@ __all__ = [
     "SpecTypeError",
     "Strategy",
     "Vector",
+    "Weights",
     "__version__",
     "abs",
     "acos",
@@ -281,9 +313,11 @@ __all__ = [
     "bitwise_xor",
     "broadcast_to",
     "callback",
+    "can_cast",
     "ceil",
     "clip",
     "concat",
+    "conj",
     "constant",
     "convolve",
     "copysign",
@@ -297,26 +331,39 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "cut",
+    "dequantize",
     "diff",
     "discard",
     "divide",
+    "e",
     "ema",
+    "empty",
+    "empty_like",
     "equal",
     "exp",
     "exp2",
     "expand_dims",
     "expm1",
+    "eye",
     "feed",
+    "fft",
+    "finfo",
     "first",
     "flatten",
     "flip",
     "floor",
     "floor_divide",
+    "full",
+    "full_like",
     "greater",
     "greater_equal",
     "histogram",
     "host",
     "hypot",
+    "iinfo",
+    "imag",
+    "inf",
+    "isdtype",
     "isfinite",
     "isinf",
     "isnan",
@@ -325,7 +372,9 @@ __all__ = [
     "last",
     "less",
     "less_equal",
+    "linalg",
     "linear_recurrence",
+    "linspace",
     "log",
     "log1p",
     "log2",
@@ -344,6 +393,7 @@ __all__ = [
     "minimum",
     "moveaxis",
     "multiply",
+    "nan",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -351,15 +401,19 @@ __all__ = [
     "nansum",
     "nanvar",
     "negative",
+    "newaxis",
     "nextafter",
     "nn",
     "not_equal",
+    "ones",
+    "ones_like",
     "open",
     "open_flow",
     "opencl",
     "pad",
     "percentile",
     "permute_dims",
+    "pi",
     "pinned",
     "plan",
     "positive",
@@ -368,11 +422,13 @@ __all__ = [
     "quantile",
     "random",
     "range",
+    "real",
     "reciprocal",
     "remainder",
     "repeat",
     "reshape",
     "resolve",
+    "result_type",
     "round",
     "run",
     "save",
@@ -402,10 +458,15 @@ __all__ = [
     "to_array",
     "top_k",
     "trunc",
+    "unique_counts",
+    "unique_values",
     "var",
     "vecdot",
+    "weights",
     "where",
     "window",
+    "zeros",
+    "zeros_like",
 ]
 
 

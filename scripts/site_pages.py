@@ -36,14 +36,17 @@ REFERENCE = {
     "Verbs, runs and plans": ("flow", "thawing", "runtime", "schedule", "strategy"),
     "Sources and destinations": ("sources", "sinks"),
     "Elements": ("elements",),
-    "Functions": ("elements.math",),
+    "Functions": ("elements.math", "elements.creation"),
     "Streams and items": ("elements.axes", "elements.streams", "elements.generated"),
     "Kernels of your own": ("elements.functions", "elements.host_function"),
+    "Model files": ("elements.quantized", "model_files"),
     "Errors": ("errors",),
 }
 """Pages of the reference by the room that a name comes from; the longest room counts."""
 
 MODULES = {
+    "Linear algebra": "elements.linalg",
+    "Fourier transforms": "elements.fft",
     "Neural networks": "elements.nn",
     "Random numbers": "elements.random",
     "Contract suites": "testing.contracts",
@@ -84,7 +87,11 @@ def references() -> Iterator[tuple[str, str]]:
     pages: dict[str, list[str]] = {title: [] for title in REFERENCE}
     for name in fc.__all__:
         value = getattr(fc, name)
-        if name.startswith("__") or not hasattr(value, "__doc__") or type(value).__name__ == "module":
+        if (
+            name.startswith("__")
+            or not hasattr(value, "__doc__")
+            or type(value).__name__ in ("module", "float", "NoneType")
+        ):
             continue
         room = "elements.math" if isinstance(value, Function) else value.__module__.removeprefix("flowcompute.")
         rooms = [(each, title) for title, known in REFERENCE.items() for each in known]

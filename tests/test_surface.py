@@ -50,10 +50,10 @@ def test_all_is_complete_and_importable() -> None:
     assert not imported & fc._LATE.keys()
     assert set(fc.__all__) == imported | fc._LATE.keys()
     for name in fc.__all__:
-        assert getattr(fc, name) is not None
+        assert (getattr(fc, name) is None) == (name == "newaxis")
 
 
-@pytest.mark.parametrize("name", fc.__all__)
+@pytest.mark.parametrize("name", sorted(set(fc.__all__) - {"e", "inf", "nan", "newaxis", "pi"}))
 def test_public_name_is_documented(name: str) -> None:
     thing = getattr(fc, name)
     assert (inspect.getdoc(thing) or "").strip()
@@ -169,6 +169,8 @@ def test_a_late_name_is_there_whichever_comes_first(verb: str) -> None:
 
 def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
+    assert dir(fc.fft) == sorted(fc.fft.__all__)
+    assert dir(fc.linalg) == sorted(fc.linalg.__all__)
     assert dir(fc.nn) == sorted(fc.nn.__all__)
     assert dir(fc.random) == sorted(fc.random.__all__)
 

@@ -9,9 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, compute, generated, math, nn, random, spool_stream, streams
+from flowcompute.elements import (
+    axes,
+    compute,
+    fft,
+    generated,
+    linalg,
+    math,
+    nn,
+    quantized,
+    random,
+    spool_stream,
+    streams,
+)
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
+from flowcompute.elements.creation import conj
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
@@ -109,6 +122,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vecdot": vecdot,
     "transpose": transposed,
     "matrix_transpose": matrix_transposed,
+    "conj": conj,
     "count_nonzero": count_nonzero,
     "cumulative_sum": cumulative_sum,
     "bitwise_right_shift": compose_or_shift,
@@ -127,13 +141,16 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 
 RECORDS: dict[str, Op] = {
-    op.kept_name: op for room in (compute, spool_stream, axes, generated, math, nn, streams) for op in _records(room)
+    op.kept_name: op
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, streams)
+    for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""
 
 _UFUNC_NAMES = {
     "absolute": "abs",
     "fabs": "abs",
+    "conjugate": "conj",
     "power": "pow",
     "rint": "round",
     "invert": "bitwise_invert",
@@ -187,7 +204,9 @@ __all__ = [
     "TransposedStream",
     "VerbSlot",
     "Writer",
+    "fft",
     "host",
+    "linalg",
     "nn",
     "random",
 ]

@@ -49,6 +49,7 @@ SQUARES = fc.source(np.ones((2, 3, 4), "f4"))
 IMAGES = fc.source(np.ones((2, 4, 6, 6), "f4"))
 KNOWN = fc.constant(np.arange(12.0).reshape(3, 4))
 SCALAR = fc.constant(2.0)
+GRAM = fc.constant(np.eye(3) + 1)
 
 HOSTILE: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 1.5, -0.0, float("nan"), float("inf"), -float("inf"), 1j,
@@ -69,7 +70,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "opencl", "nn", "random",
+    "fft", "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 
@@ -111,6 +112,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "cumulative_prod": {"x": ROWS, "axis": 0, "dtype": "f8", "exclusive": True},
     "cumulative_sum": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "method": "blelloch"},
     "cut": {"x": NUMBERS, "every": 4, "tail": "pad", "fill": 1},
+    "dequantize": {"raw": np.zeros((2, 36), np.uint8), "type": "Q4_0"},
     "diff": {"x": ROWS, "n": 1, "axis": 1, "prepend": 0, "append": None},
     "discard": {},
     "ema": {"x": NUMBERS, "alpha": 0.5},
@@ -161,11 +163,23 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "where": {"condition": ROWS > 1, "x1": ROWS, "x2": 0},
     "window": {"x": NUMBERS, "size": 3, "step": 1, "pad": 0},
     "arange": {"start": 0, "stop": 5, "step": 1, "dtype": "i4"},
+    **{name: {"shape": (2, 3), "dtype": "f4"} for name in ("zeros", "ones", "empty")},
+    **{name: {"x": ROWS, "dtype": "f4"} for name in ("zeros_like", "ones_like", "empty_like")},
+    "full": {"shape": (2, 3), "fill_value": 1, "dtype": "f4"},
+    "full_like": {"x": ROWS, "fill_value": 1, "dtype": "f4"},
+    "eye": {"n_rows": 2, "n_cols": 3, "k": 1, "dtype": "f4"},
+    "linspace": {"start": 0, "stop": 1, "num": 5, "dtype": "f4", "endpoint": True},
+    "finfo": {0: "f4"},
+    "iinfo": {0: "i4"},
+    "isdtype": {"dtype": "f4", "kind": "integral"},
+    "can_cast": {0: "f4", 1: "f8"},
+    "result_type": {0: ROWS, 1: "f8", 2: 1.0},
     "median": {"x": ROWS},
     "percentile": {"x": NUMBERS, "q": [5, 50]},
     "round": {0: ROWS, 1: 2},
     **{name: {"x": ROWS, "axis": 0, "keepdims": False} for name in ("nanmax", "nanmean", "nanmin", "nansum")},
     **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
+    **{name: {"x": WHOLE, "max_values": 5} for name in ("unique_values", "unique_counts")},
     "nn.attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "causal": True, "window": 2, "mask": None, "scale": 1.0,
     },
@@ -190,6 +204,12 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.binary_cross_entropy": {"logits": ROWS, "labels": ROWS, "reduction": None},
     "nn.mse": {"x": ROWS, "target": ROWS, "reduction": "sum"},
     "nn.huber": {"x": ROWS, "target": ROWS, "delta": 1.0, "reduction": None},
+    "nn.position": {"tokens": ROWS, "text": fc.source(np.zeros(6, int))},
+    "nn.rope": {
+        "x": ROWS, "at": fc.source(np.zeros(6, int)), "base": 500.0, "pairs": "halves", "dims": 2,
+        "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
+        "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
+    },
     "nn.softmax": {"x": ROWS, "axis": 1},
     "nn.log_softmax": {"x": ROWS, "axis": 1},
     "nn.logsumexp": {"x": ROWS, "axis": 1, "keepdims": True},
@@ -205,6 +225,23 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "D": np.ones(4, "f4"),
     },
     "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
+    **{f"fft.{name}": {"x": ROWS, "n": 3, "axis": 1, "norm": "ortho"} for name in ("fft", "rfft", "ifft", "irfft")},
+    **{f"fft.{name}": {"n": 5, "d": 0.5, "dtype": "f4"} for name in ("fftfreq", "rfftfreq")},
+    **{f"fft.{name}": {"x": ROWS, "axes": 1} for name in ("fftshift", "ifftshift")},
+    "linalg.solve": {"x1": GRAM, "x2": np.ones(3)},
+    "linalg.cholesky": {"x": GRAM, "upper": True},
+    "linalg.matrix_norm": {"x": SQUARES, "keepdims": True, "ord": "fro"},
+    "linalg.matrix_power": {"x": GRAM, "n": 2},
+    "linalg.matrix_rank": {"x": SQUARES, "rtol": None},
+    "linalg.matmul": {"x1": ROWS, "x2": np.ones((4, 2), "f4"), "dtype": "f4"},
+    "linalg.norm": {"x": SQUARES, "ord": 2, "axis": 1, "keepdims": True},
+    "linalg.pinv": {"x": SQUARES, "rtol": 1e-3},
+    "linalg.qr": {"x": SQUARES, "mode": "reduced"},
+    "linalg.svd": {"x": SQUARES, "full_matrices": False},
+    "linalg.svdvals": {"x": SQUARES},
+    "linalg.vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
+    "linalg.vector_norm": {"x": SQUARES, "axis": 1, "keepdims": True, "ord": 3},
+    **{f"linalg.{name}": {"x": GRAM} for name in ("det", "eigh", "eigvalsh", "inv", "slogdet")},
     "random.uniform": {"length": 5, "shape": (2,), "low": 0.0, "high": 1.0, "dtype": "f4", "seed": 1},
     "random.normal": {"length": 5, "shape": (2,), "mean": 0.0, "std": 1.0, "dtype": "f4", "seed": 1},
     "random.integers": {"length": 5, "low": 0, "high": 4, "shape": (2,), "dtype": "i4", "seed": 1},
@@ -224,12 +261,13 @@ def _sound(name: str, function: Any) -> Call:
 
 
 def functions() -> list[Call]:
-    """Return a sound call of every public function of `fc`, `fc.nn` and `fc.random`, of every method and operator."""
+    """Return a sound call of every public function of `fc` and its namespaces."""
     calls = []
-    for room, prefix in ((fc, ""), (fc.nn, "nn."), (fc.random, "random.")):
+    for room, prefix in ((fc, ""), (fc.fft, "fft."), (fc.linalg, "linalg."), (fc.nn, "nn."), (fc.random, "random.")):
         for name in sorted(set(getattr(room, "__all__", ())) - _LOW_LEVEL - _VERBS):
             function = getattr(room, name)
-            if not (isinstance(function, type) and issubclass(function, Exception | Warning)) and callable(function):
+            is_result = isinstance(function, type) and issubclass(function, Exception | Warning | tuple)
+            if callable(function) and not is_result:
                 calls.append(_sound(prefix + name, function))
     return calls
 

@@ -24,7 +24,6 @@ from flowcompute.elements.axes.shape import (
     INDEX,
     PERMUTE,
     RESHAPE,
-    TAKE,
     broadcast_to,
     expand_dims,
     flip,
@@ -34,8 +33,8 @@ from flowcompute.elements.axes.shape import (
     require_unknown,
     reshape,
     squeeze,
-    take,
 )
+from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
 
 __all__ = [
     "BROADCAST",
@@ -44,6 +43,8 @@ __all__ = [
     "CUT",
     "FLATTEN",
     "INDEX",
+    "INDICES",
+    "LOOKUP",
     "PAD",
     "PERMUTE",
     "REPEAT",

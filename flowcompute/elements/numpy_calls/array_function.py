@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, math, streams
+from flowcompute.elements import axes, creation, fft, math, streams
+from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
 
@@ -89,6 +90,17 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
     return axes.pad(array, pad_width, mode, constant_values)
 
 
+def _like(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, dtype: Any = None) -> Any:
+        return function(a, dtype=dtype)
+
+    return call
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    return creation.full_like(a, fill_value, dtype=dtype)
+
+
 _CALLS: dict[Any, Callable[..., Any]] = {
     np.sum: _summing(math.sum),
     np.prod: _summing(math.prod),
@@ -124,8 +136,18 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.repeat: axes.repeat,
     np.diff: _diff,
     np.pad: _pad,
+    np.zeros_like: _like(creation.zeros_like),
+    np.ones_like: _like(creation.ones_like),
+    np.empty_like: _like(creation.empty_like),
+    np.full_like: _full_like,
+    np.real: creation.real,
+    np.imag: creation.imag,
+    np.result_type: creation.result_type,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
+    np.fft.fftshift: fft.fftshift,
+    np.fft.ifftshift: fft.ifftshift,
+    **LINALG_CALLS,
 }
 """The functions of NumPy that build the graph, or only ask for what is known."""
 
@@ -145,10 +167,15 @@ _INSTEAD = {
     "percentile": "fc.quantile(x, q / 100)",
     "quantile": "fc.quantile",
     "swapaxes": "fc.permute_dims or fc.moveaxis",
-    "linalg.norm": "fc.sqrt(fc.sum(x * x))",
+    "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_counts": "fc.unique_counts(x, max_values=n)",
+    "unique_values": "fc.unique_values(x, max_values=n)",
     "save": "x >> fc.save(path)",
 }
 """What stands for others, by NumPy's name."""
+
+_INSTEAD |= {f"fft.{name}": f"fc.fft.{name}, whose complex numbers are pairs" for name in fft.__all__}
 
 _ELSE = "x.resolve() gives an array; fc.host runs NumPy on batches"
 
