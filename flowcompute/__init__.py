@@ -1,6 +1,5 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -199,6 +198,7 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
+from flowcompute.errors import missing_name as _missing_name
 from flowcompute.model_files import Weights, weights
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
@@ -212,13 +212,7 @@ if TYPE_CHECKING:
     from flowcompute.thawing import Frozen, thaw
 
 _LATE = {
-    "aresolve": "flowcompute.flow",
-    "arun": "flowcompute.flow",
-    "open_flow": "flowcompute.flow",
-    "plan": "flowcompute.flow",
-    "resolve": "flowcompute.flow",
-    "run": "flowcompute.flow",
-    "start": "flowcompute.flow",
+    **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
     "Run": "flowcompute.runtime.run",
     "Plan": "flowcompute.schedule.explain",
     "Frozen": "flowcompute.thawing",
@@ -226,33 +220,12 @@ _LATE = {
 }
 """Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
 
-_INSTEAD = {
-    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "cumsum": "fc.cumulative_sum",
-    "dot": "fc.matmul or fc.vecdot",
-    "from_array": "fc.source(array)",
-    "from_numpy": "fc.source(array)",
-    "load": "fc.open(path)",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "read": "fc.open(path)",
-    "tensor": "fc.constant(array)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
-    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
-}
-"""What stands for names of other libraries."""
-
 
 def __getattr__(name: str) -> object:
-    if name in _LATE:
-        globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
-        return found
-    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
-    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
-    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+    if name not in _LATE:
+        raise _missing_name(name, __all__)
+    globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+    return found
 
 
 __all__ = [

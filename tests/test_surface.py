@@ -38,6 +38,7 @@ def names_imported(body: list[ast.stmt]) -> dict[str, str | None]:
         for node in body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        if not (alias.asname or alias.name).startswith("_") or alias.name == "__version__"
     }
 
 
