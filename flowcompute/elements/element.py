@@ -8,7 +8,7 @@ import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 import numpy as np
 
@@ -35,15 +35,16 @@ class VerbSlot:
     hash: Callable[..., str]
 
 
-def _verbs() -> VerbSlot:
-    """Return the verbs; the first to ask loads what plans and runs.
+class _LateVerbs:
+    """The place of the verbs until the first is asked for, which loads what plans and runs.
 
-    That lies above, and so is named by text: this and the door of the package are the two places that do.
+    That lies above, and so is named by text: this, the door of the package and that of the command are the places
+    that do.
     """
-    if Element.verbs is None:
+
+    def __get__(self, element: Element | None, kind: type[Element]) -> VerbSlot:
         importlib.import_module("flowcompute.flow")
-    assert Element.verbs is not None, "the verbs fill their slot"
-    return Element.verbs
+        return Element.verbs
 
 
 class Element(NoValue, ABC):
@@ -53,7 +54,7 @@ class Element(NoValue, ABC):
     elements; nothing runs before `resolve`, `run` or `start`.
     """
 
-    verbs: VerbSlot | None = None
+    verbs: VerbSlot = cast("VerbSlot", _LateVerbs())
     """Filled by `flowcompute.flow`, which is loaded for the first verb."""
     apply: Callable[..., Element]
     """Filled once by `elements.operators`."""
@@ -161,13 +162,13 @@ class Element(NoValue, ABC):
     @property
     def hash(self) -> str:
         """Structural hash of the graph up to here: equal for equal graphs, whatever they read."""
-        return _verbs().hash(self)
+        return Element.verbs.hash(self)
 
     def __str__(self) -> str:
-        return _verbs().draw(self)
+        return Element.verbs.draw(self)
 
     def _repr_html_(self) -> str:
-        return _verbs().html(self)
+        return Element.verbs.html(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or self.base_name}: {self.spec}>"
@@ -176,40 +177,40 @@ class Element(NoValue, ABC):
 
     def resolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run and give the value: a NumPy scalar or array, or the path of a saved result."""
-        return _verbs().resolve(self, **options)
+        return Element.verbs.resolve(self, **options)
 
     def run(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end and give the finished `Run` (value, metrics, plan)."""
-        return _verbs().run(self, **options)
+        return Element.verbs.run(self, **options)
 
     def plan(self, **options: Unpack[PlanOptions]) -> Any:
         """Plan the run and say why; reads headers only and touches no data."""
-        return _verbs().plan(self, **options)
+        return Element.verbs.plan(self, **options)
 
     def start(self, **options: Unpack[StartOptions]) -> Any:
         """Start running in the background and give the running `Run`."""
-        return _verbs().start(self, **options)
+        return Element.verbs.start(self, **options)
 
     async def aresolve(self, **options: Unpack[StartOptions]) -> Any:
         """Run without blocking the event loop, in asyncio or trio, and give the value."""
-        return await _verbs().aresolve(self, **options)
+        return await Element.verbs.aresolve(self, **options)
 
     async def arun(self, **options: Unpack[StartOptions]) -> Any:
         """Run to the end without blocking the event loop, in asyncio or trio, and give the finished `Run`."""
-        return await _verbs().arun(self, **options)
+        return await Element.verbs.arun(self, **options)
 
     def flow(self, **options: Unpack[FlowOptions]) -> Any:
         """Open a flow over `fc.feed` sources by `with` or, in asyncio and trio, `async with`; see `fc.open_flow`."""
-        return _verbs().flow(self, **options)
+        return Element.verbs.flow(self, **options)
 
     def explain(self, **options: Any) -> str:
         """Say how the value would be computed, and why."""
-        plan = _verbs().plan(self, **options)
+        plan = Element.verbs.plan(self, **options)
         return f"{plan}\n{plan.explain()}"
 
     def to_numpy(self, **options: Any) -> np.ndarray:
         """Run and give the value as an array; options as of `resolve`."""
-        return np.asarray(_verbs().resolve(self, **options))
+        return np.asarray(Element.verbs.resolve(self, **options))
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function(self, *args, **kwargs)`, to chain functions from left to right."""
