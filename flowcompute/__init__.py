@@ -1,6 +1,7 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-import difflib
+import importlib
+from typing import TYPE_CHECKING
 
 from numpy import e, inf, nan, newaxis, pi
 
@@ -208,40 +209,34 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+from flowcompute.errors import missing_name as _missing_name
 from flowcompute.model_files import NamedWeights, weights
-from flowcompute.runtime.run import Run
-from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
-from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
 
-_INSTEAD = {
-    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "cumsum": "fc.cumulative_sum",
-    "dot": "fc.matmul or fc.vecdot",
-    "from_array": "fc.source(array)",
-    "from_numpy": "fc.source(array)",
-    "load": "fc.open(path)",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "read": "fc.open(path)",
-    "tensor": "fc.constant(array)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
-    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
+if TYPE_CHECKING:
+    from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+    from flowcompute.runtime.run import Run
+    from flowcompute.schedule.explain import Plan
+    from flowcompute.thawing import Frozen, thaw
+
+_LATE = {
+    **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
+    "Run": "flowcompute.runtime.run",
+    "Plan": "flowcompute.schedule.explain",
+    "Frozen": "flowcompute.thawing",
+    "thaw": "flowcompute.thawing",
 }
-"""What stands for names of other libraries."""
+"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
 
 
 def __getattr__(name: str) -> object:
-    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
-    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
-    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+    if name not in _LATE:
+        raise _missing_name(name, __all__)
+    globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+    return found
 
 
 __all__ = [
