@@ -1,6 +1,7 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-import difflib
+import importlib
+from typing import TYPE_CHECKING
 
 from numpy import e, inf, nan, newaxis, pi
 
@@ -27,18 +28,26 @@ from flowcompute.elements.axes import (
     concat,
     convolve,
     cut,
+    diagonal,
     diff,
     expand_dims,
     flatten,
     flip,
+    matrix_transpose,
     moveaxis,
     pad,
     permute_dims,
     repeat,
     reshape,
+    roll,
     squeeze,
     stack,
     take,
+    tile,
+    trace,
+    tril,
+    triu,
+    unstack,
     window,
 )
 from flowcompute.elements.creation import (
@@ -145,7 +154,9 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.products import cross, einsum, outer, tensordot
 from flowcompute.elements.quantized import dequantize
+from flowcompute.elements.search import argsort, isin, nonzero, searchsorted, sort, take_along_axis
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -155,6 +166,7 @@ from flowcompute.elements.streams import (
     cumulative_min,
     cumulative_prod,
     cumulative_sum,
+    describe,
     ema,
     first,
     histogram,
@@ -197,40 +209,34 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+from flowcompute.errors import missing_name as _missing_name
 from flowcompute.model_files import NamedWeights, weights
-from flowcompute.runtime.run import Run
-from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
-from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
 
-_INSTEAD = {
-    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "cumsum": "fc.cumulative_sum",
-    "dot": "fc.matmul or fc.vecdot",
-    "from_array": "fc.source(array)",
-    "from_numpy": "fc.source(array)",
-    "load": "fc.open(path)",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "read": "fc.open(path)",
-    "tensor": "fc.constant(array)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
-    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
+if TYPE_CHECKING:
+    from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+    from flowcompute.runtime.run import Run
+    from flowcompute.schedule.explain import Plan
+    from flowcompute.thawing import Frozen, thaw
+
+_LATE = {
+    **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
+    "Run": "flowcompute.runtime.run",
+    "Plan": "flowcompute.schedule.explain",
+    "Frozen": "flowcompute.thawing",
+    "thaw": "flowcompute.thawing",
 }
-"""What stands for names of other libraries."""
+"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
 
 
 def __getattr__(name: str) -> object:
-    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
-    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
-    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+    if name not in _LATE:
+        raise _missing_name(name, __all__)
+    globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+    return found
 
 
 __all__ = [
@@ -275,6 +281,7 @@ __all__ = [
     "aresolve",
     "argmax",
     "argmin",
+    "argsort",
     "arun",
     "asin",
     "asinh",
@@ -304,16 +311,20 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "cov",
+    "cross",
     "cumulative_max",
     "cumulative_min",
     "cumulative_prod",
     "cumulative_sum",
     "cut",
     "dequantize",
+    "describe",
+    "diagonal",
     "diff",
     "discard",
     "divide",
     "e",
+    "einsum",
     "ema",
     "empty",
     "empty_like",
@@ -343,6 +354,7 @@ __all__ = [
     "inf",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "iterate",
@@ -363,6 +375,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "matmul",
+    "matrix_transpose",
     "max",
     "maximum",
     "mean",
@@ -382,12 +395,14 @@ __all__ = [
     "newaxis",
     "nextafter",
     "nn",
+    "nonzero",
     "not_equal",
     "ones",
     "ones_like",
     "open",
     "open_flow",
     "opencl",
+    "outer",
     "pad",
     "percentile",
     "permute_dims",
@@ -407,10 +422,12 @@ __all__ = [
     "reshape",
     "resolve",
     "result_type",
+    "roll",
     "round",
     "run",
     "save",
     "scan",
+    "searchsorted",
     "segment_max",
     "segment_mean",
     "segment_min",
@@ -419,6 +436,7 @@ __all__ = [
     "signbit",
     "sin",
     "sinh",
+    "sort",
     "source",
     "spool",
     "sqrt",
@@ -430,14 +448,21 @@ __all__ = [
     "subtract",
     "sum",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
+    "tensordot",
     "thaw",
+    "tile",
     "to_array",
     "top_k",
+    "trace",
+    "tril",
+    "triu",
     "trunc",
     "unique_counts",
     "unique_values",
+    "unstack",
     "var",
     "vecdot",
     "weights",
