@@ -210,7 +210,7 @@ from flowcompute.errors import (
     SpecTypeError,
 )
 from flowcompute.errors import missing_name as _missing_name
-from flowcompute.model_files import Weights, weights
+from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
@@ -257,6 +257,7 @@ __all__ = [
     "KernelError",
     "Matrix",
     "MetricsWarning",
+    "NamedWeights",
     "Number",
     "Plan",
     "PlanError",
@@ -269,7 +270,6 @@ __all__ = [
     "SpecTypeError",
     "Strategy",
     "Vector",
-    "Weights",
     "__version__",
     "abs",
     "acos",
