@@ -36,11 +36,7 @@ class VerbSlot:
 
 
 class _LateVerbs:
-    """The place of the verbs until the first is asked for, which loads what plans and runs.
-
-    That lies above, and so is named by text: this, the door of the package and that of the command are the places
-    that do.
-    """
+    """The place of the verbs until the first is asked for. It loads what plans and runs, by text: that lies above."""
 
     def __get__(self, element: Element | None, kind: type[Element]) -> VerbSlot:
         importlib.import_module("flowcompute.flow")
