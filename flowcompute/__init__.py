@@ -2,6 +2,7 @@
 
 import difflib
 
+from flowcompute import array_api
 from flowcompute.elements import (
     Compute,
     Constant,
@@ -243,6 +244,7 @@ __all__ = [
     "aresolve",
     "argmax",
     "argmin",
+    "array_api",
     "arun",
     "asin",
     "asinh",

@@ -1,0 +1,159 @@
+"""Creation functions of the standard. What they make is resident, and known when composed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.array_api.array import Array, check_device, element_of, elements_of
+from flowcompute.elements import Constant, Element, axes, math, user_site
+from flowcompute.elements.arguments import dtype_of, one_of
+from flowcompute.elements.math import TransposedStream
+from flowcompute.errors import SpecError, SpecTypeError, short_repr
+
+
+def asarray(
+    obj: Array | Element | npt.ArrayLike,
+    /,
+    *,
+    dtype: np.dtype | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Array:
+    """Make an array of an element, which it holds, or of numbers, which become a resident constant.
+
+    Args:
+        obj: an array, an element (a stream or a resident value), Python numbers in nested sequences, or what NumPy
+            takes as an array. `fc.source(array)` makes a stream instead.
+        dtype: of the result; by default that of `obj`, int64 for Python's integers and float64 for its floats.
+        device: None, or the one device.
+        copy: False refuses what would be copied, which all memory of others is.
+
+    Raises:
+        SpecError: for copy=False where memory would be copied.
+        SpecTypeError: for what is no array of a supported dtype.
+    """
+    check_device("asarray", device)
+    if isinstance(obj, Array):
+        return obj if dtype is None or obj.dtype == dtype else Array(math.astype(obj.element, dtype))
+    if isinstance(obj, Element | TransposedStream):
+        made = Array(obj)
+        return made if dtype is None else asarray(made, dtype=dtype)
+    if copy is False and not isinstance(obj, bool | int | float | list | tuple):
+        raise _copies("asarray", obj)
+    return Array(Constant(obj, dtype))
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """Make a resident constant of another library's array that NumPy can read by DLPack.
+
+    Raises:
+        SpecError: for copy=False, since it is copied.
+        AttributeError, BufferError: what the other library raises.
+    """
+    check_device("from_dlpack", device)
+    if isinstance(x, Array):
+        return x
+    if copy is False:
+        raise _copies("from_dlpack", x)
+    return Array(Constant(np.from_dlpack(x)))
+
+
+def _copies(op: str, obj: object) -> SpecError:
+    return SpecError(
+        "cannot make an array without a copy",
+        element=op,
+        site=user_site(),
+        expected="copy=None or True",
+        got=f"copy=False for {type(obj).__name__}",
+        hint="asarray(fc.source(array)) reads an array where it lies, as a stream",
+    )
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: np.dtype | None = None,
+    device: str | None = None,
+) -> Array:
+    """Make evenly spaced numbers from `start` up to but without `stop`, as a resident constant.
+
+    `asarray(fc.range(...))` makes them as a stream, which takes no memory.
+
+    Args:
+        start: first number; where the numbers end, if it is the only one.
+        stop: where the numbers end.
+        step: from one number to the next.
+        dtype: int64 for whole numbers and float64 otherwise by default.
+        device: None, or the one device.
+
+    Raises:
+        SpecTypeError: for what are no numbers, a step of 0, or a dtype that cannot hold them.
+    """
+    check_device("arange", device)
+    wanted = None if dtype is None else dtype_of("arange", dtype)
+    numbers: Any = (0, start, step) if stop is None else (start, stop, step)
+    try:
+        return Array(Constant(np.arange(*numbers, dtype=wanted)))
+    except (MemoryError, OverflowError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise SpecTypeError(
+            f"cannot make these numbers: {error}",
+            element="arange",
+            site=user_site(),
+            expected="finite numbers and a step other than 0",
+            got=f"{short_repr(numbers[0])} to {short_repr(numbers[1])} by {short_repr(step)}",
+            hint="asarray(fc.range(...)) makes a stream, which takes no memory",
+        ) from error
+
+
+def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array]:
+    """Return vectors as coordinates of a grid, each broadcast along the axes of the others.
+
+    Args:
+        arrays: resident vectors of one dtype kind; a stream may be the one along axis 0.
+        indexing: "xy" has the first vector along axis 1 and the second one along axis 0, "ij" keeps their order.
+
+    Raises:
+        SpecError: for what are no vectors, or a stream along another axis.
+    """
+    swapped = one_of("meshgrid", "indexing", indexing, ("xy", "ij")) == "xy" and len(arrays) > 1
+    vectors = elements_of("meshgrid", *arrays) if arrays else []
+    along = [1, 0, *range(2, len(vectors))] if swapped else list(range(len(vectors)))
+    placed = []
+    for vector, axis in zip(vectors, along, strict=True):
+        if vector.ndim != 1:
+            raise SpecError(
+                "cannot make a grid", element="meshgrid", site=user_site(), expected="vectors", got=str(vector.spec)
+            )
+        others = tuple(other for other in range(len(vectors)) if other != axis)
+        placed.append(Array(axes.expand_dims(vector, others) if others else vector))
+    return broadcast_together("meshgrid", *placed)
+
+
+def broadcast_together(op: str, *arrays: Array) -> list[Array]:
+    """Broadcast arrays against one another; beside a stream all of them become streams.
+
+    Raises:
+        SpecError: if their shapes do not broadcast.
+    """
+    elements = [element_of(op, array) for array in arrays]
+    if not elements:
+        return []
+    # What the function of two arrays does to shapes is what all of them become.
+    common = math.equal(elements[0], elements[0])
+    for element in elements[1:]:
+        common = math.logical_or(common, math.equal(element, element))
+    return [Array(_broadcast_like(element, common)) for element in elements]
+
+
+def _broadcast_like(element: Any, common: Any) -> Any:
+    if element.spec.shape == common.spec.shape and element.spec.is_stream == common.spec.is_stream:
+        return element
+    if common.spec.is_stream and not element.spec.is_stream:
+        return math.where(common, element, element)
+    return axes.broadcast_to(element, (-1,) * common.spec.is_stream + common.spec.shape)

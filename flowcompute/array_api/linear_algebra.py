@@ -1,0 +1,34 @@
+"""Linear algebra functions of the standard's main namespace, by those of elements."""
+
+from __future__ import annotations
+
+from flowcompute.array_api.array import Array, binary, element_of, elements_of
+from flowcompute.elements import math
+from flowcompute.elements.arguments import whole
+
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Multiply matrices, or stacks of them; see `fc.matmul`.
+
+    Raises:
+        SpecTypeError: if kinds of dtypes are mixed.
+    """
+    return binary("matmul", x1, x2)
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """Exchange the last two axes; of a stream of rows the result is what `matmul` takes on its left."""
+    element_of("matrix_transpose", x)
+    return x.mT
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Return dot products of vectors along an axis, which is counted from the last one; see `fc.vecdot`.
+
+    Raises:
+        SpecError: for an axis that is not one of both, or sizes that differ there.
+        SpecTypeError: if kinds of dtypes are mixed.
+    """
+    left, right = elements_of("vecdot", x1, x2)
+    ndim = min(left.ndim, right.ndim)
+    return Array(math.vecdot(left, right, whole("vecdot", "axis", axis, -ndim, -1, f"-{ndim} to -1")))

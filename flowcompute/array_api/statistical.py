@@ -1,0 +1,106 @@
+"""Statistical functions of the standard, and its tests of all numbers, by the reductions and scans of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowcompute.array_api.array import Array, element_of, elements_of
+from flowcompute.elements import axes, generated, math, streams
+from flowcompute.elements.arguments import flag
+
+Axis = int | tuple[int, ...] | None
+
+
+def sum(x: Array, /, *, axis: Axis = None, dtype: np.dtype | None = None, keepdims: bool = False) -> Array:
+    """Sum over `axis`; see `fc.sum`."""
+    return Array(math.sum(element_of("sum", x), axis, dtype=dtype, keepdims=keepdims))
+
+
+def prod(x: Array, /, *, axis: Axis = None, dtype: np.dtype | None = None, keepdims: bool = False) -> Array:
+    """Multiply over `axis`; see `fc.prod`."""
+    return Array(math.prod(element_of("prod", x), axis, dtype=dtype, keepdims=keepdims))
+
+
+def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Return the largest number over `axis`; see `fc.max`."""
+    return Array(math.max(element_of("max", x), axis, keepdims=keepdims))
+
+
+def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Return the smallest number over `axis`; see `fc.min`."""
+    return Array(math.min(element_of("min", x), axis, keepdims=keepdims))
+
+
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Return the mean over `axis`; see `fc.mean`."""
+    return Array(math.mean(element_of("mean", x), axis, keepdims=keepdims))
+
+
+def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Return the standard deviation over `axis`; see `fc.std`."""
+    return Array(math.std(element_of("std", x), axis, correction=correction, keepdims=keepdims))
+
+
+def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Return the variance over `axis`; see `fc.var`."""
+    return Array(math.var(element_of("var", x), axis, correction=correction, keepdims=keepdims))
+
+
+def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Test whether all numbers over `axis` are non-zero; see `fc.all`."""
+    return Array(math.all(element_of("all", x), axis, keepdims=keepdims))
+
+
+def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Test whether any number over `axis` is non-zero; see `fc.any`."""
+    return Array(math.any(element_of("any", x), axis, keepdims=keepdims))
+
+
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: np.dtype | None = None, include_initial: bool = False
+) -> Array:
+    """Return running sums along `axis`, with a 0 before them if `include_initial`; see `fc.cumulative_sum`."""
+    return _running("cumulative_sum", streams.cumulative_sum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: np.dtype | None = None, include_initial: bool = False
+) -> Array:
+    """Return running products along `axis`, with a 1 before them if `include_initial`; see `fc.cumulative_prod`."""
+    return _running("cumulative_prod", streams.cumulative_prod, 1, x, axis, dtype, include_initial)
+
+
+def _running(
+    op: str,
+    scan: Callable[..., Any],
+    initial: int,
+    x: Array,
+    axis: int | None,
+    dtype: np.dtype | None,
+    include_initial: bool,
+) -> Array:
+    made = scan(element_of(op, x), axis, dtype=dtype)
+    if not flag(op, "include_initial", include_initial):
+        return Array(made)
+    (along,) = math.normalise_axes(op, made, 0 if axis is None else axis)
+    if made.spec.is_stream and along == 0:
+        before = math.astype(generated.index(1, made.spec.shape) * 0 + initial, made.dtype)
+        return Array(axes.concat([before, made], 0))
+    widths = [(0, 0)] * len(made.spec.shape)
+    widths[along - made.spec.is_stream] = (1, 0)
+    return Array(axes.pad(made, widths, constant_values=initial))
+
+
+def diff(
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
+    """Subtract neighbours along `axis`, `n` times; see `fc.diff`.
+
+    Raises:
+        SpecTypeError: if kinds of dtypes are mixed.
+    """
+    before, after = (None if end is None else elements_of("diff", x, end)[1] for end in (prepend, append))
+    return Array(axes.diff(element_of("diff", x), n, axis, prepend=before, append=after))
