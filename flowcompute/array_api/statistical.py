@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,32 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Return the standard deviation over `axis`; see `fc.std`."""
-    return Array(math.std(element_of("std", x), axis, correction=correction, keepdims=keepdims))
+    """Return the standard deviation over `axis`; NaN where there are not more numbers than `correction`. See `fc.std`."""
+    return _spread("std", math.std, x, axis, correction, keepdims)
 
 
 def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Return the variance over `axis`; see `fc.var`."""
-    return Array(math.var(element_of("var", x), axis, correction=correction, keepdims=keepdims))
+    """Return the variance over `axis`; NaN where there are not more numbers than `correction`. See `fc.var`."""
+    return _spread("var", math.var, x, axis, correction, keepdims)
+
+
+def _spread(op: str, function: Callable[..., Any], x: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
+    element = element_of(op, x)
+    made = function(element, axis, correction=correction, keepdims=keepdims)
+    sizes = [element.shape[one] for one in math.normalise_axes(op, element, axis)]
+    known = product(size for size in sizes if size is not None)
+    if None not in sizes:
+        # NumPy, as `fc.var`, divides by 0 for too few numbers, which is infinite.
+        return Array(made if known > correction else math.multiply(made, np.nan))
+    if correction <= 0:
+        return Array(made)
+    return Array(math.where(_records(element) * known > correction, made, np.nan))
+
+
+def _records(stream: Any) -> Any:
+    """Return the number of records of a stream, which is known when it has run."""
+    one_of_each = math.any(stream, tuple(range(1, stream.ndim))) if stream.ndim > 1 else math.isnan(stream)
+    return streams.count_nonzero(math.logical_or(one_of_each, True))
 
 
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:

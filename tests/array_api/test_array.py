@@ -1,0 +1,228 @@
+"""The array object: attributes, operators, what it wraps and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+import flowcompute.array_api as xp
+from flowcompute.errors import SpecError, SpecIndexError, SpecTypeError
+
+ROWS = np.arange(12, dtype=np.float64).reshape(4, 3) - 5
+
+
+def stream() -> xp.Array:
+    return xp.asarray(fc.source(ROWS))
+
+
+def unknown() -> xp.Array:
+    return xp.asarray(fc.iterate(iter([ROWS]), shape=(3,), dtype="float64"))
+
+
+def value(x: xp.Array) -> Any:
+    return x.resolve(device="numpy")
+
+
+def test_an_element_is_wrapped_and_given_back() -> None:
+    element = fc.source(ROWS)
+    x = xp.asarray(element)
+    assert x.element is element
+    assert xp.asarray(x) is xp.asarray(x, copy=True) is x
+    assert xp.asarray(element, dtype=xp.float64).element is element
+    assert xp.asarray(element, dtype=xp.float32).element.dtype == "float32"
+    assert xp.asarray(x, dtype=xp.float32).dtype == "float32"
+    assert (x.name, x.base_name) == (None, "source")
+    assert xp.asarray(element.named("rows")).name == "rows"
+
+
+def test_attributes() -> None:
+    x, lazy, number = stream(), unknown(), xp.asarray(2.5)
+    assert (x.shape, x.ndim, x.size, x.dtype, x.device) == ((4, 3), 2, 12, xp.float64, "auto")
+    assert (lazy.shape, lazy.ndim, lazy.size) == ((None, 3), 2, None)
+    assert (number.shape, number.ndim, number.size) == ((), 0, 1)
+    assert (lazy.T.shape, lazy.T.ndim, lazy.T.size, x.T.size) == ((3, None), 2, None, 12)
+    assert repr(number) == "<Array <Constant 2.5: float64()>>"
+
+
+def test_numbers_and_arrays_become_constants() -> None:
+    assert isinstance(xp.asarray([[1, 2], [3, 4]]).element, fc.Element)
+    np.testing.assert_array_equal(value(xp.asarray([[1, 2], [3, 4]]) + 1), [[2, 3], [4, 5]])
+    np.testing.assert_array_equal(value(xp.asarray(ROWS)), ROWS)
+    np.testing.assert_array_equal(value(xp.from_dlpack(ROWS)), ROWS)
+    changed = ROWS.copy()
+    x = xp.asarray(changed)
+    changed[:] = 0
+    np.testing.assert_array_equal(value(x), ROWS)
+    for call in (lambda: xp.asarray(ROWS, copy=False), lambda: xp.from_dlpack(ROWS, copy=False)):
+        with pytest.raises(ValueError, match="without a copy"):
+            call()
+    assert xp.asarray(3, copy=False).dtype == xp.int64
+    assert xp.from_dlpack(x) is x
+    with pytest.raises(SpecTypeError):
+        xp.asarray("text")
+    with pytest.raises(SpecTypeError, match="complex"):
+        xp.asarray([1, 2j])
+
+
+@pytest.mark.parametrize("convert", [bool, int, float, complex, operator.index, list, np.asarray, np.from_dlpack])
+@pytest.mark.parametrize("make", [lambda: xp.asarray(1), lambda: xp.sum(stream()), lambda: stream().T])
+def test_nothing_is_read_by_accident(convert: Callable[[Any], Any], make: Callable[[], xp.Array]) -> None:
+    with pytest.raises(SpecTypeError, match="is lazy and has no") as caught:
+        convert(make())
+    assert isinstance(caught.value, ValueError)
+    assert "resolve()" in (caught.value.hint or "")
+    assert caught.value.site is not None
+    assert caught.value.site.file == __file__
+
+
+def test_one_device() -> None:
+    x = stream()
+    assert x.to_device(x.device) is x
+    assert xp.__array_namespace_info__().devices() == [xp.__array_namespace_info__().default_device()] == [x.device]
+    for call in (
+        lambda: x.to_device("gpu"),
+        lambda: x.to_device("auto", stream=1),  # type: ignore[arg-type]
+        lambda: xp.asarray(1, device="cpu"),
+        lambda: xp.astype(x, xp.float32, device="cpu"),
+        lambda: xp.arange(3, device="cpu"),
+    ):
+        with pytest.raises(SpecError, match=r"cannot take (device|stream)="):
+            call()
+
+
+def test_the_namespace() -> None:
+    x = stream()
+    assert x.__array_namespace__() is x.__array_namespace__(api_version="2024.12") is xp is fc.array_api
+    assert xp.__array_api_version__ == "2024.12"
+    with pytest.raises(SpecError, match="cannot take api_version="):
+        x.__array_namespace__(api_version="2030.12")
+    assert xp.__array_namespace_info__().capabilities() == {
+        "boolean indexing": False,
+        "data-dependent shapes": False,
+        "max dimensions": 64,
+    }
+    assert not hasattr(fc.source(ROWS), "__array_namespace__")
+
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda a: xp.asarray(a), lambda a: xp.asarray(fc.source(a))], ids=["resident", "stream"]
+)
+def test_operators(make: Callable[[np.ndarray], xp.Array]) -> None:
+    left, right = np.array([3, 1, 7, 4]), np.array([2, 2, 1, 3])
+    expected, built = [], []
+    for function in (*OPERATORS, *COMPARISONS, *BITS):
+        for a, b in ((left, right), (left, 2), (2, left)):
+            lazy = [make(one) if isinstance(one, np.ndarray) else one for one in (a, b)]
+            built.append(function(*lazy))
+            expected.append(function(a, b))
+    for unary in (operator.neg, operator.pos, operator.abs, operator.invert):
+        built.append(unary(make(left - 4)))
+        expected.append(unary(left - 4))
+    values = fc.resolve(*(one.element for one in built), device="numpy")
+    for got, array in zip(values, expected, strict=True):
+        np.testing.assert_array_equal(got, array)
+        assert got.dtype == array.dtype
+
+
+def test_in_place_operators_make_new_arrays() -> None:
+    x = before = stream()
+    x += 1
+    assert x is not before
+    np.testing.assert_array_equal(value(x), ROWS + 1)
+    np.testing.assert_array_equal(value(before), ROWS)
+    with pytest.raises(SpecTypeError, match="cannot assign to a part") as caught:
+        x[0] = 1
+    assert "where" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("function", [operator.add, operator.eq, operator.lt, operator.matmul])
+def test_what_is_no_array_of_the_standard_is_refused_and_not_compared(function: Callable[[Any, Any], Any]) -> None:
+    x = xp.asarray(ROWS)
+    for other in (ROWS, np.float32(1), np.int64(1), fc.constant(ROWS), fc.source(ROWS), 1j):
+        for operands in ((x, other), (other, x)):
+            with pytest.raises(TypeError):
+                function(*operands)
+    with pytest.raises(SpecTypeError, match="asarray"):
+        function(x, ROWS)
+
+
+def test_functions_take_arrays_only() -> None:
+    for call in (
+        lambda: xp.sum(ROWS),
+        lambda: xp.abs(fc.source(ROWS)),
+        lambda: xp.concat([xp.asarray(ROWS), ROWS]),
+        lambda: xp.take(xp.asarray(ROWS), [0], axis=0),
+        lambda: xp.matmul(stream(), 2.0),
+        lambda: xp.where(True, stream(), 1.0),
+        lambda: xp.diff(stream(), prepend=0.0),
+    ):
+        with pytest.raises(SpecTypeError, match="cannot take this argument") as caught:
+            call()
+        assert caught.value.hint == "asarray(x) makes an array"
+    with pytest.raises(TypeError):
+        np.add(xp.asarray(1), 1)
+    assert stream() != "text"
+
+
+def test_other_classes_may_have_operators_of_their_own() -> None:
+    class Other:
+        def __radd__(self, _: object) -> str:
+            return "other"
+
+    assert xp.asarray(1) + Other() == "other"
+
+
+def test_transposes() -> None:
+    x, w = stream(), xp.asarray(ROWS[:3, :2])
+    np.testing.assert_array_equal(value(x.T), ROWS.T)
+    np.testing.assert_array_equal(value(x.T @ x), ROWS.T @ ROWS)
+    np.testing.assert_array_equal(value(xp.matmul(xp.matrix_transpose(x), x)), ROWS.T @ ROWS)
+    np.testing.assert_array_equal(value(w.T), ROWS[:3, :2].T)
+    np.testing.assert_array_equal(value(x @ w), ROWS @ ROWS[:3, :2])
+    assert x.T.T.element is x.element
+    assert xp.asarray(np.ones((2, 3, 4))).mT.shape == (2, 4, 3)
+    for axes, attribute in (((2, 3, 4), "T"), ((3,), "T"), ((3,), "mT")):
+        with pytest.raises(SpecError, match="cannot transpose"):
+            getattr(xp.asarray(np.ones(axes)), attribute)
+    with pytest.raises(SpecError, match="compute before transposing"):
+        x.T + 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [0, -1, (2, 1), slice(1, 3), (slice(None), slice(None, None, -1)), (Ellipsis, 0), (slice(None), None, 1), Ellipsis],
+    ids=str,
+)
+def test_indexing(key: Any) -> None:
+    for x in (stream(), xp.asarray(ROWS)):
+        np.testing.assert_array_equal(value(x[key]), ROWS[key])
+        assert x[key].shape == ROWS[key].shape
+
+
+def test_indexing_by_arrays() -> None:
+    x, resident = stream(), xp.asarray(ROWS)
+    np.testing.assert_array_equal(value(x[x[:, 0] > 0]), ROWS[ROWS[:, 0] > 0])
+    assert x[x[:, 0] > 0].shape == (None, 3)
+    np.testing.assert_array_equal(value(x[:, xp.asarray([2, 0])]), ROWS[:, [2, 0]])
+    np.testing.assert_array_equal(value(resident[xp.asarray([2, -1]), ...]), ROWS[[2, -1]])
+    np.testing.assert_array_equal(value(resident[xp.asarray(1), xp.asarray(2)]), ROWS[1, 2])
+    with pytest.raises(IndexError):
+        resident[4]
+    with pytest.raises(SpecIndexError):
+        resident[0, 0, 0]
+
+
+def test_constants() -> None:
+    assert (xp.pi, xp.e, xp.inf, xp.newaxis) == (math.pi, math.e, math.inf, None)
+    assert math.isnan(xp.nan)
