@@ -36,7 +36,7 @@ REFERENCE = {
     "Verbs, runs and plans": ("flow", "thawing", "runtime", "schedule", "strategy"),
     "Sources and destinations": ("sources", "sinks"),
     "Elements": ("elements",),
-    "Functions": ("elements.math",),
+    "Functions": ("elements.math", "elements.products"),
     "Streams and items": ("elements.axes", "elements.streams", "elements.generated"),
     "Kernels of your own": ("elements.functions", "elements.host_function"),
     "Errors": ("errors",),

@@ -43,6 +43,7 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda x: np.stack([x, -x], axis=1),
     lambda x: np.reshape(x, (6, 12)),
     lambda x: np.transpose(x, (0, 2, 1)),
+    lambda x: np.transpose(x, axes=(0, 2, 1)),
     lambda x: np.permute_dims(x, (0, 2, 1)),
     lambda x: np.moveaxis(x, 1, -1),
     lambda x: np.flip(x, 2),

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, math, streams
+from flowcompute.elements import axes, math, products, streams
+from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
 
@@ -73,8 +74,8 @@ def _reshape(a: Any, /, shape: Any) -> Any:
     return axes.reshape(a, shape)
 
 
-def _transpose(a: Any, axes_: Any = None) -> Any:
-    return math.transposed(a) if axes_ is None else axes.permute_dims(a, axes_)
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return math.transposed(a) if axes is None else permute_dims(a, axes)
 
 
 def _take(a: Any, indices: Any, axis: Any = None) -> Any:
@@ -87,6 +88,46 @@ def _diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any =
 
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
     return axes.pad(array, pad_width, mode, constant_values)
+
+
+def _unstack(x: Any, /, *, axis: Any = 0) -> Any:
+    return axes.unstack(x, axis)
+
+
+def _diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    return axes.diagonal(a, offset, axis1, axis2)
+
+
+def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Any:
+    return axes.trace(a, offset, axis1, axis2, dtype=dtype)
+
+
+def _tril(m: Any, k: Any = 0) -> Any:
+    return axes.tril(m, k)
+
+
+def _triu(m: Any, k: Any = 0) -> Any:
+    return axes.triu(m, k)
+
+
+def _tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    return axes.tile(A, reps)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return axes.roll(a, shift, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return products.outer(a, b)
+
+
+def _cross(a: Any, b: Any, *, axis: Any = -1) -> Any:
+    return products.cross(a, b, axis)
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    return products.tensordot(a, b, axes)
 
 
 _CALLS: dict[Any, Callable[..., Any]] = {
@@ -124,6 +165,18 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.repeat: axes.repeat,
     np.diff: _diff,
     np.pad: _pad,
+    np.unstack: _unstack,
+    np.tile: _tile,
+    np.roll: _roll,
+    np.matrix_transpose: axes.matrix_transpose,
+    np.diagonal: _diagonal,
+    np.trace: _trace,
+    np.tril: _tril,
+    np.triu: _triu,
+    np.outer: _outer,
+    np.cross: _cross,
+    np.tensordot: _tensordot,
+    np.einsum: products.einsum,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
 }
@@ -197,4 +250,4 @@ def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _words(function: Callable[..., Any]) -> str:
-    return f"arguments among {', '.join(name.rstrip('_') for name in inspect.signature(function).parameters)}"
+    return f"arguments among {', '.join(inspect.signature(function).parameters)}"
