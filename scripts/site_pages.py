@@ -44,6 +44,7 @@ REFERENCE = {
 """Pages of the reference by the room that a name comes from; the longest room counts."""
 
 MODULES = {
+    "Linear algebra": "elements.linalg",
     "Neural networks": "elements.nn",
     "Random numbers": "elements.random",
     "Contract suites": "testing.contracts",

@@ -41,7 +41,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Return the standard deviation over `axis`; NaN where there are not more numbers than `correction`. See `fc.std`."""
+    """Return the square root of `var`; see `fc.std`."""
     return _spread("std", math.std, x, axis, correction, keepdims)
 
 

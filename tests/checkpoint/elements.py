@@ -92,6 +92,10 @@ def items(*shape: int) -> Any:
     return rows("f4", (5, *shape))
 
 
+def definite() -> Any:
+    return items(3, 3) * 0 + 2 * np.eye(3, dtype="f4")
+
+
 def unknown() -> Any:
     x = numbers()
     return x[x > 0]
@@ -370,6 +374,26 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.quantile(numbers("i4"), [[0.25], [0.75]]),
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
         fc.count_nonzero(rows(), axis=0),
+    ),
+    "linear algebra": lambda _: (
+        fc.linalg.solve(definite(), items(3, 2)),
+        fc.linalg.solve(fc.constant(np.eye(3)), np.ones(3)),
+        fc.linalg.solve(rows().T @ rows(), rows().T @ numbers("f4")),
+        fc.linalg.cholesky(definite(), upper=True),
+        fc.linalg.inv(definite()),
+        fc.linalg.det(definite()),
+        fc.linalg.pinv(items(3, 2)),
+        fc.linalg.pinv(np.ones((2, 3)), rtol=1e-3),
+        fc.linalg.matrix_rank(items(3, 2)),
+        fc.linalg.matrix_power(definite(), -3),
+        *fc.linalg.eigh(fc.cov(rows())),
+        fc.linalg.eigvalsh(definite()),
+        *fc.linalg.svd(items(3, 2)),
+        *fc.linalg.svd(np.ones((2, 3)), full_matrices=False),
+        fc.linalg.svdvals(items(3, 2)),
+        *fc.linalg.qr(items(3, 2), mode="complete"),
+        *fc.linalg.slogdet(definite()),
+        fc.linalg.matrix_norm(items(3, 2), ord="nuc"),
     ),
     "where": lambda _: (
         fc.where(rows() > 0, rows(), 0),

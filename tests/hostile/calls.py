@@ -49,6 +49,7 @@ SQUARES = fc.source(np.ones((2, 3, 4), "f4"))
 IMAGES = fc.source(np.ones((2, 4, 6, 6), "f4"))
 KNOWN = fc.constant(np.arange(12.0).reshape(3, 4))
 SCALAR = fc.constant(2.0)
+GRAM = fc.constant(np.eye(3) + 1)
 
 HOSTILE: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 1.5, -0.0, float("nan"), float("inf"), -float("inf"), 1j,
@@ -69,7 +70,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "opencl", "nn", "random",
+    "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 
@@ -216,6 +217,20 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "D": np.ones(4, "f4"),
     },
     "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
+    "linalg.solve": {"x1": GRAM, "x2": np.ones(3)},
+    "linalg.cholesky": {"x": GRAM, "upper": True},
+    "linalg.matrix_norm": {"x": SQUARES, "keepdims": True, "ord": "fro"},
+    "linalg.matrix_power": {"x": GRAM, "n": 2},
+    "linalg.matrix_rank": {"x": SQUARES, "rtol": None},
+    "linalg.matmul": {"x1": ROWS, "x2": np.ones((4, 2), "f4"), "dtype": "f4"},
+    "linalg.norm": {"x": SQUARES, "ord": 2, "axis": 1, "keepdims": True},
+    "linalg.pinv": {"x": SQUARES, "rtol": 1e-3},
+    "linalg.qr": {"x": SQUARES, "mode": "reduced"},
+    "linalg.svd": {"x": SQUARES, "full_matrices": False},
+    "linalg.svdvals": {"x": SQUARES},
+    "linalg.vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
+    "linalg.vector_norm": {"x": SQUARES, "axis": 1, "keepdims": True, "ord": 3},
+    **{f"linalg.{name}": {"x": GRAM} for name in ("det", "eigh", "eigvalsh", "inv", "slogdet")},
     "random.uniform": {"length": 5, "shape": (2,), "low": 0.0, "high": 1.0, "dtype": "f4", "seed": 1},
     "random.normal": {"length": 5, "shape": (2,), "mean": 0.0, "std": 1.0, "dtype": "f4", "seed": 1},
     "random.integers": {"length": 5, "low": 0, "high": 4, "shape": (2,), "dtype": "i4", "seed": 1},
@@ -235,12 +250,13 @@ def _sound(name: str, function: Any) -> Call:
 
 
 def functions() -> list[Call]:
-    """Return a sound call of every public function of `fc`, `fc.nn` and `fc.random`, of every method and operator."""
+    """Return a sound call of every public function of `fc` and its namespaces."""
     calls = []
-    for room, prefix in ((fc, ""), (fc.nn, "nn."), (fc.random, "random.")):
+    for room, prefix in ((fc, ""), (fc.linalg, "linalg."), (fc.nn, "nn."), (fc.random, "random.")):
         for name in sorted(set(getattr(room, "__all__", ())) - _LOW_LEVEL - _VERBS):
             function = getattr(room, name)
-            if not (isinstance(function, type) and issubclass(function, Exception | Warning)) and callable(function):
+            is_result = isinstance(function, type) and issubclass(function, Exception | Warning | tuple)
+            if callable(function) and not is_result:
                 calls.append(_sound(prefix + name, function))
     return calls
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from flowcompute.elements import axes, math, products, streams
 from flowcompute.elements.axes import permute_dims
+from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
 
@@ -179,6 +180,7 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.einsum: products.einsum,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
+    **LINALG_CALLS,
 }
 """The functions of NumPy that build the graph, or only ask for what is known."""
 
@@ -198,7 +200,7 @@ _INSTEAD = {
     "percentile": "fc.quantile(x, q / 100)",
     "quantile": "fc.quantile",
     "swapaxes": "fc.permute_dims or fc.moveaxis",
-    "linalg.norm": "fc.sqrt(fc.sum(x * x))",
+    "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
     "save": "x >> fc.save(path)",
 }
 """What stands for others, by NumPy's name."""
