@@ -11,7 +11,7 @@ from flowcompute.array_api import linalg
 from flowcompute.array_api.array import VERSIONS as _VERSIONS
 from flowcompute.array_api.array import Array
 from flowcompute.array_api.coverage import COVERAGE, Entry
-from flowcompute.array_api.creation import arange, asarray, from_dlpack, meshgrid
+from flowcompute.array_api.creation import arange, asarray, from_dlpack, meshgrid, tril, triu
 from flowcompute.array_api.data_types import (
     astype,
     bool,
@@ -98,7 +98,7 @@ from flowcompute.array_api.elementwise import (
     trunc,
 )
 from flowcompute.array_api.inspection import __array_namespace_info__
-from flowcompute.array_api.linear_algebra import matmul, matrix_transpose, vecdot
+from flowcompute.array_api.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from flowcompute.array_api.manipulation import (
     broadcast_arrays,
     broadcast_to,
@@ -109,8 +109,11 @@ from flowcompute.array_api.manipulation import (
     permute_dims,
     repeat,
     reshape,
+    roll,
     squeeze,
     stack,
+    tile,
+    unstack,
 )
 from flowcompute.array_api.searching import argmax, argmin, count_nonzero, take, where
 from flowcompute.array_api.statistical import (
@@ -245,6 +248,7 @@ __all__ = [
     "repeat",
     "reshape",
     "result_type",
+    "roll",
     "round",
     "sign",
     "signbit",
@@ -260,11 +264,16 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "tensordot",
+    "tile",
+    "tril",
+    "triu",
     "trunc",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "unstack",
     "var",
     "vecdot",
     "where",

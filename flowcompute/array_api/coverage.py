@@ -38,7 +38,7 @@ _THERE: dict[str, str] = {
     "x.__getitem__ x.__gt__ x.__invert__ x.__le__ x.__lshift__ x.__lt__ x.__matmul__ x.__mod__ x.__mul__ x.__ne__ "
     "x.__neg__ x.__or__ x.__pos__ x.__pow__ x.__rshift__ x.__sub__ x.__truediv__ x.__xor__ x.to_device",
     "Constants": "e inf nan newaxis pi",
-    "Creation functions": "arange asarray from_dlpack meshgrid",
+    "Creation functions": "arange asarray from_dlpack meshgrid tril triu",
     "Data type functions": "astype can_cast finfo iinfo isdtype result_type",
     "Data types": "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
     "Element-wise functions": "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift "
@@ -48,14 +48,17 @@ _THERE: dict[str, str] = {
     "positive pow reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc",
     "Indexing functions": "take",
     "Inspection": "__array_namespace_info__",
-    "Linear algebra functions": "matmul matrix_transpose vecdot",
+    "Linear algebra functions": "matmul matrix_transpose tensordot vecdot",
     "Manipulation functions": "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat "
-    "reshape squeeze stack",
+    "reshape roll squeeze stack tile unstack",
     "Searching functions": "argmax argmin count_nonzero where",
     "Statistical functions": "cumulative_prod cumulative_sum max mean min prod std sum var",
     "Utility functions": "all any diff",
     "Version": "__array_api_version__",
-    "Extension linalg": "linalg.matmul linalg.matrix_transpose linalg.vecdot",
+    "Extension linalg": "linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.eigh linalg.eigvalsh "
+    "linalg.inv linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.matrix_transpose "
+    "linalg.outer linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot "
+    "linalg.trace linalg.vecdot linalg.vector_norm",
 }
 
 _REFUSED: dict[str, dict[str, str]] = {
@@ -68,17 +71,12 @@ _REFUSED: dict[str, dict[str, str]] = {
 }
 
 _MISSING: dict[str, str] = {
-    "Creation functions": "empty empty_like eye full full_like linspace ones ones_like tril triu zeros zeros_like",
+    "Creation functions": "empty empty_like eye full full_like linspace ones ones_like zeros zeros_like",
     "Element-wise functions": "conj imag real",
     "Indexing functions": "take_along_axis",
-    "Linear algebra functions": "tensordot",
-    "Manipulation functions": "roll tile unstack",
     "Searching functions": "nonzero searchsorted",
     "Set functions": "unique_all unique_counts unique_inverse unique_values",
     "Sorting functions": "argsort sort",
-    "Extension linalg": "linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.eigh linalg.eigvalsh "
-    "linalg.inv linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.outer linalg.pinv linalg.qr "
-    "linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.trace linalg.vector_norm",
     "Extension fft": "fft.fft fft.ifft fft.fftn fft.ifftn fft.rfft fft.irfft fft.rfftn fft.irfftn fft.hfft fft.ihfft "
     "fft.fftfreq fft.rfftfreq fft.fftshift fft.ifftshift",
 }
@@ -87,6 +85,8 @@ _NOTES = {
     "arange": "resident; `asarray(fc.range(n))` is the stream",
     "asarray": "an element is wrapped; numbers and NumPy's arrays become resident constants",
     "x.__getitem__": "one array among the keys; masks choose records of a stream",
+    "linalg.matrix_rank": "`rtol` is a Python number",
+    "linalg.pinv": "`rtol` is a Python number",
     "repeat": "a number of repeats, no array",
     "take": "along axes of items",
     "x.T": "of a stream of rows for `matmul` and `resolve` only",

@@ -111,6 +111,16 @@ def arange(
         ) from error
 
 
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """Keep the lower triangles of matrices, and put 0 above diagonal `k`; see `fc.tril`."""
+    return Array(axes.tril(element_of("tril", x), k))
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """Keep the upper triangles of matrices, and put 0 below diagonal `k`; see `fc.triu`."""
+    return Array(axes.triu(element_of("triu", x), k))
+
+
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array]:
     """Return vectors as coordinates of a grid, each broadcast along the axes of the others.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flowcompute.array_api.array import Array, binary, element_of, elements_of
-from flowcompute.elements import math
+from flowcompute.elements import math, products
 from flowcompute.elements.arguments import whole
 
 
@@ -20,6 +22,16 @@ def matrix_transpose(x: Array, /) -> Array:
     """Exchange the last two axes; of a stream of rows the result is what `matmul` takes on its left."""
     element_of("matrix_transpose", x)
     return x.mT
+
+
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
+    """Sum products over pairs of axes; see `fc.tensordot`.
+
+    Raises:
+        SpecTypeError: if kinds of dtypes are mixed.
+    """
+    left, right = elements_of("tensordot", x1, x2)
+    return Array(products.tensordot(left, right, axes))
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:

@@ -86,6 +86,21 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     return Array(axes.reshape(element_of("reshape", x), shape))
 
 
+def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Move numbers along axes, but for the stream; those that leave at the end come in first. See `fc.roll`."""
+    return Array(axes.roll(element_of("roll", x), shift, axis))
+
+
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """Remove axes of size 1, but for the stream; see `fc.squeeze`."""
     return Array(axes.squeeze(element_of("squeeze", x), axis))
+
+
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """Lay copies of `x` one after the other along its axes; see `fc.tile`."""
+    return Array(axes.tile(element_of("tile", x), repetitions))
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Take `x` apart along an axis, but for the stream; see `fc.unstack`."""
+    return tuple(map(Array, axes.unstack(element_of("unstack", x), axis)))

@@ -137,6 +137,19 @@ MANIPULATIONS: list[tuple[Callable[[Any, Any], Any], bool]] = [
     (lambda xp, x: xp.vecdot(x, x[..., ::-1]), True),
     (lambda xp, x: xp.vecdot(x, x, axis=-2), True),
     (lambda xp, x: xp.astype(x, xp.float32), True),
+    (lambda xp, x: xp.tensordot(x, xp.asarray([[1, 2], [3, 4], [5, 6]]), axes=1), True),
+    (lambda xp, x: xp.tensordot(x, x, axes=((1, 2), (1, 2))), False),
+    (lambda xp, x: xp.tensordot(x, x, axes=((0, 1), (0, 1))), True),
+    (lambda xp, x: xp.roll(x, 1, axis=2), True),
+    (lambda xp, x: xp.roll(x, (1, -2), axis=(1, 2)), True),
+    (lambda xp, x: xp.roll(x, 1), False),
+    (lambda xp, x: xp.tile(x, (2, 1, 3)), True),
+    (lambda xp, x: xp.tile(x, (2,)), True),
+    (lambda xp, x: xp.tile(x, (2, 1, 1, 1)), False),
+    (lambda xp, x: xp.unstack(x, axis=-1), True),
+    (lambda xp, x: xp.unstack(x), False),
+    (lambda xp, x: xp.tril(x), True),
+    (lambda xp, x: xp.triu(x, k=-1), True),
 ]
 """Calls, and whether they are for streams, too: the others would hold all of one, or move its axis."""
 
