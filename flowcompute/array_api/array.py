@@ -9,10 +9,11 @@ from typing import Any, NoReturn, Unpack
 
 import numpy as np
 
+from flowcompute.array_api.assignment import with_number
 from flowcompute.array_api.promotion import Scalar, promoted
 from flowcompute.elements import FUNCTIONS, user_site
 from flowcompute.elements.arguments import NoValue
-from flowcompute.elements.math import TransposedStream
+from flowcompute.elements.math import TransposedStream, normalise_axes, permuted
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.strategy import StartOptions
 
@@ -43,7 +44,8 @@ class Array(NoValue):
     """A lazy array with the attributes and operators of the Python array API standard, made by `asarray`.
 
     Nothing is computed until `resolve`, or a verb of flowcompute, is given `element`. What would need the value
-    before, as `bool(x)`, is refused. Arrays are immutable: `x += y` makes a new one.
+    before, as `bool(x)`, is refused. Elements never change: `x += y` makes a new array, and `x[mask] = 0` lets the
+    array hold another element.
     """
 
     # NumPy's operators leave it to those below; its functions refuse.
@@ -162,17 +164,19 @@ class Array(NoValue):
 
     def __getitem__(self, key: Any, /) -> Array:
         """Index by integers, slices, `...`, None, and an array of integers or of bools; see `fc.Element`."""
-        keys = tuple(map(_plain_key, key)) if isinstance(key, tuple) else _plain_key(key)
-        return Array(self._element[keys])
+        return Array(self._element[_plain(key)])
 
-    def __setitem__(self, key: Any, value: Any, /) -> NoReturn:
-        raise SpecTypeError(
-            "cannot assign to a part of a lazy array",
-            element=self.name or self.base_name,
-            site=user_site(),
-            got=f"x[{short_repr(key)}] = ...",
-            hint="where(condition, value, x) makes the array that is meant",
-        )
+    def __setitem__(self, key: Any, value: Array | Scalar, /) -> None:
+        """Put one number at places: at a mask of the array's shape, or at integers and slices but those of a stream.
+
+        The array holds another element then; the one that it held, and arrays made of it, stay as they are.
+
+        Raises:
+            SpecError: for more than one number, or other places.
+            SpecTypeError: if the number is of another kind than the array.
+        """
+        number = operands_of("__setitem__", self, value)[1]
+        self._element = with_number(self._element, _plain(key), number)
 
     # -- interchange ----------------------------------------------------------------------
 
@@ -223,7 +227,10 @@ def _held(array: Array) -> Any:
     return array.element.base if isinstance(array.element, TransposedStream) else array.element
 
 
-def _plain_key(key: Any) -> Any:
+def _plain(key: Any) -> Any:
+    """Return a key, or several, with elements for arrays."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain, key))
     return key.element if isinstance(key, Array) else key
 
 
@@ -297,6 +304,18 @@ def binary(op: str, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     """
     read = elements_of if op == "matmul" else operands_of
     return Array(FUNCTIONS[op](*read(op, x1, x2)))
+
+
+def reduced(op: str, x: Array, axis: Any, keepdims: Any, **options: Any) -> Array:
+    """Apply a reduction, by its name in the standard. Of a transposed stream it reduces where the axes stand."""
+    element = element_of(op, x)
+    if not isinstance(element, TransposedStream):
+        return Array(FUNCTIONS[op](element, axis, keepdims=keepdims, **options))
+    base, order = element.base, element.axes
+    axes = {order[one] for one in normalise_axes(op, base, axis)}
+    made = FUNCTIONS[op](base, tuple(sorted(axes)), keepdims=keepdims, **options)
+    kept = [one for one in range(base.ndim) if keepdims or one not in axes]
+    return Array(permuted(made, tuple(kept.index(one) for one in order if one in kept)))
 
 
 def check_device(op: str, device: object) -> None:

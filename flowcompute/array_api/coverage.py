@@ -36,7 +36,7 @@ _THERE: dict[str, str] = {
     "Array object: attributes": "x.T x.device x.dtype x.mT x.ndim x.shape x.size",
     "Array object: methods": "x.__abs__ x.__add__ x.__and__ x.__array_namespace__ x.__eq__ x.__floordiv__ x.__ge__ "
     "x.__getitem__ x.__gt__ x.__invert__ x.__le__ x.__lshift__ x.__lt__ x.__matmul__ x.__mod__ x.__mul__ x.__ne__ "
-    "x.__neg__ x.__or__ x.__pos__ x.__pow__ x.__rshift__ x.__sub__ x.__truediv__ x.__xor__ x.to_device",
+    "x.__neg__ x.__or__ x.__pos__ x.__pow__ x.__rshift__ x.__setitem__ x.__sub__ x.__truediv__ x.__xor__ x.to_device",
     "Constants": "e inf nan newaxis pi",
     "Creation functions": "arange asarray from_dlpack meshgrid tril triu",
     "Data type functions": "astype can_cast finfo iinfo isdtype result_type",
@@ -65,7 +65,6 @@ _REFUSED: dict[str, dict[str, str]] = {
     "Array object: methods": {
         "x.__bool__ x.__complex__ x.__float__ x.__index__ x.__int__": f"{_LAZY}; the standard lets them raise",
         "x.__dlpack__ x.__dlpack_device__": f"{_LAZY}, and so no memory",
-        "x.__setitem__": "arrays are immutable; `where(condition, value, x)` makes the array that is meant",
     },
     "Data types": {"complex64 complex128": _COMPLEX},
 }
@@ -87,9 +86,11 @@ _NOTES = {
     "x.__getitem__": "one array among the keys; masks choose records of a stream",
     "linalg.matrix_rank": "`rtol` is a Python number",
     "linalg.pinv": "`rtol` is a Python number",
+    "permute_dims": "of a stream that is moved for `matmul`, reductions and `resolve` only",
     "repeat": "a number of repeats, no array",
     "take": "along axes of items",
-    "x.T": "of a stream of rows for `matmul` and `resolve` only",
+    "x.T": "of a stream of rows for `matmul`, reductions and `resolve` only",
+    "x.__setitem__": "one number, at a mask of the array's shape or at keys of items",
     "x.shape": "the first size is None for a stream of unknown length",
     "x.device": 'always `"auto"`: `resolve(device=...)` says where',
 }

@@ -36,11 +36,11 @@ def asarray(
         SpecTypeError: for what is no array of a supported dtype.
     """
     check_device("asarray", device)
-    if isinstance(obj, Array):
-        return obj if dtype is None or obj.dtype == dtype else Array(math.astype(obj.element, dtype))
-    if isinstance(obj, Element | TransposedStream):
-        made = Array(obj)
-        return made if dtype is None else asarray(made, dtype=dtype)
+    held: Any = obj.element if isinstance(obj, Array) else obj
+    if isinstance(held, Element | TransposedStream):
+        if dtype is not None and held.dtype != dtype:
+            return Array(math.astype(held, dtype))
+        return obj if isinstance(obj, Array) and not copy else Array(held)
     if copy is False and not isinstance(obj, bool | int | float | list | tuple):
         raise _copies("asarray", obj)
     return Array(Constant(obj, dtype))

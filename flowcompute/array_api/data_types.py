@@ -9,7 +9,7 @@ import numpy as np
 from flowcompute.array_api.array import Array, check_device, element_of
 from flowcompute.array_api.promotion import Scalar, kind_of, promoted
 from flowcompute.elements import math, user_site
-from flowcompute.elements.arguments import one_of
+from flowcompute.elements.arguments import flag, one_of
 from flowcompute.errors import SpecTypeError
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, UINT64
 
@@ -41,11 +41,13 @@ def is_of_kind(dtype: np.dtype, kind: str) -> Any:
     return kind_of(dtype) == kind
 
 
-def astype(x: Array, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> Array:  # noqa: ARG001
-    """Cast `x` to `dtype`; see `fc.astype`. Arrays are immutable, so `copy` says nothing."""
+def astype(x: Array, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> Array:
+    """Cast `x` to `dtype`; see `fc.astype`. With `copy=False` an array of that dtype is given back itself."""
     check_device("astype", device)
     element = element_of("astype", x)
-    return x if element.dtype == dtype else Array(math.astype(element, dtype))
+    if element.dtype == dtype:
+        return Array(element) if flag("astype", "copy", copy) else x
+    return Array(math.astype(element, dtype))
 
 
 def can_cast(from_: np.dtype | Array, to: np.dtype, /) -> Any:

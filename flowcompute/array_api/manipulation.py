@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod as product
 from typing import Any
 
 from flowcompute.array_api.array import Array, element_of, elements_of
 from flowcompute.array_api.creation import broadcast_together
-from flowcompute.elements import axes, user_site
-from flowcompute.elements.arguments import several
-from flowcompute.elements.axes import permute_dims as permute
+from flowcompute.elements import Element, axes, user_site
+from flowcompute.elements.arguments import several, wholes
+from flowcompute.elements.math import TransposedStream, permuted
 from flowcompute.errors import SpecError
 
 
@@ -68,8 +69,28 @@ def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[i
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
-    """Permute the axes, but for the stream; see `fc.permute_dims`."""
-    return Array(permute(element_of("permute_dims", x), axes))
+    """Permute the axes; see `fc.permute_dims`.
+
+    Where the stream is moved the result is a transposed stream, which `matmul`, reductions and `resolve` take.
+    """
+    element = element_of("permute_dims", x)
+    if isinstance(element, TransposedStream):
+        return Array(permuted(element.base, tuple(element.axes[one] for one in _order(x, axes))))
+    return Array(permuted(element, _order(x, axes)))
+
+
+def _order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return an order of all axes, counted from the first one."""
+    order = tuple(wholes("permute_dims", "axes", axes))
+    if sorted(one + x.ndim * (one < 0) for one in order) != list(range(x.ndim)):
+        raise SpecError(
+            "cannot take axes=",
+            element="permute_dims",
+            site=user_site(),
+            expected=f"an order of {tuple(range(x.ndim))}",
+            got=str(order),
+        )
+    return tuple(one % x.ndim for one in order)
 
 
 def repeat(x: Array, repeats: int, /, *, axis: int | None = None) -> Array:
@@ -82,8 +103,38 @@ def repeat(x: Array, repeats: int, /, *, axis: int | None = None) -> Array:
 
 
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:  # noqa: ARG001
-    """Reshape `x`, of a stream its items; see `fc.reshape`. Arrays are immutable, so `copy` says nothing."""
-    return Array(axes.reshape(element_of("reshape", x), shape))
+    """Reshape `x`, its numbers in the same order; see `fc.reshape`. `copy` says nothing, since elements never change.
+
+    Of a stream, records of another size are made as `fc.flatten` and `fc.cut` do.
+
+    Raises:
+        SpecError: if the numbers do not fit, or a stream's length is given that is unknown yet.
+    """
+    element = element_of("reshape", x)
+    sizes = wholes("reshape", "shape", shape, -1)
+    if sizes.count(-1) > 1:
+        raise SpecError(
+            "cannot infer two sizes", element="reshape", site=user_site(), expected="at most one -1", got=str(shape)
+        )
+    items = _records_of(element, sizes) if isinstance(element, Element) and element.spec.is_stream else None
+    if items is None:
+        return Array(axes.reshape(element, sizes))
+    numbers = axes.flatten(element)
+    return Array(axes.reshape(axes.cut(numbers, product(items)), (-1, *items)) if items else numbers)
+
+
+def _records_of(stream: Any, sizes: list[int]) -> list[int] | None:
+    """Return the item shape of a stream that gets records of another size; None where it is left to `fc.reshape`."""
+    size = stream.size
+    first, *items = sizes or [0]
+    if size is not None and first > 0 and items.count(-1) == 1:
+        # What remains for an axis of the items.
+        items = [size // (first * -product(items) or 1) if one == -1 else one for one in items]
+    every = product(items)
+    if -1 in items or every in (0, stream.spec.item_numbers):
+        return None
+    fits = first == -1 if size is None else size % every == 0 and first in (-1, size // every)
+    return items if fits else None
 
 
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flowcompute.array_api.array import Array, element_of, operands_of
+from flowcompute.array_api.array import Array, element_of, operands_of, reduced
 from flowcompute.array_api.promotion import Scalar
-from flowcompute.elements import axes, math, streams
+from flowcompute.elements import axes, math
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
@@ -19,7 +19,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Count the numbers over `axis` that are not zero, as int64; see `fc.count_nonzero`."""
-    return Array(streams.count_nonzero(element_of("count_nonzero", x), axis, keepdims=keepdims))
+    return reduced("count_nonzero", x, axis, keepdims)
 
 
 def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:

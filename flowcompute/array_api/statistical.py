@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.array_api.array import Array, element_of, elements_of
+from flowcompute.array_api.array import Array, binary, element_of, elements_of, reduced
 from flowcompute.elements import axes, generated, math, streams
 from flowcompute.elements.arguments import flag
 
@@ -17,50 +17,49 @@ Axis = int | tuple[int, ...] | None
 
 def sum(x: Array, /, *, axis: Axis = None, dtype: np.dtype | None = None, keepdims: bool = False) -> Array:
     """Sum over `axis`; see `fc.sum`."""
-    return Array(math.sum(element_of("sum", x), axis, dtype=dtype, keepdims=keepdims))
+    return reduced("sum", x, axis, keepdims, dtype=dtype)
 
 
 def prod(x: Array, /, *, axis: Axis = None, dtype: np.dtype | None = None, keepdims: bool = False) -> Array:
     """Multiply over `axis`; see `fc.prod`."""
-    return Array(math.prod(element_of("prod", x), axis, dtype=dtype, keepdims=keepdims))
+    return reduced("prod", x, axis, keepdims, dtype=dtype)
 
 
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the largest number over `axis`; see `fc.max`."""
-    return Array(math.max(element_of("max", x), axis, keepdims=keepdims))
+    return reduced("max", x, axis, keepdims)
 
 
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the smallest number over `axis`; see `fc.min`."""
-    return Array(math.min(element_of("min", x), axis, keepdims=keepdims))
+    return reduced("min", x, axis, keepdims)
 
 
 def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the mean over `axis`; see `fc.mean`."""
-    return Array(math.mean(element_of("mean", x), axis, keepdims=keepdims))
+    return reduced("mean", x, axis, keepdims)
 
 
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Return the square root of `var`; see `fc.std`."""
-    return _spread("std", math.std, x, axis, correction, keepdims)
+    return _spread("std", x, axis, correction, keepdims)
 
 
 def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Return the variance over `axis`; NaN where there are not more numbers than `correction`. See `fc.var`."""
-    return _spread("var", math.var, x, axis, correction, keepdims)
+    return _spread("var", x, axis, correction, keepdims)
 
 
-def _spread(op: str, function: Callable[..., Any], x: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
-    element = element_of(op, x)
-    made = function(element, axis, correction=correction, keepdims=keepdims)
-    sizes = [element.shape[one] for one in math.normalise_axes(op, element, axis)]
+def _spread(op: str, x: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
+    made = reduced(op, x, axis, keepdims, correction=correction)
+    sizes = [x.shape[one] for one in math.normalise_axes(op, x, axis)]
     known = product(size for size in sizes if size is not None)
     if None not in sizes:
         # NumPy, as `fc.var`, divides by 0 for too few numbers, which is infinite.
-        return Array(made if known > correction else math.multiply(made, np.nan))
+        return made if known > correction else binary("multiply", made, np.nan)
     if correction <= 0:
-        return Array(made)
-    return Array(math.where(_records(element) * known > correction, made, np.nan))
+        return made
+    return Array(math.where(_records(x.element) * known > correction, made.element, np.nan))
 
 
 def _records(stream: Any) -> Any:
@@ -71,12 +70,12 @@ def _records(stream: Any) -> Any:
 
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Test whether all numbers over `axis` are non-zero; see `fc.all`."""
-    return Array(math.all(element_of("all", x), axis, keepdims=keepdims))
+    return reduced("all", x, axis, keepdims)
 
 
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Test whether any number over `axis` is non-zero; see `fc.any`."""
-    return Array(math.any(element_of("any", x), axis, keepdims=keepdims))
+    return reduced("any", x, axis, keepdims)
 
 
 def cumulative_sum(

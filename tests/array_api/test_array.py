@@ -33,7 +33,8 @@ def test_an_element_is_wrapped_and_given_back() -> None:
     element = fc.source(ROWS)
     x = xp.asarray(element)
     assert x.element is element
-    assert xp.asarray(x) is xp.asarray(x, copy=True) is x
+    assert xp.asarray(x) is xp.astype(x, xp.float64, copy=False) is x
+    assert xp.asarray(x, copy=True).element is xp.astype(x, xp.float64).element is element
     assert xp.asarray(element, dtype=xp.float64).element is element
     assert xp.asarray(element, dtype=xp.float32).element.dtype == "float32"
     assert xp.asarray(x, dtype=xp.float32).dtype == "float32"
@@ -141,9 +142,63 @@ def test_in_place_operators_make_new_arrays() -> None:
     assert x is not before
     np.testing.assert_array_equal(value(x), ROWS + 1)
     np.testing.assert_array_equal(value(before), ROWS)
-    with pytest.raises(SpecTypeError, match="cannot assign to a part") as caught:
-        x[0] = 1
-    assert "where" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("form", ["resident", "stream", "unknown length"])
+def test_a_number_is_assigned_at_masks_and_at_keys_of_items(form: str) -> None:
+    keys: list[Any] = [Ellipsis, (slice(None), 1), (Ellipsis, slice(None, 2)), (slice(None), None, -1)]
+    for key in [*keys, *([0, (slice(1, 3), 2), -1] if form == "resident" else [])]:
+        x = {"resident": xp.asarray(ROWS), "stream": stream(), "unknown length": unknown()}[form]
+        before, expected = x.element, ROWS.copy()
+        x[key] = 7
+        expected[key] = 7
+        assert x.element is not before
+        np.testing.assert_array_equal(value(x), expected)
+    for number in (0, 2.5, xp.asarray(-1.0), xp.nan):
+        x = {
+            "resident": xp.asarray(ROWS),
+            "stream": stream(),
+            "unknown length": xp.asarray(fc.spool(unknown().element)),
+        }[form]
+        x[x > 2] = number
+        np.testing.assert_array_equal(
+            value(x), np.where(ROWS > 2, float(value(number) if isinstance(number, xp.Array) else number), ROWS)
+        )
+
+
+def test_an_assignment_changes_no_other_array() -> None:
+    x = stream()
+    copied, cast, alias = xp.asarray(x, copy=True), xp.astype(x, x.dtype), xp.asarray(x)
+    x[x > 0] = 0
+    for other in (copied, cast):
+        np.testing.assert_array_equal(value(other), ROWS)
+    np.testing.assert_array_equal(value(alias), np.minimum(ROWS, 0))
+
+
+def test_other_assignments_are_refused() -> None:
+    x, vector = stream(), xp.asarray([1.0, 2.0, 3.0])
+    for key, number in (
+        (0, 1.0),
+        (slice(1, 2), 1.0),
+        (x[:, 0] > 0, 1.0),
+        ((slice(None), xp.asarray([0, 1])), 1.0),
+        (x > 0, vector),
+        ((slice(None), 1), x[:, 0]),
+        ((), 1.0),
+    ):
+        with pytest.raises(SpecError, match="cannot assign to a part") as caught:
+            x[key] = number
+        assert "where" in (caught.value.hint or "")
+    single = xp.astype(x, xp.float32)
+    with pytest.raises(SpecError, match="cannot assign to a part"):
+        single[single > 0] = xp.asarray(1.0)
+    whole = xp.asarray([1, 2])
+    with pytest.raises(SpecTypeError, match="cannot mix kinds"):
+        whole[0] = 0.5
+    with pytest.raises(SpecIndexError):
+        whole[2] = 1
+    with pytest.raises(SpecTypeError, match="cannot take this argument"):
+        whole[0] = np.ones(1)
 
 
 @pytest.mark.parametrize("function", [operator.add, operator.eq, operator.lt, operator.matmul])
@@ -197,6 +252,27 @@ def test_transposes() -> None:
             getattr(xp.asarray(np.ones(axes)), attribute)
     with pytest.raises(SpecError, match="compute before transposing"):
         x.T + 1
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, -1, 1, (0, 2), (2, 1), ()])
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (1, -1, 0)])
+def test_reductions_of_transposed_streams(order: tuple[int, ...], axis: Any, keepdims: bool) -> None:
+    array = np.arange(24.0).reshape(4, 2, 3) % 5
+    x, expected = xp.permute_dims(xp.asarray(fc.source(array)), order), np.transpose(array, order)
+    assert x.shape == expected.shape
+    np.testing.assert_array_equal(value(xp.permute_dims(x, order)), np.transpose(expected, order))
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero", "var"):
+        got = getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+        wanted = getattr(np, name)(expected, axis=axis, keepdims=keepdims)
+        assert got.shape == np.shape(wanted), name
+        np.testing.assert_allclose(value(got), wanted, err_msg=name)
+    if axis != 0:
+        return
+    with pytest.raises(SpecError, match="cannot take axes="):
+        xp.permute_dims(x, (0, 0, 1))
+    with pytest.raises(SpecError, match="compute before transposing"):
+        xp.argmax(x)
 
 
 @pytest.mark.parametrize(

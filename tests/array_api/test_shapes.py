@@ -28,8 +28,11 @@ def check(lazy: xp.Array | list[xp.Array] | tuple[xp.Array, ...], expected: Any)
     """Same shapes, dtypes and numbers, all computed in one run."""
     several = isinstance(lazy, list | tuple)
     arrays, wanted = (list(lazy), list(expected)) if several else ([lazy], [expected])
-    values = fc.resolve(*(one.element for one in arrays), device="numpy")
-    for one, got, array in zip(arrays, values if len(arrays) > 1 else [values], wanted, strict=True):
+    if several and len(arrays) > 1:
+        values = fc.resolve(*(one.element for one in arrays), device="numpy")
+    else:
+        values = [one.resolve(device="numpy") for one in arrays]
+    for one, got, array in zip(arrays, values, wanted, strict=True):
         assert one.shape == np.shape(array) == np.shape(got)
         assert one.dtype == np.asarray(array).dtype
         np.testing.assert_array_equal(got, array)
@@ -98,6 +101,23 @@ def test_running_sums_and_differences(axis: int, stream: bool) -> None:
     check(xp.diff(x, axis=axis, prepend=x, append=x), np.diff(array, axis=axis, prepend=array, append=array))
 
 
+def test_reshaped_streams_of_unknown_length() -> None:
+    x = xp.asarray(fc.iterate(iter([numbers((4, 6))]), shape=(6,), dtype="int64"))
+    made = [xp.reshape(x, (-1,)), xp.reshape(x, (-1, 2, 3)), xp.reshape(x, (-1, 2, 4))]
+    assert [one.shape for one in made] == [(None,), (None, 2, 3), (None, 2, 4)]
+    np.testing.assert_array_equal(made[2].resolve(device="numpy"), numbers((4, 6)).reshape(-1, 2, 4))
+    for shape in ((24,), (-1, -1, 2), (8, 3), (4, -1), (-1, 0), ()):
+        with pytest.raises(SpecError):
+            xp.reshape(x, shape)
+
+
+def test_reshapes_that_do_not_fit_are_refused() -> None:
+    for stream in (False, True):
+        for shape in ((5, 5), (-1, 5), (3, 7), (-1, -1), (), (0,), (-2, -12), (5, -1)):
+            with pytest.raises(SpecError):
+                xp.reshape(made(numbers((4, 6)), stream=stream), shape)
+
+
 def test_running_sums_of_vectors_need_no_axis() -> None:
     for stream in (False, True):
         x = made(numbers((4,)), stream=stream)
@@ -109,9 +129,14 @@ def test_running_sums_of_vectors_need_no_axis() -> None:
 MANIPULATIONS: list[tuple[Callable[[Any, Any], Any], bool]] = [
     (lambda xp, x: xp.reshape(x, (4, 6)), True),
     (lambda xp, x: xp.reshape(x, (-1, 3, 2), copy=True), True),
-    (lambda xp, x: xp.reshape(x, (-1,)), False),
+    (lambda xp, x: xp.reshape(x, (-1,)), True),
+    (lambda xp, x: xp.reshape(x, (24,)), True),
+    (lambda xp, x: xp.reshape(x, (8, 3)), True),
+    (lambda xp, x: xp.reshape(x, (2, -1, 4)), True),
+    (lambda xp, x: xp.reshape(x, (-1, 12)), True),
+    (lambda xp, x: xp.reshape(x[..., 0], (-1, 1)), True),
     (lambda xp, x: xp.permute_dims(x, (0, 2, 1)), True),
-    (lambda xp, x: xp.permute_dims(x, (2, 0, 1)), False),
+    (lambda xp, x: xp.permute_dims(x, (2, 0, 1)), True),
     (lambda xp, x: xp.moveaxis(x, 1, -1), True),
     (lambda xp, x: xp.moveaxis(x, (0, 1), (1, 2)), False),
     (lambda xp, x: xp.flip(x, axis=-1), True),
