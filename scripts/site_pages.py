@@ -36,7 +36,7 @@ REFERENCE = {
     "Verbs, runs and plans": ("flow", "thawing", "runtime", "schedule", "strategy"),
     "Sources and destinations": ("sources", "sinks"),
     "Elements": ("elements",),
-    "Functions": ("elements.math", "elements.products"),
+    "Functions": ("elements.math", "elements.products", "elements.creation"),
     "Streams and items": ("elements.axes", "elements.streams", "elements.generated"),
     "Kernels of your own": ("elements.functions", "elements.host_function"),
     "Errors": ("errors",),
@@ -85,7 +85,11 @@ def references() -> Iterator[tuple[str, str]]:
     pages: dict[str, list[str]] = {title: [] for title in REFERENCE}
     for name in fc.__all__:
         value = getattr(fc, name)
-        if name.startswith("__") or not hasattr(value, "__doc__") or type(value).__name__ == "module":
+        if (
+            name.startswith("__")
+            or not hasattr(value, "__doc__")
+            or type(value).__name__ in ("module", "float", "NoneType")
+        ):
             continue
         room = "elements.math" if isinstance(value, Function) else value.__module__.removeprefix("flowcompute.")
         rooms = [(each, title) for title, known in REFERENCE.items() for each in known]

@@ -35,10 +35,10 @@ def test_all_is_complete_and_importable() -> None:
     }
     assert set(fc.__all__) == imported
     for name in fc.__all__:
-        assert getattr(fc, name) is not None
+        assert (getattr(fc, name) is None) == (name == "newaxis")
 
 
-@pytest.mark.parametrize("name", fc.__all__)
+@pytest.mark.parametrize("name", sorted(set(fc.__all__) - {"e", "inf", "nan", "newaxis", "pi"}))
 def test_public_name_is_documented(name: str) -> None:
     thing = getattr(fc, name)
     assert (inspect.getdoc(thing) or "").strip()

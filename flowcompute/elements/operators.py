@@ -10,6 +10,7 @@ from typing import Any
 from flowcompute.elements import axes, compute, generated, linalg, math, nn, random, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function
+from flowcompute.elements.creation import conj
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
@@ -107,6 +108,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vecdot": vecdot,
     "transpose": transposed,
     "matrix_transpose": matrix_transposed,
+    "conj": conj,
     "count_nonzero": count_nonzero,
     "cumulative_sum": cumulative_sum,
     "bitwise_right_shift": compose_or_shift,
@@ -134,6 +136,7 @@ RECORDS: dict[str, Op] = {
 _UFUNC_NAMES = {
     "absolute": "abs",
     "fabs": "abs",
+    "conjugate": "conj",
     "power": "pow",
     "rint": "round",
     "invert": "bitwise_invert",

@@ -69,6 +69,10 @@ def largest(x: np.ndarray) -> np.ndarray:
     return np.argsort(-x.astype("f8"), kind="stable")[:3]
 
 
+def padded(found: np.ndarray, size: int = 80_000) -> np.ndarray:
+    return np.concatenate([found, np.zeros(size - len(found), found.dtype)])
+
+
 CASES = {
     "products": Case("matmul", ((5,), (3,)), ("f4", "f4"), ((5, 3), "f4"), lambda x, y: x.T @ y, exact=False),
     "product_with_itself": Case("matmul", ((8,),), ("f8",), ((8, 8), "f8"), lambda x: x.T @ x, exact=False),
@@ -132,6 +136,10 @@ CASES = {
     "segment_max": Case("segment_max", ((), ()), ("i4", "i4"), ((6,), "i4"), by_key(lambda x: x.max(axis=0), -(2**31))),
     "top_k_values": Case("top_k_values", ((),), ("f4",), ((3,), "f4"), lambda x: x[largest(x)], least=3),
     "top_k_indices": Case("top_k_indices", ((),), ("i4",), ((3,), "i8"), largest, least=3),
+    "unique_values": Case("unique_values", ((2,),), ("f4",), ((40_000 * 2,), "f4"), lambda x: padded(np.unique(x))),
+    "unique_counts": Case(
+        "unique_counts", ((),), ("i4",), ((5,), "i8"), lambda x: padded(np.unique(x, return_counts=True)[1], 5)
+    ),
     "quantile": Case(
         "quantile",
         ((),),

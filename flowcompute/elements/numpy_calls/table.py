@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, math, products, streams
+from flowcompute.elements import axes, creation, math, products, streams
 from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
@@ -131,6 +131,17 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return products.tensordot(a, b, axes)
 
 
+def _like(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, dtype: Any = None) -> Any:
+        return function(a, dtype=dtype)
+
+    return call
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    return creation.full_like(a, fill_value, dtype=dtype)
+
+
 _CALLS: dict[Any, Callable[..., Any]] = {
     np.sum: _summing(math.sum),
     np.prod: _summing(math.prod),
@@ -178,6 +189,13 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.cross: _cross,
     np.tensordot: _tensordot,
     np.einsum: products.einsum,
+    np.zeros_like: _like(creation.zeros_like),
+    np.ones_like: _like(creation.ones_like),
+    np.empty_like: _like(creation.empty_like),
+    np.full_like: _full_like,
+    np.real: creation.real,
+    np.imag: creation.imag,
+    np.result_type: creation.result_type,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     **LINALG_CALLS,
@@ -201,6 +219,9 @@ _INSTEAD = {
     "quantile": "fc.quantile",
     "swapaxes": "fc.permute_dims or fc.moveaxis",
     "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_counts": "fc.unique_counts(x, max_values=n)",
+    "unique_values": "fc.unique_values(x, max_values=n)",
     "save": "x >> fc.save(path)",
 }
 """What stands for others, by NumPy's name."""

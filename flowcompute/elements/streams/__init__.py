@@ -55,6 +55,7 @@ from flowcompute.elements.streams.statistics import (
     quantile,
     top_k,
 )
+from flowcompute.elements.streams.unique import UNIQUE_COUNTS, UNIQUE_VALUES, unique_counts, unique_values
 
 __all__ = [
     "BINCOUNT",
@@ -77,6 +78,8 @@ __all__ = [
     "SEGMENT_SUM",
     "TOP_K_INDICES",
     "TOP_K_VALUES",
+    "UNIQUE_COUNTS",
+    "UNIQUE_VALUES",
     "KernelScan",
     "ScanFunction",
     "bincount",
@@ -108,4 +111,6 @@ __all__ = [
     "segment_min",
     "segment_sum",
     "top_k",
+    "unique_counts",
+    "unique_values",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from flowcompute.engine.accumulators.counts import Counts, Histogram
 from flowcompute.engine.accumulators.covariance import Covariance
+from flowcompute.engine.accumulators.different import Different
 from flowcompute.engine.accumulators.ends import End
 from flowcompute.engine.accumulators.products import Products
 from flowcompute.engine.accumulators.segments import SegmentExtremes, SegmentSums
@@ -29,6 +30,8 @@ ACCUMULATORS: dict[str, Callable[[HostFold, int], Accumulator]] = {
     "segment_sum": SegmentSums,
     "top_k_indices": TopK,
     "top_k_values": TopK,
+    "unique_counts": Different,
+    "unique_values": Different,
 }
 """By name of the fold: what makes its state over the records from some index on."""
 

@@ -62,6 +62,12 @@ def _top_k(fold: HostFold, length: int | None) -> int:
     return 64 * (fold.result.shape[0] + SLICE_NUMBERS)
 
 
+def _different(fold: HostFold, length: int | None) -> int:
+    """Count what is kept, and what a slice takes and is merged with."""
+    del length
+    return 96 * (fold.result.shape[0] + SLICE_NUMBERS + fold.numbers)
+
+
 HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
     "bincount": _counts,
     "corrcoef": _covariance,
@@ -77,5 +83,7 @@ HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
     "segment_sum": _segments,
     "top_k_indices": _top_k,
     "top_k_values": _top_k,
+    "unique_counts": _different,
+    "unique_values": _different,
 }
 """Functions that count the state bytes of each host fold, by name, for a stream length that may be None."""

@@ -1,0 +1,36 @@
+"""Values of numbers that are known when composed, and questions about dtypes."""
+
+from flowcompute.elements.creation.dtypes import can_cast, conj, finfo, iinfo, imag, isdtype, real, result_type
+from flowcompute.elements.creation.filled import (
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+
+__all__ = [
+    "can_cast",
+    "conj",
+    "empty",
+    "empty_like",
+    "eye",
+    "finfo",
+    "full",
+    "full_like",
+    "iinfo",
+    "imag",
+    "isdtype",
+    "linspace",
+    "ones",
+    "ones_like",
+    "real",
+    "result_type",
+    "zeros",
+    "zeros_like",
+]
