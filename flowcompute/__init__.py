@@ -130,6 +130,7 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.products import cross, einsum, outer, tensordot
+from flowcompute.elements.search import argsort, isin, nonzero, searchsorted, sort, take_along_axis
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -252,6 +253,7 @@ __all__ = [
     "aresolve",
     "argmax",
     "argmin",
+    "argsort",
     "arun",
     "asin",
     "asinh",
@@ -308,6 +310,7 @@ __all__ = [
     "host",
     "hypot",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "iterate",
@@ -344,6 +347,7 @@ __all__ = [
     "negative",
     "nextafter",
     "nn",
+    "nonzero",
     "not_equal",
     "open",
     "open_flow",
@@ -370,6 +374,7 @@ __all__ = [
     "run",
     "save",
     "scan",
+    "searchsorted",
     "segment_max",
     "segment_mean",
     "segment_min",
@@ -378,6 +383,7 @@ __all__ = [
     "signbit",
     "sin",
     "sinh",
+    "sort",
     "source",
     "spool",
     "sqrt",
@@ -389,6 +395,7 @@ __all__ = [
     "subtract",
     "sum",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tensordot",
