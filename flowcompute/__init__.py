@@ -154,6 +154,7 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.products import cross, einsum, outer, tensordot
+from flowcompute.elements.search import argsort, isin, nonzero, searchsorted, sort, take_along_axis
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -281,6 +282,7 @@ __all__ = [
     "aresolve",
     "argmax",
     "argmin",
+    "argsort",
     "array_api",
     "arun",
     "asin",
@@ -351,6 +353,7 @@ __all__ = [
     "inf",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "iterate",
@@ -391,6 +394,7 @@ __all__ = [
     "newaxis",
     "nextafter",
     "nn",
+    "nonzero",
     "not_equal",
     "ones",
     "ones_like",
@@ -422,6 +426,7 @@ __all__ = [
     "run",
     "save",
     "scan",
+    "searchsorted",
     "segment_max",
     "segment_mean",
     "segment_min",
@@ -430,6 +435,7 @@ __all__ = [
     "signbit",
     "sin",
     "sinh",
+    "sort",
     "source",
     "spool",
     "sqrt",
@@ -441,6 +447,7 @@ __all__ = [
     "subtract",
     "sum",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tensordot",

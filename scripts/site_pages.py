@@ -37,7 +37,7 @@ REFERENCE = {
     "Sources and destinations": ("sources", "sinks"),
     "Elements": ("elements",),
     "Functions": ("elements.math", "elements.products", "elements.creation"),
-    "Streams and items": ("elements.axes", "elements.streams", "elements.generated"),
+    "Streams and items": ("elements.axes", "elements.search", "elements.streams", "elements.generated"),
     "Kernels of your own": ("elements.functions", "elements.host_function"),
     "Errors": ("errors",),
 }

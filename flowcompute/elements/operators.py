@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowcompute.elements import axes, compute, generated, linalg, math, nn, random, spool_stream, streams
+from flowcompute.elements import axes, compute, generated, linalg, math, nn, random, search, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.creation import conj
@@ -128,7 +128,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, linalg, math, nn, streams)
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, search, streams)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
+from flowcompute.elements.search import ON_HOST
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.traversal import postorder
@@ -217,6 +218,8 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
         return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
     if name == "take":
         return _taken(node, array, arrays[1], attrs["axis"] + lead)
+    if node.op in ON_HOST:
+        return _in_order(node, arrays, lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
     return joined
 
@@ -230,14 +233,33 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     size = array.shape[axis]
     outside = (indices < -size) | (indices >= size)
     if outside.any():
-        raise RunError(
-            "an index is out of range",
-            element=node.name,
-            site=node.element.site,
-            expected=f"{-size} to {size - 1}",
-            got=str(indices[outside][0]),
-        )
+        raise _out_of_range(node, size, str(indices[outside][0]))
     return np.take(array, indices.astype(np.int64), axis=axis)
+
+
+def _in_order(node: Node, arrays: Sequence[np.ndarray], lead: int) -> np.ndarray:
+    """Return what sorting, a search or a lookup makes of arrays.
+
+    Raises:
+        RunError: if a computed index is out of range.
+    """
+    assert node.op is not None
+    attrs = {key: value + lead if key == "axis" else value for key, value in node.attrs.items()}
+    try:
+        return np.asarray(node.op.numpy(*arrays, **attrs))
+    except IndexError as error:
+        index, _, size = str(error).partition(" of ")
+        raise _out_of_range(node, int(size), index) from None
+
+
+def _out_of_range(node: Node, size: int, index: str) -> RunError:
+    return RunError(
+        "an index is out of range",
+        element=node.name,
+        site=node.element.site,
+        expected=f"{-size} to {size - 1}",
+        got=index,
+    )
 
 
 def _slice(start: int, count: int, step: int) -> slice:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flowcompute.elements import Kind
+from flowcompute.elements.search import ON_HOST
 from flowcompute.fuse import (
     FusedProducers,
     Reason,
@@ -138,6 +139,8 @@ class StepMaker:
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+        if node.op in ON_HOST:
+            self._record(Reason("cut", node.name, "the host sorts and searches"))
         if not is_together(node):
             return False
         reason = why_copied(self.graph, self._users, node, places)

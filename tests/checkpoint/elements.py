@@ -288,6 +288,17 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.squeeze(fc.expand_dims(rows(), 1), 1),
         fc.moveaxis(items(3, 4), 2, 1),
     ),
+    "sorting": lambda _: (
+        fc.sort(items(3, 4), 1),
+        fc.argsort(rows(), descending=True),
+        fc.sort(rows().sum(axis=0)),
+        fc.searchsorted(np.arange(100.0), rows(), side="right"),
+        fc.searchsorted(fc.constant(np.arange(100.0)), np.arange(3)),
+        fc.take_along_axis(rows(), fc.argsort(rows(), descending=True)),
+        fc.take_along_axis(rows(), np.zeros((1, 2), int)),
+        fc.take_along_axis(np.ones((1, 6)), fc.argsort(rows())),
+        fc.take_along_axis(rows().sum(axis=0), np.array([1, -1])),
+    ),
     "pad": lambda _: (
         fc.pad(items(3, 4), 1),
         fc.pad(rows(), ((0, 0), (2, 3)), "reflect"),

@@ -2,9 +2,11 @@
 
 INSTEAD = {
     "apply": "fc.host(function, x)",
+    "argsort": "fc.argsort(x)",
     "collect": "x.resolve()",
     "compute": "x.resolve()",
     "describe": "fc.resolve(x.mean(), x.std(), x.min(), x.max()), one reading for all",
+    "diagonal": "fc.diagonal(x)",
     "flatten": "fc.flatten(x)",
     "iloc": "x[start:stop]",
     "item": "x.resolve()",
@@ -14,11 +16,12 @@ INSTEAD = {
     "numpy": "x.to_numpy()",
     "rolling": "fc.window(x, size)",
     "save": "x >> fc.save(path)",
-    "sort": "x.to_numpy() and numpy.sort; fc.top_k gives the largest",
+    "sort": "fc.sort(x) inside of items; fc.top_k gives the largest of a stream",
     "squeeze": "fc.squeeze(x)",
     "tail": "x[-n:]",
     "take": "fc.take(x, indices, axis)",
     "tolist": "x.to_numpy().tolist()",
+    "trace": "fc.trace(x)",
     "transpose": "fc.permute_dims(x, axes) or x.T",
     "values": "x.to_numpy()",
 }

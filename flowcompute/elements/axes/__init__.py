@@ -37,7 +37,7 @@ from flowcompute.elements.axes.shape import (
     squeeze,
     take,
 )
-from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, trace, tril, triu
+from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, positions, trace, tril, triu
 
 __all__ = [
     "BROADCAST",
@@ -71,6 +71,7 @@ __all__ = [
     "pad",
     "padded",
     "permute_dims",
+    "positions",
     "repeat",
     "require_unknown",
     "reshape",

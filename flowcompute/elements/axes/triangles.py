@@ -123,15 +123,15 @@ def _triangle(op: str, x: Operand, k: int) -> Any:
     height, width = element.shape[-2:]
     columns = np.arange(width, dtype=np.int64) - offset
     if element.spec.is_stream and element.ndim == 2:
-        rows: Any = _positions(element)[:, None]
+        rows: Any = positions(element)[:, None]
     else:
         rows = Constant(np.arange(height, dtype=np.int64)[:, None])
     inside = (greater_equal if op == "tril" else less_equal)(rows, Constant(columns))
     return logical_and(element, inside) if element.dtype == BOOL else where(inside, element, 0)
 
 
-def _positions(stream: Any) -> Any:
-    """Return the number of each record, as a stream of int64."""
+def positions(stream: Any) -> Any:
+    """Return the number of each record of a stream, from 0 on, as a stream of int64."""
     if stream.spec.length is not None:
         return index(stream.spec.length)
     axes = tuple(range(1, stream.ndim))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, creation, math, products, streams
+from flowcompute.elements import axes, creation, math, products, search, streams
 from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
@@ -142,6 +142,32 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
     return creation.full_like(a, fill_value, dtype=dtype)
 
 
+def _sort(a: Any, axis: Any = -1, *, stable: Any = None) -> Any:
+    del stable  # it always is
+    return search.sort(a, axis)
+
+
+def _argsort(a: Any, axis: Any = -1, *, stable: Any = None) -> Any:
+    del stable  # it always is
+    return search.argsort(a, axis)
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    return search.take_along_axis(arr, indices, axis)
+
+
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    return search.searchsorted(a, v, side=side, sorter=sorter)
+
+
+def _isin(element: Any, test_elements: Any, *, invert: Any = False) -> Any:
+    return search.isin(element, test_elements, invert=invert)
+
+
+def _nonzero(a: Any) -> Any:
+    return search.nonzero(a)
+
+
 _CALLS: dict[Any, Callable[..., Any]] = {
     np.sum: _summing(math.sum),
     np.prod: _summing(math.prod),
@@ -196,6 +222,12 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.real: creation.real,
     np.imag: creation.imag,
     np.result_type: creation.result_type,
+    np.sort: _sort,
+    np.argsort: _argsort,
+    np.take_along_axis: _take_along_axis,
+    np.searchsorted: _searchsorted,
+    np.isin: _isin,
+    np.nonzero: _nonzero,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     **LINALG_CALLS,

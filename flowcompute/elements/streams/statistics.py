@@ -274,12 +274,12 @@ def _edges(bins: Any) -> np.ndarray:
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
-    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first, and of
-    zeros in a row the value is +0 if one of them is.
+    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first. Zeros in a row are equal, and
+    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it on the host.
 
     Args:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
-        k: how many. Along an item axis at most 16: one kernel sweeps a row twice for each.
+        k: how many. Along an item axis a kernel sweeps a row twice for each, up to 16 of them.
         axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
 
     Raises:
