@@ -38,20 +38,23 @@ _THERE: dict[str, str] = {
     "x.__getitem__ x.__gt__ x.__invert__ x.__le__ x.__lshift__ x.__lt__ x.__matmul__ x.__mod__ x.__mul__ x.__ne__ "
     "x.__neg__ x.__or__ x.__pos__ x.__pow__ x.__rshift__ x.__setitem__ x.__sub__ x.__truediv__ x.__xor__ x.to_device",
     "Constants": "e inf nan newaxis pi",
-    "Creation functions": "arange asarray from_dlpack meshgrid tril triu",
+    "Creation functions": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones "
+    "ones_like tril triu zeros zeros_like",
     "Data type functions": "astype can_cast finfo iinfo isdtype result_type",
     "Data types": "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64",
     "Element-wise functions": "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift "
-    "bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip copysign cos cosh divide equal exp expm1 "
-    "floor floor_divide greater greater_equal hypot isfinite isinf isnan less less_equal log log1p log2 log10 "
+    "bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 "
+    "floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 "
     "logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal "
-    "positive pow reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc",
-    "Indexing functions": "take",
+    "positive pow real reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc",
+    "Indexing functions": "take take_along_axis",
     "Inspection": "__array_namespace_info__",
     "Linear algebra functions": "matmul matrix_transpose tensordot vecdot",
     "Manipulation functions": "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat "
     "reshape roll squeeze stack tile unstack",
-    "Searching functions": "argmax argmin count_nonzero where",
+    "Searching functions": "argmax argmin count_nonzero nonzero searchsorted where",
+    "Set functions": "unique_counts unique_values",
+    "Sorting functions": "argsort sort",
     "Statistical functions": "cumulative_prod cumulative_sum max mean min prod std sum var",
     "Utility functions": "all any diff",
     "Version": "__array_api_version__",
@@ -67,15 +70,12 @@ _REFUSED: dict[str, dict[str, str]] = {
         "x.__dlpack__ x.__dlpack_device__": f"{_LAZY}, and so no memory",
     },
     "Data types": {"complex64 complex128": _COMPLEX},
+    "Set functions": {
+        "unique_all unique_inverse": "places of values would be as long as the stream; `unique_counts` keeps values",
+    },
 }
 
 _MISSING: dict[str, str] = {
-    "Creation functions": "empty empty_like eye full full_like linspace ones ones_like zeros zeros_like",
-    "Element-wise functions": "conj imag real",
-    "Indexing functions": "take_along_axis",
-    "Searching functions": "nonzero searchsorted",
-    "Set functions": "unique_all unique_counts unique_inverse unique_values",
-    "Sorting functions": "argsort sort",
     "Extension fft": "fft.fft fft.ifft fft.fftn fft.ifftn fft.rfft fft.irfft fft.rfftn fft.irfftn fft.hfft fft.ihfft "
     "fft.fftfreq fft.rfftfreq fft.fftshift fft.ifftshift",
 }
@@ -86,6 +86,15 @@ _NOTES = {
     "x.__getitem__": "one array among the keys; masks choose records of a stream",
     "linalg.matrix_rank": "`rtol` is a Python number",
     "linalg.pinv": "`rtol` is a Python number",
+    "empty": "zeros",
+    "empty_like": "zeros",
+    "nonzero": "streams, whose length is known when they are computed",
+    "searchsorted": "the first array is resident",
+    "sort": "along axes of items",
+    "argsort": "along axes of items",
+    "take_along_axis": "along axes of items",
+    "unique_counts": "of streams only in dtypes of 16 bits or fewer; NaN counts as one number",
+    "unique_values": "of streams only in dtypes of 16 bits or fewer; NaN counts as one number",
     "permute_dims": "of a stream that is moved for `matmul`, reductions and `resolve` only",
     "repeat": "a number of repeats, no array",
     "take": "along axes of items",

@@ -1,4 +1,4 @@
-"""Creation functions of the standard. What they make is resident, and known when composed."""
+"""Creation functions of the standard. What they make is resident, and known when composed; like a stream a stream."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.array_api.array import Array, check_device, element_of, elements_of
-from flowcompute.elements import Constant, Element, axes, math, user_site
+from flowcompute.elements import Constant, Element, axes, creation, math, user_site
 from flowcompute.elements.arguments import dtype_of, one_of
 from flowcompute.elements.math import TransposedStream
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
+from flowcompute.spec import FLOAT64
+
+Shape = int | tuple[int, ...]
 
 
 def asarray(
@@ -109,6 +112,77 @@ def arange(
             got=f"{short_repr(numbers[0])} to {short_repr(numbers[1])} by {short_repr(step)}",
             hint="asarray(fc.range(...)) makes a stream, which takes no memory",
         ) from error
+
+
+def empty(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make zeros, since nothing can be written to an element; see `fc.empty`."""
+    check_device("empty", device)
+    return Array(creation.empty(shape, FLOAT64 if dtype is None else dtype))
+
+
+def empty_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make zeros of the shape of `x`; see `fc.empty_like`."""
+    check_device("empty_like", device)
+    return Array(creation.empty_like(element_of("empty_like", x), dtype))
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: np.dtype | None = None, device: str | None = None
+) -> Array:
+    """Make a matrix with ones on diagonal `k` and zeros elsewhere; see `fc.eye`."""
+    check_device("eye", device)
+    return Array(creation.eye(n_rows, n_cols, k, FLOAT64 if dtype is None else dtype))
+
+
+def full(shape: Shape, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make an array that has one number everywhere; see `fc.full`."""
+    check_device("full", device)
+    return Array(creation.full(shape, fill_value, dtype))
+
+
+def full_like(x: Array, /, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make an array of the shape of `x` that has one number everywhere; see `fc.full_like`."""
+    check_device("full_like", device)
+    return Array(creation.full_like(element_of("full_like", x), fill_value, dtype))
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: np.dtype | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    """Make evenly spaced numbers from `start` to `stop`; see `fc.linspace`."""
+    check_device("linspace", device)
+    return Array(creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+
+
+def ones(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make ones; see `fc.ones`."""
+    check_device("ones", device)
+    return Array(creation.ones(shape, FLOAT64 if dtype is None else dtype))
+
+
+def ones_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make ones of the shape of `x`; see `fc.ones_like`."""
+    check_device("ones_like", device)
+    return Array(creation.ones_like(element_of("ones_like", x), dtype))
+
+
+def zeros(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make zeros; see `fc.zeros`."""
+    check_device("zeros", device)
+    return Array(creation.zeros(shape, FLOAT64 if dtype is None else dtype))
+
+
+def zeros_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+    """Make zeros of the shape of `x`; see `fc.zeros_like`."""
+    check_device("zeros_like", device)
+    return Array(creation.zeros_like(element_of("zeros_like", x), dtype))
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute.array_api.array import Array, check_device, element_of
-from flowcompute.array_api.promotion import Scalar, kind_of, promoted
-from flowcompute.elements import math, user_site
-from flowcompute.elements.arguments import flag, one_of
+from flowcompute.array_api.promotion import Scalar, promoted
+from flowcompute.elements import creation, math
+from flowcompute.elements.arguments import flag
 from flowcompute.errors import SpecTypeError
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, UINT64
 
@@ -22,23 +22,6 @@ DTYPES = {
     dtype.name: dtype for dtype in (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64)
 }
 """The standard's dtypes by name; there are no complex ones."""
-
-KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric")
-"""Names of kinds of dtypes."""
-
-
-def is_of_kind(dtype: np.dtype, kind: str) -> Any:
-    """Check whether a dtype is of a kind, by its name in the standard.
-
-    Raises:
-        SpecError: if there is no such kind.
-    """
-    one_of("isdtype", "kind", kind, KINDS)
-    if kind == "numeric":
-        return kind_of(dtype) != "bool"
-    if kind.endswith("signed integer"):
-        return dtype.kind == ("u" if kind.startswith("un") else "i")
-    return kind_of(dtype) == kind
 
 
 def astype(x: Array, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> Array:
@@ -58,40 +41,22 @@ def can_cast(from_: np.dtype | Array, to: np.dtype, /) -> Any:
         return False
 
 
-def finfo(type: np.dtype | Array, /) -> np.finfo[Any]:
-    """Return the limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype.
-
-    Raises:
-        SpecTypeError: for another dtype.
-    """
-    dtype = _dtype("finfo", type)
-    _check_kind("finfo", dtype, "real floating")
-    return np.finfo(dtype)
+def finfo(type: np.dtype | Array, /) -> Any:
+    """Return the limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype; see `fc.finfo`."""
+    return creation.finfo(_dtype("finfo", type))
 
 
 def iinfo(type: np.dtype | Array, /) -> np.iinfo[Any]:
-    """Return the limits of an integer dtype: bits, max, min, dtype.
-
-    Raises:
-        SpecTypeError: for another dtype.
-    """
-    dtype = _dtype("iinfo", type)
-    _check_kind("iinfo", dtype, "integral")
-    return np.iinfo(dtype)
+    """Return the limits of an integer dtype: bits, max, min, dtype; see `fc.iinfo`."""
+    return creation.iinfo(_dtype("iinfo", type))
 
 
 def isdtype(dtype: np.dtype, kind: np.dtype | str | tuple[np.dtype | str, ...]) -> Any:
-    """Check whether a dtype is another one, of a kind by its name, or one of several of these.
+    """Check whether a dtype is another one, of a kind by its name, or one of several of these; see `fc.isdtype`.
 
     float16 and bfloat16, which the standard does not have, are of the kind "real floating".
-
-    Raises:
-        SpecError: if there is no such kind.
     """
-    several = kind if isinstance(kind, tuple) else (kind,)
-    # All kinds are looked up first, so that one that is not there is told of whatever stands before it.
-    found = [is_of_kind(dtype, one) if isinstance(one, str) else dtype == one for one in several]
-    return any(found)
+    return creation.isdtype(dtype, kind)
 
 
 def result_type(*arrays_and_dtypes: Array | Scalar | np.dtype) -> np.dtype:
@@ -109,14 +74,3 @@ def _operand(one: Array | Scalar | np.dtype) -> np.dtype | Scalar:
 
 def _dtype(op: str, given: np.dtype | Array) -> np.dtype:
     return given if isinstance(given, np.dtype) else element_of(op, given).dtype
-
-
-def _check_kind(op: str, dtype: np.dtype, kind: str) -> None:
-    if kind_of(dtype) != kind:
-        raise SpecTypeError(
-            "cannot tell the limits of this dtype",
-            element=op,
-            site=user_site(),
-            expected=f"a dtype of kind {kind!r}",
-            got=dtype.name,
-        )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from flowcompute.array_api.array import Array, binary, element_of, operands_of, unary
 from flowcompute.array_api.promotion import Scalar
-from flowcompute.elements import FUNCTIONS
+from flowcompute.elements import FUNCTIONS, creation
 
 Unary = Callable[[Array], Array]
 Binary = Callable[[Array | Scalar, Array | Scalar], Array]
@@ -97,6 +97,21 @@ subtract = _binary("subtract")
 tan = _unary("tan")
 tanh = _unary("tanh")
 trunc = _unary("trunc")
+
+
+def conj(x: Array, /) -> Array:
+    """Return `x`, whose numbers are real; see `fc.conj`."""
+    return Array(creation.conj(element_of("conj", x)))
+
+
+def imag(x: Array, /) -> Array:
+    """Return zeros: the imaginary part of real numbers; see `fc.imag`."""
+    return Array(creation.imag(element_of("imag", x)))
+
+
+def real(x: Array, /) -> Array:
+    """Return `x`, whose numbers are real; see `fc.real`."""
+    return Array(creation.real(element_of("real", x)))
 
 
 def clip(x: Array, /, min: Array | float | None = None, max: Array | float | None = None) -> Array:

@@ -173,6 +173,8 @@ MANIPULATIONS: list[tuple[Callable[[Any, Any], Any], bool]] = [
     (lambda xp, x: xp.tile(x, (2, 1, 1, 1)), False),
     (lambda xp, x: xp.unstack(x, axis=-1), True),
     (lambda xp, x: xp.unstack(x), False),
+    (lambda xp, x: xp.take_along_axis(x, xp.asarray([[[2, 0]]]), axis=2), True),
+    (lambda xp, x: xp.take_along_axis(x, xp.argsort(x, axis=0), axis=0), False),
     (lambda xp, x: xp.tril(x), True),
     (lambda xp, x: xp.triu(x, k=-1), True),
 ]
@@ -218,6 +220,102 @@ def test_ranges(start: int, stop: int, step: float) -> None:
     for arguments in ((start, stop, step), (start, stop), (stop,)):
         check(xp.arange(*arguments), np.arange(*arguments))
     check(xp.arange(start, stop, dtype=xp.float32), np.arange(start, stop, dtype=np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "float64", None])
+def test_filled_arrays(dtype: str | None) -> None:
+    wanted = None if dtype is None else getattr(xp, dtype)
+    for shape in ((), (3,), 4, (2, 0), (2, 3)):
+        check(xp.zeros(shape, dtype=wanted), np.zeros(shape, dtype or float))
+        check(xp.ones(shape, dtype=wanted), np.ones(shape, dtype or float))
+        check(xp.empty(shape, dtype=wanted), np.zeros(shape, dtype or float))
+        check(xp.full(shape, True, dtype=wanted), np.full(shape, True, dtype))
+    for arguments, k in (((3,), 0), ((2, 4), 1), ((4, 2), -1), ((2, 2), 5), ((0,), 0)):
+        check(xp.eye(*arguments, k=k, dtype=wanted), np.eye(*arguments, k=k, dtype=dtype or float))
+    array = numbers((4, 2)).astype(np.int16)
+    for stream in (False, True):
+        x = made(array, stream=stream)
+        check(xp.zeros_like(x, dtype=wanted), np.zeros_like(array, dtype=dtype))
+        check(xp.ones_like(x, dtype=wanted), np.ones_like(array, dtype=dtype))
+        check(xp.empty_like(x, dtype=wanted), np.zeros_like(array, dtype=dtype))
+        check(xp.full_like(x, 1, dtype=wanted), np.full_like(array, 1, dtype=dtype))
+
+
+def test_dtypes_of_what_fills() -> None:
+    assert [xp.full(2, value).dtype for value in (True, 3, 0.5)] == [xp.bool, xp.int64, xp.float64]
+    for value in (1j, xp.asarray(1.0)):
+        with pytest.raises(SpecTypeError, match="cannot take fill_value="):
+            xp.full(2, value)  # type: ignore[arg-type]
+    for call in (
+        lambda: xp.zeros(2, device="cpu"),
+        lambda: xp.ones_like(xp.asarray([1]), device="cpu"),
+        lambda: xp.eye(2, device="cpu"),
+        lambda: xp.linspace(0, 1, 3, device="cpu"),
+        lambda: xp.full_like(xp.asarray([1]), 1, device="cpu"),
+    ):
+        with pytest.raises(SpecError, match="cannot take device="):
+            call()
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_spaced_numbers(count: int, endpoint: bool) -> None:
+    check(xp.linspace(-1, 2.5, count, endpoint=endpoint), np.linspace(-1, 2.5, count, endpoint=endpoint))
+    check(
+        xp.linspace(3, 1, num=count, dtype=xp.float32, endpoint=endpoint),
+        np.linspace(3, 1, num=count, dtype=np.float32, endpoint=endpoint),
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["resident", "stream"])
+def test_parts_of_real_numbers(stream: bool) -> None:
+    array = numbers((4, 2)).astype(np.float32)
+    x = made(array, stream=stream)
+    check([xp.real(x), xp.imag(x), xp.conj(x)], [array, np.zeros_like(array), array])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["resident", "stream"])
+def test_sorting(stream: bool) -> None:
+    array = numbers((4, 3, 5)).astype(np.float64)
+    x = made(array, stream=stream)
+    for axis in (-1, 1, *(() if stream else (0,))):
+        check([xp.sort(x, axis=axis), xp.argsort(x, axis=axis)],
+              [np.sort(array, axis), np.argsort(array, axis, stable=True)])  # fmt: skip
+        check(xp.sort(x, axis=axis, descending=True), -np.sort(-array, axis))
+        check(xp.argsort(x, axis=axis, descending=True, stable=True), np.argsort(-array, axis, stable=True))
+    if stream:
+        for function in (xp.sort, xp.argsort):
+            with pytest.raises(SpecError, match="cannot sort a stream"):
+                function(x, axis=0)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("size", [3, 100])
+def test_searching_a_sorted_vector(size: int, side: Any) -> None:
+    table, array = np.sort(numbers((size,))), numbers((4, 5))
+    for stream in (False, True):
+        x = made(array, stream=stream)
+        check(xp.searchsorted(xp.asarray(table), x, side=side), np.searchsorted(table, array, side=side))
+        turned, sorter = xp.asarray(table[::-1].copy()), xp.asarray(np.arange(size)[::-1].copy())
+        check(xp.searchsorted(turned, x, side=side, sorter=sorter), np.searchsorted(table, array, side=side))
+    with pytest.raises(SpecTypeError, match="cannot mix kinds of dtypes"):
+        xp.searchsorted(xp.asarray(table), xp.asarray(0.5), side=side)
+
+
+def test_shapes_that_depend_on_numbers() -> None:
+    array = numbers((4, 3)).astype(np.int16)
+    for stream in (False, True):
+        x = made(array, stream=stream)
+        places = xp.nonzero(x)
+        assert [one.shape for one in places] == [(None,), (None,)]
+        for got, expected in zip(fc.resolve(*(one.element for one in places)), np.nonzero(array), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        counted = xp.unique_counts(x)
+        assert counted._fields == ("values", "counts")
+        values = fc.resolve(counted.values.element, counted.counts.element, xp.unique_values(x).element)
+        for got, expected in zip(values, (*np.unique(array, return_counts=True), np.unique(array)), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        assert (counted.values.dtype, counted.counts.dtype) == (xp.int16, xp.int64)
 
 
 def test_ranges_that_are_none() -> None:
