@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Unpack
 
 import numpy as np
 
-from flowcompute.array_api.assignment import with_number
+from flowcompute.array_api.assignment import assigned
 from flowcompute.array_api.promotion import Scalar, promoted
 from flowcompute.elements import FUNCTIONS, user_site
 from flowcompute.elements.arguments import NoValue
@@ -167,16 +167,16 @@ class Array(NoValue):
         return Array(self._element[_plain(key)])
 
     def __setitem__(self, key: Any, value: Array | Scalar, /) -> None:
-        """Put one number at places: at a mask of the array's shape, or at integers and slices but those of a stream.
+        """Put a number at a mask of the array's shape, or values at integers and slices, but those of a stream.
 
         The array holds another element then; the one that it held, and arrays made of it, stay as they are.
 
         Raises:
-            SpecError: for more than one number, or other places.
-            SpecTypeError: if the number is of another kind than the array.
+            SpecError: for other places, or values that do not broadcast to them.
+            SpecTypeError: if the values are of another kind than the array.
         """
-        number = operands_of("__setitem__", self, value)[1]
-        self._element = with_number(self._element, _plain(key), number)
+        plain = operands_of("__setitem__", self, value)[1]
+        self._element = assigned(self._element, _plain(key), plain)
 
     # -- interchange ----------------------------------------------------------------------
 

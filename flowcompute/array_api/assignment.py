@@ -1,4 +1,4 @@
-"""`x[key] = number`, as the element that `x` holds then: a choice between the number and what was there."""
+"""`x[key] = value`, as the element that `x` holds then: a choice between the value and what was there."""
 
 from __future__ import annotations
 
@@ -8,55 +8,84 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Constant, Element, user_site
+from flowcompute.elements.axes import broadcast_to, reshape, take
 from flowcompute.elements.math import where
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import BOOL
 
 
-def with_number(element: Any, key: Any, number: Any) -> Any:
-    """Return an element with one number at some places.
+def assigned(element: Any, key: Any, value: Any) -> Any:
+    """Return an element with a value at some places.
 
     Args:
         element: a stream or a resident value.
-        key: a mask of its shape, or integers and slices; of a stream all records, then keys of items.
-        number: a Python number, or an element without axes that promotes to the dtype of `element`.
+        key: a mask of its shape, for one number; or integers and slices, of a stream all records and keys of items.
+        value: a Python number, or an element that promotes to the dtype of `element` and broadcasts to `x[key]`.
 
     Raises:
-        SpecError: for another key, more than one number, or a number of another dtype.
+        SpecError: for another key, or a value that does not fit.
     """
-    mask = _mask_of(element, key) if not isinstance(number, Element) or number.ndim == 0 else None
-    made = None if mask is None else where(mask, number, element)
+    keys = key if isinstance(key, tuple) else (key,)
+    made = None
+    if len(keys) == 1 and isinstance(keys[0], Element) and keys[0].dtype == BOOL:
+        if keys[0].shape == element.shape and _is_number(value):
+            made = where(keys[0], value, element)
+    elif (places := _places(element, keys)) is not None and (element.spec.is_stream or not _is_stream(value)):
+        made = where(Constant(places >= 0), _spread(value, places, _region(element, keys)), element)
     if made is None or made.spec != element.spec:
         raise SpecError(
             "cannot assign to a part of a lazy array",
             element=element.name or element.base_name,
             site=user_site(),
-            expected=f"x[key] = number of {element.dtype.name}, with a mask of the shape of x or keys of items",
-            got=f"x[{short_repr(key)}] = {short_repr(number)}",
+            expected=f"x[mask of the shape of x] = a number, or x[keys of items] = values, of {element.dtype.name}",
+            got=f"x[{short_repr(key)}] = {short_repr(value)}",
             hint="where(condition, values, x) takes values of any shape",
         )
     return made
 
 
-def _mask_of(element: Any, key: Any) -> Any:
-    """Return where a number is put, as bools; None for records of a stream, and for keys that are arrays."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 1 and isinstance(keys[0], Element) and keys[0].dtype == BOOL:
-        return keys[0] if keys[0].shape == element.shape else None
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, Element) or value.ndim == 0
+
+
+def _is_stream(value: Any) -> bool:
+    return isinstance(value, Element) and value.spec.is_stream
+
+
+def _region(element: Any, keys: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the item shape of what basic keys choose."""
+    stream = element.spec.is_stream
+    chosen: np.ndarray = np.broadcast_to(False, (1,) * stream + element.spec.shape)[keys]
+    return chosen.shape[stream:]
+
+
+def _places(element: Any, keys: tuple[Any, ...]) -> np.ndarray | None:
+    """Return which of the chosen numbers each number of an item is, -1 for none; None for records, and for arrays."""
     if not all(one is None or isinstance(one, int | slice | EllipsisType) for one in keys):
         return None
     stream = element.spec.is_stream
     if stream and not (keys and keys[0] in (Ellipsis, slice(None))):
         return None
-    mask = np.zeros((1,) * stream + element.spec.shape, bool)
+    places = np.full((1,) * stream + element.spec.shape, -1)
     try:
-        mask[keys] = True
+        places[keys] = np.arange(places[keys].size).reshape(places[keys].shape)
     except IndexError as error:
         raise SpecIndexError(
             f"cannot assign outside of the array: {error}",
             element=element.name or element.base_name,
             site=user_site(),
             expected=f"places of {element.spec}",
-            got=short_repr(key),
+            got=short_repr(keys),
         ) from error
-    return Constant(mask[0] if stream else mask)
+    return places[0] if stream else places
+
+
+def _spread(value: Any, places: np.ndarray, region: tuple[int, ...]) -> Any:
+    """Return a value with the numbers for a region at their places, and others where there are none."""
+    if _is_number(value):
+        return value
+    lead = (-1,) * value.spec.is_stream
+    if not places.size or places.max() < 0:
+        return 0
+    row = reshape(broadcast_to(value, (*lead, *region)), (*lead, places.max() + 1))
+    return reshape(take(row, np.maximum(places, 0).ravel(), axis=-1), (*lead, *places.shape))

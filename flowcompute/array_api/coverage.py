@@ -99,7 +99,7 @@ _NOTES = {
     "repeat": "a number of repeats, no array",
     "take": "along axes of items",
     "x.T": "of a stream of rows for `matmul`, reductions and `resolve` only",
-    "x.__setitem__": "one number, at a mask of the array's shape or at keys of items",
+    "x.__setitem__": "a number at a mask of the array's shape, or values at keys of items",
     "x.shape": "the first size is None for a stream of unknown length",
     "x.device": 'always `"auto"`: `resolve(device=...)` says where',
 }
