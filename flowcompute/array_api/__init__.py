@@ -171,8 +171,8 @@ newaxis = None
 
 
 def __getattr__(name: str) -> NoReturn:
-    entry = COVERAGE.get(name)
-    reason = "" if entry is None else f": {entry.note or 'it is in the standard, and not written yet'}"
+    reasons = (entry.note for key, entry in COVERAGE.items() if name in (key, key.partition(".")[0]))
+    reason = next((f": {note}" for note in reasons), "")
     raise AttributeError(f"flowcompute.array_api has no {name!r}{reason}", name=name)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["there", "refused", "missing"]
+State = Literal["there", "refused"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Entry:
     Attributes:
         name: as in the namespace: "sum", "linalg.qr", or "x.T" of the array object.
         section: the chapter of the standard.
-        state: "there"; "refused" where it will not be, for a reason; "missing" where it is only not written yet.
+        state: "there", or "refused" for a reason.
         note: the reason, or what is particular here.
     """
 
@@ -65,6 +65,10 @@ _THERE: dict[str, str] = {
 }
 
 _REFUSED: dict[str, dict[str, str]] = {
+    "Extension fft": {
+        "fft.fft fft.fftn fft.hfft fft.ifft fft.ifftn fft.ihfft fft.irfft fft.irfftn fft.rfft fft.rfftn": _COMPLEX,
+        "fft.fftfreq fft.fftshift fft.ifftshift fft.rfftfreq": "an extension is there as a whole or not at all",
+    },
     "Array object: methods": {
         "x.__bool__ x.__complex__ x.__float__ x.__index__ x.__int__": f"{_LAZY}; the standard lets them raise",
         "x.__dlpack__ x.__dlpack_device__": f"{_LAZY}, and so no memory",
@@ -73,11 +77,6 @@ _REFUSED: dict[str, dict[str, str]] = {
     "Set functions": {
         "unique_all unique_inverse": "places of values would be as long as the stream; `unique_counts` keeps values",
     },
-}
-
-_MISSING: dict[str, str] = {
-    "Extension fft": "fft.fft fft.ifft fft.fftn fft.ifftn fft.rfft fft.irfft fft.rfftn fft.irfftn fft.hfft fft.ihfft "
-    "fft.fftfreq fft.rfftfreq fft.fftshift fft.ifftshift",
 }
 
 _NOTES = {
@@ -111,8 +110,6 @@ def _entries() -> Iterator[Entry]:
     for section, reasons in _REFUSED.items():
         for names, reason in reasons.items():
             yield from (Entry(name, section, "refused", reason) for name in names.split())
-    for section, names in _MISSING.items():
-        yield from (Entry(name, section, "missing") for name in names.split())
 
 
 COVERAGE: dict[str, Entry] = {
