@@ -45,6 +45,7 @@ REFERENCE = {
 
 MODULES = {
     "Linear algebra": "elements.linalg",
+    "Fourier transforms": "elements.fft",
     "Neural networks": "elements.nn",
     "Random numbers": "elements.random",
     "Contract suites": "testing.contracts",

@@ -120,6 +120,7 @@ def test_importing_starts_nothing() -> None:
 
 def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
+    assert dir(fc.fft) == sorted(fc.fft.__all__)
     assert dir(fc.linalg) == sorted(fc.linalg.__all__)
     assert dir(fc.nn) == sorted(fc.nn.__all__)
     assert dir(fc.random) == sorted(fc.random.__all__)

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowcompute.elements import axes, compute, generated, linalg, math, nn, random, search, spool_stream, streams
+from flowcompute.elements import axes, compute, fft, generated, linalg, math, nn, random, search, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.creation import conj
@@ -184,6 +184,7 @@ __all__ = [
     "TransposedStream",
     "VerbSlot",
     "Writer",
+    "fft",
     "host",
     "linalg",
     "nn",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,11 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
-from flowcompute.elements.element import Element
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+from tests.checkpoint.numeric_elements import NUMERIC
+from tests.checkpoint.operands import Build, items, numbers, rows, unknown
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
-
-Build = Callable[[Path], "Element | tuple[Any, ...]"]
 
 
 @fc.kernel
@@ -77,28 +76,6 @@ def twice(batch: np.ndarray) -> np.ndarray:
 
 def step(carry: np.ndarray, item: np.ndarray) -> np.ndarray:
     return carry * 0.5 + item
-
-
-def rows(dtype: Any = "f4", shape: tuple[int, ...] = (12, 6)) -> Any:
-    numbers = np.arange(math.prod(shape)).reshape(shape) % 7
-    return fc.source((numbers - (0 if np.dtype(dtype).kind in "ub" else 3)).astype(dtype))
-
-
-def numbers(dtype: Any = "f8") -> Any:
-    return rows(dtype, (12,))
-
-
-def items(*shape: int) -> Any:
-    return rows("f4", (5, *shape))
-
-
-def definite() -> Any:
-    return items(3, 3) * 0 + 2 * np.eye(3, dtype="f4")
-
-
-def unknown() -> Any:
-    x = numbers()
-    return x[x > 0]
 
 
 def _npy(folder: Path, array: np.ndarray, name: str = "x.npy") -> str:
@@ -389,34 +366,6 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
         fc.count_nonzero(rows(), axis=0),
     ),
-    "filled": lambda _: (
-        fc.full_like(rows(), -0.0),
-        fc.full_like(unknown(), math.nan),
-        fc.ones_like(rows("?"), dtype="bfloat16") + fc.full((6,), 3, dtype="f4"),
-        fc.zeros((2, 3)),
-        fc.eye(3, 4, k=1),
-        fc.linspace(0, 1, 5),
-    ),
-    "linear algebra": lambda _: (
-        fc.linalg.solve(definite(), items(3, 2)),
-        fc.linalg.solve(fc.constant(np.eye(3)), np.ones(3)),
-        fc.linalg.solve(rows().T @ rows(), rows().T @ numbers("f4")),
-        fc.linalg.cholesky(definite(), upper=True),
-        fc.linalg.inv(definite()),
-        fc.linalg.det(definite()),
-        fc.linalg.pinv(items(3, 2)),
-        fc.linalg.pinv(np.ones((2, 3)), rtol=1e-3),
-        fc.linalg.matrix_rank(items(3, 2)),
-        fc.linalg.matrix_power(definite(), -3),
-        *fc.linalg.eigh(fc.cov(rows())),
-        fc.linalg.eigvalsh(definite()),
-        *fc.linalg.svd(items(3, 2)),
-        *fc.linalg.svd(np.ones((2, 3)), full_matrices=False),
-        fc.linalg.svdvals(items(3, 2)),
-        *fc.linalg.qr(items(3, 2), mode="complete"),
-        *fc.linalg.slogdet(definite()),
-        fc.linalg.matrix_norm(items(3, 2), ord="nuc"),
-    ),
     "where": lambda _: (
         fc.where(rows() > 0, rows(), 0),
         fc.where(rows("?"), rows(BFLOAT16), 1.5),
@@ -468,4 +417,4 @@ def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
     return tuple(made)
 
 
-JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **elementwise()}
+JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **NUMERIC, **elementwise()}

@@ -12,8 +12,9 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.rebuild import rebuild_job
 from flowcompute.elements.destination import Destination
-from tests.checkpoint.elements import TEXT, divided, items, numbers, remainder, rows, unknown
+from tests.checkpoint.elements import TEXT, divided, remainder
 from tests.checkpoint.kept import Store, bindings, described, graph_of
+from tests.checkpoint.operands import items, numbers, rows, unknown
 
 Change = Callable[[dict[str, Any]], object]
 

@@ -70,7 +70,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "linalg", "opencl", "nn", "random",
+    "fft", "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 
@@ -235,6 +235,9 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "D": np.ones(4, "f4"),
     },
     "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
+    **{f"fft.{name}": {"x": ROWS, "n": 3, "axis": 1, "norm": "ortho"} for name in ("fft", "rfft", "ifft", "irfft")},
+    **{f"fft.{name}": {"n": 5, "d": 0.5, "dtype": "f4"} for name in ("fftfreq", "rfftfreq")},
+    **{f"fft.{name}": {"x": ROWS, "axes": 1} for name in ("fftshift", "ifftshift")},
     "linalg.solve": {"x1": GRAM, "x2": np.ones(3)},
     "linalg.cholesky": {"x": GRAM, "upper": True},
     "linalg.matrix_norm": {"x": SQUARES, "keepdims": True, "ord": "fro"},
@@ -270,7 +273,7 @@ def _sound(name: str, function: Any) -> Call:
 def functions() -> list[Call]:
     """Return a sound call of every public function of `fc` and its namespaces."""
     calls = []
-    for room, prefix in ((fc, ""), (fc.linalg, "linalg."), (fc.nn, "nn."), (fc.random, "random.")):
+    for room, prefix in ((fc, ""), (fc.fft, "fft."), (fc.linalg, "linalg."), (fc.nn, "nn."), (fc.random, "random.")):
         for name in sorted(set(getattr(room, "__all__", ())) - _LOW_LEVEL - _VERBS):
             function = getattr(room, name)
             is_result = isinstance(function, type) and issubclass(function, Exception | Warning | tuple)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, creation, math, products, search, streams
+from flowcompute.elements import axes, creation, fft, math, products, search, streams
 from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
@@ -230,6 +230,8 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.nonzero: _nonzero,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
+    np.fft.fftshift: fft.fftshift,
+    np.fft.ifftshift: fft.ifftshift,
     **LINALG_CALLS,
 }
 """The functions of NumPy that build the graph, or only ask for what is known."""
@@ -257,6 +259,8 @@ _INSTEAD = {
     "save": "x >> fc.save(path)",
 }
 """What stands for others, by NumPy's name."""
+
+_INSTEAD |= {f"fft.{name}": f"fc.fft.{name}, whose complex numbers are pairs" for name in fft.__all__}
 
 _ELSE = "x.resolve() gives an array; fc.host runs NumPy on batches"
 
