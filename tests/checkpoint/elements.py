@@ -363,6 +363,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.unique_values(np.ones((2, 3))),
         fc.quantile(numbers(), 0.5),
         fc.quantile(numbers("i4"), [[0.25], [0.75]]),
+        fc.quantile(items(3, 4), [0.25, 0.75], axis=0),
+        fc.median(rows(BFLOAT16), axis=0),
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
         fc.count_nonzero(rows(), axis=0),
     ),

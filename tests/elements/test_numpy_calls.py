@@ -107,7 +107,7 @@ def test_rounding_to_decimals_has_numpys_bits(decimals: Any) -> None:
         (lambda x: np.median(x), r"cannot build numpy\.median of a lazy element(.|\n)*use fc\."),
         (lambda x: np.linalg.lstsq(x, x), r"numpy\.linalg\.lstsq(.|\n)*use fc\.linalg\.solve"),
         (lambda x: np.histogram(x), "fc.histogram"),
-        (lambda x: np.sort(x), "fc.host runs NumPy on batches"),
+        (lambda x: np.partition(x, 1), "fc.host runs NumPy on batches"),
         (lambda x: np.sum(x, initial=3), r"cannot build numpy\.sum with these arguments(.|\n)*initial"),
         (lambda x: np.sum(x, where=[True]), "where"),
         (lambda x: np.mean(x, dtype="f8"), "dtype"),

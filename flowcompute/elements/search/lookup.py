@@ -21,9 +21,10 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
 
 def _rebuild_take_along(kept: KeptOp) -> Compute:
     x, indices = kept.operands(2)
-    axis = kept.attrs.whole("axis", most=63) + (x.spec.is_stream or indices.spec.is_stream)
-    kept.require(x.ndim - x.spec.is_stream == indices.ndim - indices.spec.is_stream, "operands of one rank")
-    return _taken_along(x, indices, axis)
+    rank = len(x.spec.shape)
+    kept.require(rank == len(indices.spec.shape) and indices.dtype.kind in "iu", "integers of the rank of the value")
+    kept.require(rank > 0, "items that have axes")
+    return _taken_along(x, indices, kept.attrs.whole("axis", most=rank - 1))
 
 
 def taken_along(array: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
@@ -87,13 +88,12 @@ def take_along_axis(x: Operand, indices: Operand, axis: int = -1) -> Any:
             one if one.spec.is_stream else align_resident("take_along_axis", one, streams[0], length)
             for one in (element, where)
         )
-    return _taken_along(element, where, along)
+    return _taken_along(element, where, along - bool(streams))
 
 
-def _taken_along(element: Any, where: Any, along: int) -> Compute:
-    """Make the lookup of operands whose items have one rank."""
+def _taken_along(element: Any, where: Any, axis: int) -> Compute:
+    """Make the lookup of operands whose items have one rank, along an axis of these."""
     streams = [one for one in (element, where) if one.spec.is_stream]
-    axis = along - bool(streams)
     shapes = [one.spec.shape for one in (element, where)]
     size = shapes[0][axis]
     if isinstance(where, Constant):
@@ -114,7 +114,7 @@ def _taken_along(element: Any, where: Any, along: int) -> Compute:
             "cannot broadcast the indices with the value",
             element="take_along_axis",
             site=user_site(),
-            expected=f"equal sizes, or 1, along other axes than {along}",
+            expected="equal sizes, or 1, along other axes than that of places",
             got=f"{element.spec} and {where.spec}",
         ) from None
     stream = Stream(common_length("take_along_axis", streams)) if streams else None
