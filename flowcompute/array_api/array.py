@@ -137,7 +137,7 @@ class Array(NoValue):
         Raises:
             SpecError: for a version that it does not implement.
         """
-        if api_version is not None and api_version not in VERSIONS:
+        if api_version is not None and not (isinstance(api_version, str) and api_version in VERSIONS):
             raise SpecError(
                 "cannot take api_version=",
                 element="__array_namespace__",
@@ -324,7 +324,7 @@ def check_device(op: str, device: object) -> None:
     Raises:
         SpecError: for anything but None and the one device.
     """
-    if device is not None and device != DEVICE:
+    if device is not None and not (isinstance(device, str) and device == DEVICE):
         raise SpecError(
             "cannot take device=",
             element=op,

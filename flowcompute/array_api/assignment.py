@@ -9,9 +9,11 @@ import numpy as np
 
 from flowcompute.elements import Constant, Element, user_site
 from flowcompute.elements.axes import broadcast_to, reshape, take
-from flowcompute.elements.math import where
+from flowcompute.elements.math import TransposedStream, where
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import BOOL
+
+_BASIC = (int, slice, EllipsisType)
 
 
 def assigned(element: Any, key: Any, value: Any) -> Any:
@@ -25,6 +27,8 @@ def assigned(element: Any, key: Any, value: Any) -> Any:
     Raises:
         SpecError: for another key, or a value that does not fit.
     """
+    if isinstance(element, TransposedStream):
+        return element[key]  # which it refuses
     keys = key if isinstance(key, tuple) else (key,)
     made = None
     if len(keys) == 1 and isinstance(keys[0], Element) and keys[0].dtype == BOOL:
@@ -61,7 +65,8 @@ def _region(element: Any, keys: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _places(element: Any, keys: tuple[Any, ...]) -> np.ndarray | None:
     """Return which of the chosen numbers each number of an item is, -1 for none; None for records, and for arrays."""
-    if not all(one is None or isinstance(one, int | slice | EllipsisType) for one in keys):
+    # Python's bools are integers; as a key NumPy gives them another meaning.
+    if not all(one is None or (isinstance(one, _BASIC) and not isinstance(one, bool)) for one in keys):
         return None
     stream = element.spec.is_stream
     if stream and not (keys and keys[0] in (Ellipsis, slice(None))):
@@ -69,9 +74,9 @@ def _places(element: Any, keys: tuple[Any, ...]) -> np.ndarray | None:
     places = np.full((1,) * stream + element.spec.shape, -1)
     try:
         places[keys] = np.arange(places[keys].size).reshape(places[keys].shape)
-    except IndexError as error:
+    except (IndexError, OverflowError, TypeError, ValueError) as error:
         raise SpecIndexError(
-            f"cannot assign outside of the array: {error}",
+            f"cannot assign to these places: {error}",
             element=element.name or element.base_name,
             site=user_site(),
             expected=f"places of {element.spec}",

@@ -41,7 +41,7 @@ def asarray(
     check_device("asarray", device)
     held: Any = obj.element if isinstance(obj, Array) else obj
     if isinstance(held, Element | TransposedStream):
-        if dtype is not None and held.dtype != dtype:
+        if dtype is not None and held.dtype != dtype_of("asarray", dtype):
             return Array(math.astype(held, dtype))
         return obj if isinstance(obj, Array) and not copy else Array(held)
     if copy is False and not isinstance(obj, bool | int | float | list | tuple):
@@ -212,7 +212,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array
     for vector, axis in zip(vectors, along, strict=True):
         if vector.ndim != 1:
             raise SpecError(
-                "cannot make a grid", element="meshgrid", site=user_site(), expected="vectors", got=str(vector.spec)
+                "cannot make a grid", element="meshgrid", site=user_site(), expected="vectors", got=str(vector.shape)
             )
         others = tuple(other for other in range(len(vectors)) if other != axis)
         placed.append(Array(axes.expand_dims(vector, others) if others else vector))

@@ -9,7 +9,7 @@ import numpy as np
 from flowcompute.array_api.array import Array, check_device, element_of
 from flowcompute.array_api.promotion import Scalar, promoted
 from flowcompute.elements import creation, math
-from flowcompute.elements.arguments import flag
+from flowcompute.elements.arguments import dtype_of, flag
 from flowcompute.errors import SpecTypeError
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, UINT64
 
@@ -27,16 +27,17 @@ DTYPES = {
 def astype(x: Array, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> Array:
     """Cast `x` to `dtype`; see `fc.astype`. With `copy=False` an array of that dtype is given back itself."""
     check_device("astype", device)
-    element = element_of("astype", x)
-    if element.dtype == dtype:
+    element, wanted = element_of("astype", x), dtype_of("astype", dtype)
+    if element.dtype == wanted:
         return Array(element) if flag("astype", "copy", copy) else x
-    return Array(math.astype(element, dtype))
+    return Array(math.astype(element, wanted))
 
 
 def can_cast(from_: np.dtype | Array, to: np.dtype, /) -> Any:
     """Check whether a dtype promotes to another one, without a change of kind."""
+    held, wanted = _dtype("can_cast", from_), dtype_of("can_cast", to)
     try:
-        return promoted("can_cast", _dtype("can_cast", from_), to) == to
+        return promoted("can_cast", held, wanted) == wanted
     except SpecTypeError:
         return False
 
@@ -73,4 +74,4 @@ def _operand(one: Array | Scalar | np.dtype) -> np.dtype | Scalar:
 
 
 def _dtype(op: str, given: np.dtype | Array) -> np.dtype:
-    return given if isinstance(given, np.dtype) else element_of(op, given).dtype
+    return dtype_of(op, given) if isinstance(given, np.dtype) else element_of(op, given).dtype
