@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from flowcompute.elements import Pin, plain_name
 from flowcompute.elements.functions import SourceOp, UserOp
@@ -15,6 +15,12 @@ from flowcompute.reference import NumpyBackend
 from flowcompute.schedule.explain import Plan
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices
+
+_NAMED: dict[str, Callable[[str], PlacedBackend]] = {"numpy": NumpyBackend}
+"""Makes each backend that `device=` names and that is no OpenCL device, with the reason why it was chosen.
+
+Such a backend computes everything, so that nothing is named after it.
+"""
 
 
 def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Backend:
@@ -33,19 +39,20 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
     pins = {node.pin.device: (node.name, node.pin) for node in graph.nodes if node.pin is not None}
     doubles = _needs_float64(graph)
     if len(names) == 1 and not pins:
-        return NumpyBackend() if names[0] == "numpy" else OpenCLBackend.select(names[0], doubles)
-    cl = [name for name in names if name != "numpy"]
+        return _named(names[0]) if names[0] in _NAMED else OpenCLBackend.select(names[0], doubles)
+    cl = [name for name in names if name not in _NAMED]
     devices = select_devices(cl, doubles and names == ("auto",)) if cl else ()
     if not pins and len(cl) == len(names) and len({one.capabilities.kind for one in devices}) == 1:
         _check_alone(names, isolate=isolate)
         return OpenCLBackend(*select_devices(names, doubles))
     pinned = {name: _pinned(*pin) for name, pin in pins.items()}
     placements: list[PlacedBackend] = []
-    for placement in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
+    own = [_named(name) for name in names if name in _NAMED]
+    for placement in (*map(OpenCLBackend, devices), *own, *pinned.values()):
         if not any(_is_same(placement, other) for other in placements):
             placements.append(placement)
-    # NumPy computes everything, and so comes last, unless it alone was asked for.
-    placements.sort(key=lambda placement: isinstance(placement, NumpyBackend) and names != ("numpy",))
+    # What computes everything comes last, unless it alone was asked for.
+    placements.sort(key=lambda placement: not isinstance(placement, OpenCLBackend) and len(own) < len(names))
     if len(placements) == 1:
         return placements[0]
     places = {
@@ -97,16 +104,21 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
             hint=f'name one, device="cpu", or several, device=["gpu", "cpu"]{several}; without device= it is "auto"',
         )
     names = tuple(map(plain_name, given))
-    if "numpy" in names[:-1]:
-        last = [*dict.fromkeys(name for name in names if name != "numpy"), "numpy"]
+    everything = next((name for name in names[:-1] if name in _NAMED), None)
+    if everything is not None:
+        last = [*dict.fromkeys(name for name in names if name != everything), everything]
         raise PlanError(
-            'cannot use devices that are named after "numpy", which computes everything',
+            f'cannot use devices that are named after "{everything}", which computes everything',
             element="device",
-            expected='"numpy" last',
+            expected=f'"{everything}" last',
             got=repr(list(given)),
             hint=f"device={shown_names(last)}",
         )
     return names
+
+
+def _named(name: str) -> PlacedBackend:
+    return _NAMED[name](f'asked for by device="{name}"')
 
 
 def _pinned(element: str, pin: Pin) -> PlacedBackend:
@@ -116,8 +128,8 @@ def _pinned(element: str, pin: Pin) -> PlacedBackend:
         PlanError: naming the element, if there is no such device.
     """
     reason = f"on({pin.device!r}) names it"
-    if pin.device == "numpy":
-        return NumpyBackend(reason)
+    if pin.device in _NAMED:
+        return _NAMED[pin.device](reason)
     try:
         return OpenCLBackend(select_device(pin.device, needs_float64=False).with_reason(reason))
     except PlanError as error:
@@ -130,7 +142,7 @@ def _pinned(element: str, pin: Pin) -> PlacedBackend:
 def _is_same(one: PlacedBackend, other: PlacedBackend) -> bool:
     if isinstance(one, OpenCLBackend) and isinstance(other, OpenCLBackend):
         return one.device.is_same(other.device)
-    return isinstance(one, NumpyBackend) and isinstance(other, NumpyBackend)
+    return type(one) is type(other)
 
 
 def _needs_float64(graph: Graph) -> bool:

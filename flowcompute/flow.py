@@ -60,21 +60,21 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
 
     Args:
         elements: the roots; one that is no destination is kept in memory.
-        memory: budget on the host: bytes, as a whole number or as text ("24MiB", "24MB", "0.5GiB", "100"); by default
-            half of the memory that the machine, the process's control groups and `ulimit` let it have.
-        device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name;
-            or a list of such names, best first. Devices of one kind share the batches; of others the first computes all
-            that it can, and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
+        memory: budget on the host: bytes, as a whole number or as text ("24MiB", "24MB", "0.5GiB", "100"). By default
+            it is half of the memory that the machine, the process's control groups and `ulimit` let it have.
+        device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name. A
+            list of such names has the best first. Devices of one kind share the batches; of others the first computes
+            all that it can, and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
         device_memory: the budget on a discrete device, as `memory`; by default most of its memory. Resident
             operands (weights) that do not fit together are uploaded as kernels need them.
         strategy: knobs to pin.
-        precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
-            contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
-            float32 (attention, too), where there are any, by three products of their parts: to about 2^-19 of the sum
-            of |a| |b|, as by rounding sums in float32, but infinities give NaN.
-        isolate: kernels run in a worker process, so that one that crashes or never ends (a text given to
-            `fc.opencl`, a loop in an `@fc.kernel`) is an error of the run and no more. Results have the same bits; what
-            kernels read and make is copied once each way. On Linux, and not with device="numpy".
+        precision: "exact" keeps IEEE rounding of every operation. "fast" lets the compiler contract multiplications and
+            additions. "tf32x3" lets tensor cores, where there are any, multiply matrices of float32 (attention, too) by
+            three products of their parts. Such a product is good to about 2^-19 of the sum of |a| |b|, as by rounding
+            sums in float32, but infinities give NaN.
+        isolate: kernels run in a worker process. One that crashes or never ends (a text given to `fc.opencl`, a loop in
+            an `@fc.kernel`) is then an error of the run and no more. Results have the same bits; what kernels read and
+            make is copied once each way. On Linux, and not with device="numpy".
         launch_timeout_s: with `isolate`, seconds after which a launch is ended with its process; by default any time.
 
     Raises:
@@ -139,20 +139,19 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
         throttle: seconds to pause after each batch, to be polite to a shared disk.
         on_batch: called with the run, in a worker thread, after each batch.
         stall_timeout_s: seconds without any movement after which the run fails.
-        checkpoint: a folder that keeps what the job has done. Where it is not there it appears
-            just before the first batch; where it is, the job goes on from it, and a job that is
-            done gives its results at once. SIGTERM and Ctrl-C freeze the job then before they end
-            the program.
-        checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
-            less than 1 % of the time, and not more often than every 10 s.
-        accept_touched: a source whose time of change is another one since the checkpoint began is taken if its
-            contents are the same: all bytes of files of up to 64 MiB, and 256 blocks of 256 KiB of larger ones.
+        checkpoint: a folder that keeps what the job has done. Where it is not there it appears just before the first
+            batch. Where it is, the job goes on from it, and a job that is done gives its results at once. SIGTERM and
+            Ctrl-C freeze the job then before they end the program.
+        checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto". That is as often as costs less than 1 %
+            of the time, and not more often than every 10 s.
+        accept_touched: a source that was touched since the checkpoint began is taken if its contents are the same. They
+            are all bytes of files of up to 64 MiB, and 256 blocks of 256 KiB of larger ones.
         memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
-            nothing. True looks for a better one, while the job runs and after its end, in at most
-            2 % of the job's time; of a job too short for 3 candidates the rest is measured after its end, with 3 s
-            to confirm what they promise. "quick" may take 10 s for it, "full" two minutes. A search begins with what
-            was kept before; what is best is kept for the next run, and `run.tuning` tells of it.
+            nothing. True looks for a better one, while the job runs and after its end, in at most 2 % of its time. Of a
+            job too short for 3 candidates the rest is measured after its end, with 3 s to confirm what they promise.
+            "quick" may take 10 s for it, "full" two minutes. What is best is kept for the next run, whose search begins
+            with it. `run.tuning` tells of it.
         metrics: False keeps only the counters of `run.metrics`: no history, no launches by element, no
             seconds on the device.
         metrics_port: serves `run.metrics` to Prometheus while the run lasts, on this machine only: a port, 0 for
@@ -286,7 +285,7 @@ def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Stra
     _refuse_feeds(made.plan)
     why_not = why_not_rehearsed(made.plan)
     if why_not is not None:
-        raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
+        raise PlanError(f"cannot run the job ahead of time: {why_not}", element="tune", hint="run it with tune=True")
     return Tuner(made, asked.tune).finish(lambda: False)
 
 
@@ -299,8 +298,8 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
         mode: what `resolve` answers for: what came since it was last asked ("reset", which begins
             all state anew) or everything that ever came ("cumulative").
         memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
-        checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where
-            there is one goes on from it, and `flow.sent` says with which record.
+        checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where there is one goes on
+            from it. `flow.sent` says with which record.
         metrics, metrics_port, metrics_log, trace: as for `start`, from when the flow is opened until it is closed.
 
     Raises:
@@ -340,7 +339,9 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         SpecError: naming the verb.
     """
     if not elements:
-        raise SpecError("needs at least one element", element=verb, site=user_site())
+        raise SpecError(
+            "cannot be called with nothing", element=verb, site=user_site(), expected="at least one element"
+        )
     for element in elements:
         if isinstance(element, Element):
             continue
@@ -349,7 +350,14 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
-        raise SpecError("takes elements", element=verb, site=user_site(), got=type(element).__name__, hint=hint)
+        raise SpecError(
+            "cannot take what is no element",
+            element=verb,
+            site=user_site(),
+            expected="elements",
+            got=type(element).__name__,
+            hint=hint,
+        )
 
 
 def _graph(elements: tuple[Element, ...]) -> Graph:
@@ -360,7 +368,7 @@ def _refuse_feeds(made: Plan) -> None:
     for source in (source for one in made.passes for source in one.sources):
         if isinstance(source.element, FeedSource):
             raise PlanError(
-                "a feed has no data of its own to run on",
+                "cannot run a feed: it has no data of its own",
                 element=source.name,
                 site=source.element.site,
                 hint="open a flow and send: with element.flow() as flow: flow.send(array)",

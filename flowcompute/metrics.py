@@ -59,7 +59,7 @@ class NodeMetrics:
         batches: batches processed.
         bytes_in, bytes_out: bytes of streams read and written.
         wait_in_s: seconds waiting for input. The regions of a pass run one after the other on the same batch, and wait
-            together; one that runs once, before or after the batches, waits for none.
+            together. One that runs once, before or after the batches, waits for none.
         busy_s: seconds at work.
         wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
         launches: kernels launched.

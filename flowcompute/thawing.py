@@ -29,17 +29,20 @@ def thaw(
 
     Args:
         path: the checkpoint.
-        bind: what is never written into a checkpoint, by the name of its element: functions of
-            `fc.host`, `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
-        allow: folders whose files the job may replace. Without it, it writes only new files, none of which is
-            hidden, and goes on with those that it has begun here: who made the checkpoint has named them.
+        bind: what is never written into a checkpoint, by the name of its element. That is functions of `fc.host`,
+            `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
+        allow: folders whose files the job may replace. Without it, it writes only new files, none of which is hidden,
+            and goes on with those that it has begun here. Who made the checkpoint has named them.
 
     Raises:
         CheckpointError: if there is no checkpoint that can be used.
     """
     if not isinstance(bind, Mapping | None):
         raise CheckpointError(
-            "bind= is given by the names of elements", got=type(bind).__name__, hint='as bind={"name": function}'
+            "cannot use bind=",
+            expected="a dict by the names of elements",
+            got=type(bind).__name__,
+            hint='as bind={"name": function}',
         )
     return Frozen(absolute_path(path), dict(bind or {}), _folders(allow))
 
@@ -116,7 +119,8 @@ class Frozen:
     def _start(self, verb: str, options: Mapping[str, Any]) -> Run:
         if self._job.flow is not None:
             raise CheckpointError(
-                "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
+                "cannot run this: a flow was frozen, which has no data of its own",
+                hint="with frozen.flow() as flow: ...",
             )
         _refuse(options, "checkpoint", "precision")
         check_names(verb, options, StartOptions)
@@ -153,7 +157,7 @@ class Frozen:
             CheckpointError: if a run was frozen, or it cannot go on.
         """
         if self._job.flow is None:
-            raise CheckpointError("a run was frozen, not a flow", hint="call .resolve()")
+            raise CheckpointError("cannot open a flow: a run was frozen, not a flow", hint="call .resolve()")
         _refuse(options, "checkpoint", "precision", "mode")
         check_names("flow", options, FlowOptions)
         return open_flow(
@@ -181,5 +185,6 @@ def _refuse(options: Mapping[str, Any], *kept: str) -> None:
     """Refuse options that the checkpoint says."""
     if given := [name for name in kept if name in options]:
         raise CheckpointError(
-            f"a frozen job keeps its {' and its '.join(given)}", hint=f"leave {' and '.join(given)} out"
+            f"cannot choose {' and '.join(given)} again: a frozen job keeps its own",
+            hint=f"leave {' and '.join(given)} out",
         )

@@ -15,7 +15,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.cli.command import main
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import discovery as devices
 from tests.gpu.shapes import gpu_shaped
 
@@ -359,7 +359,7 @@ def test_run_writes_its_numbers_where_it_is_told(say, folder: Path) -> None:
         "metrics_port: cannot use this value",
         "'everywhere'",
     )
-    refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "trace= needs metrics")
+    refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "cannot use trace= without metrics")
 
 
 @pytest.mark.parametrize(

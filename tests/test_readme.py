@@ -85,7 +85,7 @@ def test_named_files_exist(page: Path) -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len(README.split()) <= 1100
+    assert len(README.split()) <= 950
 
 
 def test_architecture_is_short() -> None:

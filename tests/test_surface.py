@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ OURS = sorted(
     for path in (PACKAGE.parent / room).rglob("*.py")
 )
 LONGEST_FILE_LINES = 460
+MOST_FILES = 15
 
 
 def name_of(path: Path) -> str:
@@ -64,6 +66,20 @@ def test_the_package_is_typed() -> None:
 def test_files_have_one_subject() -> None:
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in OURS if "programs" not in path.parts}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
+
+
+def test_a_folder_is_seen_at_a_glance() -> None:
+    sizes = Counter(path.parent for path in FILES)
+    assert {name_of(folder): size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
+def test_classes_and_files_have_names_of_their_own() -> None:
+    """A name leads to one subject."""
+    files = Counter(path.name for path in FILES if path.name != "__init__.py")
+    classes = Counter(
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in (files + classes).items() if count > 1] == []
 
 
 def late_imports(tree: ast.AST) -> Iterator[int]:

@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those after the program's name; by default the process's.
 
     Returns:
-        The exit code: 0 for success; 1 if the job failed, if a checkpoint is damaged, or if nobody can take the
-            output; 2 for a job that cannot be run as asked; 130 after Ctrl-C.
+        The exit code. It is 0 for success. It is 1 if the job failed, if a checkpoint is damaged, or if nobody can take
+        the output. It is 2 for a job that cannot be run as asked, and 130 after Ctrl-C.
 
     Raises:
         SystemExit: with code 2 for wrong usage, 143 after SIGTERM and 129 after SIGHUP.

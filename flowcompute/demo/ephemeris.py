@@ -32,8 +32,8 @@ _CHUNK_BYTES = 1 << 20
 _CHUNK_ITEMS = 4096
 
 # pip learns the name and version of a source archive from the archive's own build backend. Here that is
-# setuptools, which runs the archive's setup.py. pip finds this backend in its place, so nothing that was
-# downloaded is ever executed, and neither setuptools nor wheel need be installed.
+# setuptools, which runs the archive's setup.py. pip finds this backend in its place, so nothing that was downloaded is
+# ever executed. Neither setuptools nor wheel need be installed.
 _ANSWERING_BACKEND = """
 import os
 

@@ -28,7 +28,7 @@ PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Ki
 class Constant(Element):
     """A resident value known when composed. `value` is its read-only array.
 
-    It is a copy of what is given, but for an array that `fc.pinned` was asked to pin: weights that cross a bus often
+    It is a copy of what is given, but for an array that `fc.pinned` was asked to pin. Weights that cross a bus often so
     stay where they lie, and are not to be changed.
     """
 
@@ -89,9 +89,8 @@ class Compute(Element):
         """Pin the value to a device of its own choice, whatever `device=` of the run says.
 
         With it goes what the same line of your program made for it alone, so `(x @ w).astype("float16").on("gpu:1")`
-        is one pin for all three. What is not pinned is computed on the first device of the run that can, unless
-        fewer bytes cross from device to device where it is beside a pinned one; the plan says where each kernel
-        runs and why.
+        is one pin for all three. What is not pinned is computed on the first device of the run that can. Beside a
+        pinned one it is where fewer bytes cross from device to device. The plan says where each kernel runs and why.
 
         Pinned again, the last device holds: `(x * 2).on("cpu").on("numpy")` is computed by NumPy.
 
@@ -104,10 +103,10 @@ class Compute(Element):
             A new element; this one stays as it is.
 
         Raises:
-            SpecError: if `device` is no text, or the operation is none that a device computes: a host function, or a
-                selection, window or cut of the stream, which are done on the host; sources, constants and
-                destinations have no `device` either. When it is planned: if an equal operation is pinned to another
-                device, since both are computed once.
+            SpecError: if `device` is no text, or the operation is none that a device computes. Host functions,
+                selections, windows and cuts of the stream are done on the host. Sources, constants and destinations
+                have no `device` either. When it is planned: if an equal operation is pinned to another device, since
+                both are computed once.
             PlanError: when it is planned, if there is no such device, or it cannot compute the operation.
         """
         if not isinstance(device, str) or not device.strip():
@@ -334,8 +333,8 @@ ALONG = Op(
 def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int, ...], Stream | None]:
     """Align operands as an array library would, the stream axis apart.
 
-    A stream axis aligns only with a stream axis and never broadcasts; a resident value of
-    lower rank broadcasts over items, one of equal rank is cut along the stream.
+    A stream axis aligns only with a stream axis and never broadcasts. A resident value of lower rank broadcasts over
+    items, one of equal rank is cut along the stream.
 
     Returns the (possibly wrapped) inputs, the item shape and the stream of the result.
 

@@ -16,8 +16,8 @@ from flowcompute.spec import Spec
 class Writer(ABC):
     """An opened Destination: the only place where writing has state.
 
-    Methods may block and are called from worker threads, one call at a time:
-    `write` in record order without gaps, then exactly one of `commit` and `abort`.
+    Methods may block and are called from worker threads, one call at a time. `write` comes in record order without
+    gaps, then exactly one of `commit` and `abort`.
     """
 
     immediate: bool = False

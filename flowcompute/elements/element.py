@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 import numpy as np
 
 from flowcompute.elements.arguments import INSTEAD, NoValue, meant
-from flowcompute.elements.site import Call, current_call, user_site
+from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
 from flowcompute.spec import Spec
 from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
@@ -52,7 +52,7 @@ class Element(NoValue, ABC):
     inputs: tuple[Element, ...]
     name: str | None
     site: Site | None
-    call: Call | None
+    call: UserCall | None
     """The call of a public function that made it; None where none did."""
     is_step: bool
     """Whether it was made on the way to what that call returned."""

@@ -66,15 +66,14 @@ def host(
               independently of each other and bear to be called twice.
             - "dead_letter" does the same and also writes each dropped record to a file.
 
-            With one of the latter two the result is a stream of unknown length. It meets its own
-            input, or another such stream, only where none dropped a record; what belongs
-            together is best given to one function that returns it together.
-        dead_letter: path of that file: a line of JSON for each dropped record, with `element`,
-            `record`, `error`, `text` and the `inputs` at this record (null for one of more than 64
-            numbers; what JSON has no number for is text: "nan", "inf", "-inf"). It is written while
-            the run goes on, under a temporary name; it replaces an older file of its name at the
-            end, and also when the run fails, since it is needed most then. A run that is stopped
-            leaves none. In a run that reads the stream in several passes each record has one line.
+            With one of the latter two the result is a stream of unknown length. It meets its own input, or another such
+            stream, only where none dropped a record. What belongs together is best given to one function that returns
+            it together.
+        dead_letter: path of that file: a line of JSON for each dropped record, with `element`, `record`, `error`,
+            `text` and the `inputs` at this record. Inputs of more than 64 numbers are null. What JSON has no number for
+            is text: "nan", "inf", "-inf". The file is written while the run goes on, under a temporary name. It
+            replaces an older file of its name at the end, also when the run fails, since it is needed most then. A run
+            that is stopped leaves none. In a run that reads the stream in several passes each record has one line.
         name: name of the element.
 
     Raises:

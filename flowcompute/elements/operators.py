@@ -7,9 +7,11 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from flowcompute.elements import axes, compute, fft, generated, linalg, math, nn, random, search, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
-from flowcompute.elements.compute import Compute, Constant, Function
+from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
 from flowcompute.elements.creation import conj
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
@@ -40,7 +42,7 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.numpy_calls import call_numpy
-from flowcompute.elements.op import Op
+from flowcompute.elements.op import Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.streams import count_nonzero, cumulative_sum, first, last
@@ -152,6 +154,9 @@ _UFUNC_NAMES = {
 }
 """NumPy's own names of ufuncs where the Array API has another."""
 
+_MAKES_FLOATS = {"fabs": by_ufunc(np.fabs), "rint": by_ufunc(np.rint)}
+"""Ufuncs that make floats of integers, where the functions of other names keep these."""
+
 
 def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
     function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
@@ -163,6 +168,9 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
             expected="a function of fc",
             hint="fc.host runs Python on batches",
         )
+    if name in _MAKES_FLOATS:
+        elements = [as_element(one, name) for one in operands]
+        operands = tuple(cast(one, _MAKES_FLOATS[name](one.dtype)[0]) for one in elements)
     return function(*operands, **attrs)
 
 

@@ -20,11 +20,12 @@ _BLOCKS: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDiction
 def pinned(array: np.ndarray) -> np.ndarray:
     """Let discrete devices read and write the memory of an array by themselves, at the speed of the bus.
 
-    Worth it for an array that goes to a device more than once, or that results come back to
-    (`fc.to_array(out=...)`): other arrays are copied to or from pinned memory on their way. Its memory is pinned,
-    that is kept from being swapped out, when a device first reads or writes some of it, and let go with the array.
-    It may be used as before; a constant that is made of it is no copy. Devices that compute in the host's memory need
-    none of it.
+    It is worth it for an array that goes to a device more than once, or that results come back to
+    (`fc.to_array(out=...)`). Other arrays are copied to or from pinned memory on their way.
+
+    Pinned memory is kept from being swapped out. That begins when a device first reads or writes some of it, and ends
+    with the array. It may be used as before; a constant that is made of it is no copy. Devices that compute in the
+    host's memory need none of it.
 
     Args:
         array: one that owns its memory, such as `np.empty` and `np.array` give; of any shape, also empty, and of any

@@ -84,7 +84,7 @@ _MOST_ENTRIES = 8
 """Entries of a tuple that is shown."""
 
 
-class Call:
+class UserCall:
     """A user's call of a public function.
 
     Attributes:
@@ -115,7 +115,7 @@ class Call:
 
 
 class _Current(threading.local):
-    call: Call | None = None
+    call: UserCall | None = None
 
 
 _CURRENT = _Current()
@@ -124,7 +124,7 @@ _NAMES: set[str] = set()
 """Names of public functions, which errors of one that another calls may bear."""
 
 
-def current_call() -> Call | None:
+def current_call() -> UserCall | None:
     """Return the outermost public function's call that this thread is in, or None."""
     return _CURRENT.call
 
@@ -146,7 +146,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         given = (*zip(names, args, strict=False), *kwargs.items())
         plain = tuple((key, value) for key, value in given if _is_plain(value) and not _is_usual(key, value, usual))
-        call = _CURRENT.call = Call(name, user_site(), plain)
+        call = _CURRENT.call = UserCall(name, user_site(), plain)
         try:
             made = function(*args, **kwargs)
         except SpecError as error:
@@ -165,7 +165,7 @@ def of_operands(name: str, make: Callable[..., R], *operands: Any) -> R:
     """Make an element of operands alone, as a public function of that name; see `public`."""
     if _CURRENT.call is not None:
         return make(*operands)
-    call = _CURRENT.call = Call(name, user_site(), None)
+    call = _CURRENT.call = UserCall(name, user_site(), None)
     try:
         made = make(*operands)
     finally:
@@ -174,7 +174,7 @@ def of_operands(name: str, make: Callable[..., R], *operands: Any) -> R:
     return made
 
 
-def _returned(made: Any, call: Call) -> None:
+def _returned(made: Any, call: UserCall) -> None:
     """Mark an element as what a call returned, if the call made it."""
     if getattr(made, "call", None) is call:
         made.freeze_fields(is_step=False)

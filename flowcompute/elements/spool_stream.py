@@ -32,9 +32,9 @@ def spool(
 ) -> Compute:
     """Keep the stream in a temporary file where a later pass needs it again.
 
-    A source that can be read once (an iterator) can so be used where two passes are needed
-    (`x - x.mean(axis=0)`), and what is costly to compute is computed once. Where one pass is
-    enough nothing is written. The file has no name and vanishes with the run, however that ends.
+    A source that can be read once (an iterator) can so be used where two passes are needed (`x - x.mean(axis=0)`). What
+    is costly to compute is computed once. Where one pass is enough nothing is written. The file has no name and
+    vanishes with the run, however that ends.
 
     Args:
         x: a stream.

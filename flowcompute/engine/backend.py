@@ -42,14 +42,13 @@ class KernelTuner(Protocol):
 class Executor(ABC):
     """Runs the compute part of one pass: what lies between its sources and its destinations.
 
-    Methods may block and are called from worker threads, one at a time, in this order:
-    `open`; then, as `wants` says, `process` for each batch of a root clock in record order,
-    `end` once for each root clock, and `drain`; `finish`; `close` (always).
+    Methods may block and are called from worker threads, one at a time. First is `open`. Then, as `wants` says, come
+    `process` for each batch of a root clock in record order, `end` once for each root clock, and `drain`. Then comes
+    `finish`, and at last always `close`.
 
-    Where `in_flight` is more than one, there is one root clock and its batches may overlap: `upload` for
-    each batch in record order before its `process`, `download` after it, each of the three in a
-    thread of its own. `download` of a batch comes before `upload` of the one `in_flight` later. State
-    changes in `process` only.
+    Where `in_flight` is more than one, there is one root clock and its batches may overlap. `upload` is called for each
+    batch in record order before its `process`, `download` after it, each of the three in a thread of its own.
+    `download` of a batch comes before `upload` of the one `in_flight` later. State changes in `process` only.
     """
 
     lanes: int = 1
@@ -116,9 +115,8 @@ class Executor(ABC):
 
         Args:
             batch: the sources' arrays by value id.
-            outputs: where to write the stream values that destinations take: value id ->
-                C-contiguous array; of `batch.items` records for the batch's own clock, of the
-                clock's `batch_items` for others.
+            outputs: where to write the stream values that destinations take: value id -> C-contiguous array. It has
+                `batch.items` records for the batch's own clock, the clock's `batch_items` for others.
 
         Returns:
             By value id the records that were computed, from and to; they fill the beginning of the output.

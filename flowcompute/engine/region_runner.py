@@ -22,8 +22,8 @@ from flowcompute.schedule import LaunchLog, RegionStep
 class RegionRunner(ABC):
     """Runs the regions of one placement for whoever has the state of the pass.
 
-    It works on one batch at a time, between `take_up` and `let_go`; `upload`, `receive`, `hand_over` and `download`
-    may go on meanwhile, each of a batch of its own.
+    It works on one batch at a time, between `take_up` and `let_go`. `upload`, `receive`, `hand_over` and `download` may
+    go on meanwhile, each of a batch of its own.
 
     Attributes:
         state: of the pass.

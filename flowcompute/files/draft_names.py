@@ -17,8 +17,8 @@ def is_draft_of(path: object, target: str, token: str) -> bool:
     Args:
         path: what a checkpoint says, of any type.
         target: absolute path of the file that the job makes.
-        token: the token of the job's drafts of it. A run that was frozen without a checkpoint of its own may have
-            left a draft with a random token, which is a draft of the target too.
+        token: the token of the job's drafts of it. A run that was frozen without a checkpoint of its own may have left
+            a draft with a random token. That is a draft of the target too.
     """
     if not isinstance(path, str):
         return False

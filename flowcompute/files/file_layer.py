@@ -63,8 +63,8 @@ class Files(Folders):
 
     def open_read(self, path: str) -> int:
         """Open a regular file for reading. Anything else is refused without waiting for it."""
-        # The path is looked at first because merely opening a device or a pipe can act on it,
-        # and the descriptor again because the path may have changed hands in between.
+        # The path is looked at first because merely opening a device or a pipe can act on it. The descriptor is looked
+        # at again because the path may have changed hands in between.
         _require_regular(self.stat(path), path)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:

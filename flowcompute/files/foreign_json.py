@@ -82,9 +82,9 @@ def expect(data: object, shape: Any, where: str = "it") -> Any:
 
     Args:
         data: what was parsed.
-        shape: `str`, `bool`, `int` (of 64 bits) or `float` (or such an int); a tuple of the texts that may stand
-            there; a list with the shape of all items; a dict with the shapes of entries that must be there, beside
-            which there may be others; `Each` or `Maybe`.
+        shape: `str`, `bool`, `int` (of 64 bits) or `float` (or such an int). A tuple has the texts that may stand
+            there. A list has the shape of all items. A dict has the shapes of entries that must be there, beside which
+            there may be others. Else `Each` or `Maybe`.
         where: the place of the data, for errors.
 
     Raises:

@@ -23,8 +23,8 @@ class LeftDraft:
     Attributes:
         path: of the file.
         size: in bytes.
-        fate: "left behind" by a process that has ended; "in use"; "kept for a checkpoint" that may go on with it;
-            "of unknown state" where the file system has no locks.
+        fate: "left behind" by a process that has ended, or "in use". Else "kept for a checkpoint" that may go on with
+            it, or "of unknown state" where the file system has no locks.
         inode: tells the file from a later one of its name.
     """
 

@@ -1,6 +1,7 @@
 """Fusion of nodes into regions that share a kernel, with the reasons for each boundary."""
 
 from flowcompute.fuse.builder import build_regions
+from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
@@ -18,4 +19,5 @@ __all__ = [
     "build_regions",
     "find_producers",
     "find_stencils",
+    "makes_nan",
 ]

@@ -14,7 +14,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, share_carry
-from flowcompute.fuse.groups import FOLD_BESIDE_ROWS, MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups
+from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, why_folded_apart
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
@@ -251,13 +251,11 @@ class _Builder(Groups):
                 raise _Refusal("it reduces other axes than the reductions already in the kernel")
             if any(group.sweeps.get(i, 0) >= MAX_SWEEPS for group in groups for i in node.inputs):
                 raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
-        if node.kind is Kind.FOLD:
-            if math.prod(shape) != math.prod(domain):
-                raise _Refusal("it folds row results over other columns than the kernel's")
-            if reduced and math.prod(domain) == 1:
-                raise _Refusal("numbers are folded in blocks of records, and its operands are reduced row by row")
-            if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
-                raise _Refusal("rows this wide are folded in a kernel of their own")
+        if node.kind is Kind.FOLD and math.prod(shape) != math.prod(domain):
+            raise _Refusal("it folds row results over other columns than the kernel's")
+        folds = node.kind is Kind.FOLD or any(group.folds for group in groups)
+        if folds and (reduced or node.kind is Kind.REDUCE) and (apart := why_folded_apart(domain)) is not None:
+            raise _Refusal(apart)
 
     def _check_anchor(self, node: Node, groups: list[Group]) -> None:
         """Check that a node follows the region's anchor element by element, in its shape.

@@ -2,7 +2,7 @@
 
 Whether a region depends on another one is asked for each node that joins a region. A topological order leaves out of
 the search all that is before the region. It is kept as by Pearce and Kelly, "A dynamic topological sort algorithm for
-directed acyclic graphs" (2006): a new dependency sorts only the steps between its ends anew.
+directed acyclic graphs" (2006). A new dependency sorts only the steps between its ends anew.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowcompute.elements import Kind
-from flowcompute.graph import Graph
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, postorder
 
 
 class Dependencies:

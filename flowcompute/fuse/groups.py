@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from flowcompute.elements import Constant
 from flowcompute.fuse.dependencies import Dependencies
+from flowcompute.fuse.nan_bits import exposed_values
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.graph import Graph, Node
 
@@ -128,22 +129,36 @@ class Groups:
             used.update(self.external(group))
         for fold in self.host_folds:
             used.update(self.graph.nodes[fold].inputs)
-        return [
-            Region(
-                name=self.title(group),
-                stream=group.stream,
-                level=group.level,
-                domain=group.domain,
-                reduced=group.reduced,
-                nodes=tuple(sorted(group.nodes)) + tuple(sorted(group.folds)),
-                layouts=group.layouts,
-                reads=group.reads,
-                outputs=tuple(i for i in sorted(group.nodes) if i in used),
-                folds=tuple(sorted(group.folds)),
-                anchor=group.anchor,
-            )
-            for group in sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
-        ]
+        inorder = sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
+        return [self._region(group, used) for group in inorder]
+
+    def _region(self, group: Group, used: set[int]) -> Region:
+        """Return a finished region, which stores what is `used`."""
+        nodes = tuple(sorted(group.nodes))
+        outputs = tuple(i for i in nodes if i in used)
+        return Region(
+            name=self.title(group),
+            stream=group.stream,
+            level=group.level,
+            domain=group.domain,
+            reduced=group.reduced,
+            nodes=nodes + tuple(sorted(group.folds)),
+            layouts=group.layouts,
+            reads=group.reads,
+            outputs=outputs,
+            folds=tuple(sorted(group.folds)),
+            exposed=exposed_values(self.graph, nodes, outputs),
+            anchor=group.anchor,
+        )
+
+
+def why_folded_apart(domain: tuple[int, ...]) -> str | None:
+    """Return why no kernel on this domain both folds records and reduces rows; None if one may."""
+    if math.prod(domain) == 1:
+        return "numbers are folded in blocks of records, not row by row"
+    if math.prod(domain) > FOLD_BESIDE_ROWS:
+        return "rows this wide are folded in a kernel of their own"
+    return None
 
 
 def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:

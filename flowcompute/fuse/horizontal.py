@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from flowcompute.fuse.anchors import anchor_name
-from flowcompute.fuse.groups import FOLD_BESIDE_ROWS, MAX_NODES, MAX_POINTERS, Group, Groups
+from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, Group, Groups, why_folded_apart
 from flowcompute.fuse.reasons import Reason
 
 MAX_REFUSED = 64
@@ -144,10 +143,7 @@ class _Merger:
         if a.reduced and b.reduced and a.reduced != b.reduced:
             return f"reduces other axes than {self._title(a)}"
         if (a.reduced | b.reduced) and (a.folds or b.folds):
-            if math.prod(a.domain) == 1:
-                return "numbers are folded in blocks of records, not row by row"
-            if math.prod(a.domain) > FOLD_BESIDE_ROWS:
-                return "rows this wide are folded in a kernel of their own"
+            return why_folded_apart(a.domain)
         return None
 
     def _depend(self, a: Group, b: Group) -> bool:

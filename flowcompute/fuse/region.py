@@ -38,6 +38,7 @@ class Region:
         reads: operands of each node: a node of the region or an access.
         outputs: ids of the values stored, in order.
         folds: ids of fold nodes whose block results are stored.
+        exposed: ids of the values whose NaNs can be seen; see `nan_bits`.
         anchor: id of the anchor (a matrix product, attention, a scan), if there is one. Operations after it have the
             axes of the domain. Producers of its operands have axes of their own and may include views.
         entered: values that come unchanged from another clock, and so have memory of their own.
@@ -54,6 +55,7 @@ class Region:
     reads: dict[int, tuple[int | Access, ...]]
     outputs: tuple[int, ...]
     folds: tuple[int, ...]
+    exposed: frozenset[int]
     anchor: int | None = None
     entered: frozenset[int] = frozenset()
     weight_tiles: WeightTiles | None = None

@@ -1,5 +1,5 @@
 """OpenCL devices: discovery, rendering of kernels, programs, launching."""
 
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.opencl_backend import OpenCLBackend
 
 __all__ = ["OpenCLBackend"]

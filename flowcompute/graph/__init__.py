@@ -4,6 +4,7 @@ from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, name
 from flowcompute.graph.folding import fold_steps
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
+from flowcompute.graph.traversal import postorder
 
 __all__ = [
     "Graph",
@@ -17,5 +18,6 @@ __all__ = [
     "fold_steps",
     "is_literal",
     "names_of",
+    "postorder",
     "structural_hash",
 ]

@@ -19,8 +19,8 @@ def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tup
         holders: by id, what holds a node: nodes of different holders are not folded into one.
 
     Returns:
-        The smaller graph, with the names, elements and order of the nodes that are left; and by old id the node that
-        an old one became.
+        The smaller graph, with the names, elements and order of the nodes that are left. Also the node that each old
+        one became, by old id.
     """
     nodes, held = graph.nodes, holders or {}
 

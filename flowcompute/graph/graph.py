@@ -15,8 +15,8 @@ from flowcompute.elements.functions import UserOp
 from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.function_ir import functions
+from flowcompute.graph.traversal import postorder
 from flowcompute.spec import Spec
-from flowcompute.traversal import postorder
 
 _COMPARED_BYTES = 1 << 20
 """Constants up to this size are merged if their values are equal, larger ones if they are identical."""

@@ -308,8 +308,8 @@ def draw_svg(
 ) -> str:
     """Draw the graph as a self-contained SVG.
 
-    A call of a public function is one box in each kernel that has steps of it, and equal blocks that follow each other
-    are drawn once, with their number.
+    A call of a public function is one box in each kernel that has steps of it. Equal blocks that follow each other are
+    drawn once, with their number.
 
     Args:
         graph: the graph.

@@ -58,8 +58,8 @@ def fold_repeats(
         groups: nodes that are drawn together, by name.
 
     Returns:
-        The smaller graph and its groups; and how often each of its nodes stands for an equal one, by id, where that
-        is more than once.
+        The smaller graph and its groups. Also how often each of its nodes stands for an equal one, by id, where that is
+        more than once.
     """
     units = _units(graph, groups)
     became = list(range(len(graph.nodes)))

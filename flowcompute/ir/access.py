@@ -11,10 +11,9 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
-from flowcompute.elements.search import ON_HOST
+from flowcompute.elements.search import ORDERING
 from flowcompute.errors import RunError
-from flowcompute.graph import Graph, Node
-from flowcompute.traversal import postorder
+from flowcompute.graph import Graph, Node, postorder
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
         return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
     if name == "take":
         return _taken(node, array, arrays[1], attrs["axis"] + lead)
-    if node.op in ON_HOST:
+    if node.op in ORDERING:
         return _in_order(node, arrays, lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
     return joined
@@ -254,7 +253,7 @@ def _in_order(node: Node, arrays: Sequence[np.ndarray], lead: int) -> np.ndarray
 
 def _out_of_range(node: Node, size: int, index: str) -> RunError:
     return RunError(
-        "an index is out of range",
+        "cannot take an index that is out of range",
         element=node.name,
         site=node.element.site,
         expected=f"{-size} to {size - 1}",

@@ -4,7 +4,7 @@ An `Index` is a signed integer of 64 or 32 bits. A `Condition` is true or false.
 refuses one in place of the other. Lowerings write arithmetic on them: `base + column * 4`, `column < size`.
 
 Division and remainder truncate, as in C. Only these simplifications are made: 0 is left out of a sum, and 1 out of a
-product, a quotient or a remainder; a product with 0 is 0.
+product, a quotient or a remainder. A product with 0 is 0.
 """
 
 from __future__ import annotations

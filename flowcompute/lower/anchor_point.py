@@ -242,7 +242,8 @@ class Anchor:
         """Load numbers of an operand in the dtype of the anchor; lanes run along its columns."""
         value = load.argument.value
         if value in self.region.nodes:
-            var = BeforePoint(self, scope.beside(), value, load).value(value)
+            point = BeforePoint(self, scope.beside(), value, load)
+            var = point.value_in_memory(value) if value in self.region.exposed else point.value(value)
         else:
             var = loaded(scope, load)
         if var.dtype == self.dtype:

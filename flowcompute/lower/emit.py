@@ -12,7 +12,7 @@ from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import QUIET_NAN
 from flowcompute.function_ir import stored
-from flowcompute.fuse import Access, Region
+from flowcompute.fuse import Access, Region, makes_nan
 from flowcompute.graph import Graph, Node, is_literal
 from flowcompute.ir import (
     CHUNK,
@@ -243,7 +243,8 @@ class Point:
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
         assert node.op is not None
-        at = self._as_in_memory if node.op.reads_sign else self.value
+        moves = key in self.region.exposed and not makes_nan(node)
+        at = self.value_in_memory if node.op.reads_sign or moves else self.value
         operands = tuple(at(operand) for operand in self.region.reads[key])
         if isinstance(node.op, UserOp):
             return self._user_result(node, node.op, operands)
@@ -251,27 +252,16 @@ class Point:
             return self._hand_written(node, node.op, operands)
         return self._apply(node, operands)
 
-    def _as_in_memory(self, key: Key) -> Var:
-        """Return a value here, whose NaNs have the bits that they would have if each operation stored its result."""
-        if isinstance(key, Access):
-            return self.value(key)
+    def value_in_memory(self, key: Key) -> Var:
+        """Return a value here, whose NaNs have the bits that they would have if it were stored."""
+        var = self.value(key)
+        if isinstance(key, Access) or not is_float(var.dtype) or not makes_nan(self.graph.nodes[key]):
+            return var
         known = self.scope.find(_memory_key(key))
         if known is None or known.lanes != self.scope.lanes:
-            known = self.scope.known[_memory_key(key)] = self._compute_as_in_memory(self.graph.nodes[key])
+            known = self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
+            self.scope.known[_memory_key(key)] = known
         return known
-
-    def _compute_as_in_memory(self, node: Node) -> Var:
-        var = self.value(node.id)
-        if node.op is None or not is_float(node.spec.dtype):
-            return var
-        if _makes_nan(node):
-            return self.scope.let(Apply(QUIET_NAN, (var,), var.dtype), var.dtype)
-        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
-            return var
-        # What only moves numbers is computed of such operands.
-        plain = tuple(self.value(operand) for operand in self.region.reads[node.id])
-        operands = tuple(self._as_in_memory(operand) for operand in self.region.reads[node.id])
-        return var if operands == plain else self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
@@ -339,14 +329,8 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        canonical = is_float(node.spec.dtype) and _makes_nan(node)
+        canonical = is_float(node.spec.dtype) and makes_nan(node)
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
-
-
-def _makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
-    # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
 
 
 def _results_key(value: int) -> Access:

@@ -20,7 +20,7 @@ def plotly_script() -> str:
     """
     if _problem is not None:
         raise RunError(
-            "a report needs plotly, which is not installed",
+            "cannot make a report without plotly, which is not installed",
             element="report",
             got=str(_problem),
             hint='"pip install flowcompute[report]"',

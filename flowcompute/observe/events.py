@@ -6,6 +6,10 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from flowcompute.elements.policies import ErrorPolicy
+from flowcompute.metrics import Skipped
+from flowcompute.strategy import Candidate, Search
+
 
 class StageState(enum.Enum):
     """The activity of a stage at a moment."""
@@ -127,6 +131,58 @@ class CheckpointCommitted(NamedTuple):
 
     number: int
     write_s: float
+
+
+class RecordsSkipped(NamedTuple):
+    """Records that error policies have dropped; told once when a reading begins, and with each further record.
+
+    Attributes:
+        reading: number of the reading of an element's input, in the order in which they began.
+        policy: that of the element.
+        skipped: all records that this reading has dropped so far, those before a checkpoint included.
+    """
+
+    reading: int
+    policy: ErrorPolicy
+    skipped: Skipped
+
+
+class TrialMeasured(NamedTuple):
+    """A candidate has been measured beside what is in use.
+
+    Attributes:
+        where: "run", or the name of a kernel.
+        search: that asked for it.
+        candidate: the knobs that differ from what is in use.
+        ratio: its seconds by those of what is in use.
+        lost_s: seconds of the job that it took beyond those of what is in use; 0 for a trial beside the job.
+    """
+
+    where: str
+    search: Search
+    candidate: Candidate
+    ratio: float
+    lost_s: float
+
+
+class TrialFailed(NamedTuple):
+    """A candidate could not be measured, and what was wrong with it."""
+
+    where: str
+    search: Search
+    candidate: Candidate
+    problem: str
+
+
+class RunEnded(NamedTuple):
+    """A run has ended, or a flow been closed, at so many seconds since its start.
+
+    The error is what it failed with, None where it is complete. Nobody keeps it longer than this call: it holds the
+    frames in which it was raised, and all that these refer to.
+    """
+
+    at_s: float
+    error: BaseException | None
 
 
 Take = Callable[[Any], object]

@@ -46,7 +46,10 @@ class Observe:
         asked = [name for name, value in wanted.items() if value is not None]
         if asked and not self.metrics:
             raise PlanError(
-                f"{asked[0]}= needs metrics", element=asked[0], got="metrics=False", hint="leave metrics=False out"
+                f"cannot use {asked[0]}= without metrics",
+                element=asked[0],
+                got="metrics=False",
+                hint="leave metrics=False out",
             )
         if self.port is not None:
             parse_port(self.port)

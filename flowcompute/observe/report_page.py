@@ -129,10 +129,10 @@ def _read(path: str, script: str) -> str:
         return read_json_file(path, lambda trace: page_of(trace, name, script), limit_bytes=_LIMIT_BYTES)
     except OSError as error:
         said, hint = explain(error)
-        raise SourceError(f"{path} cannot be read: {said}", element="report", hint=hint) from error
+        raise SourceError(f"cannot read {path}: {said}", element="report", hint=hint) from error
     except ForeignJsonError as error:
         raise SourceError(
-            f"{path} is no trace of flowcompute",
+            f"cannot make a report: {path} is no trace of flowcompute",
             element="report",
             got=str(error),
             hint="run the job with trace=PATH, or --trace PATH",

@@ -1,7 +1,7 @@
 """Writes what the stages of a run did as a trace for Perfetto (https://ui.perfetto.dev).
 
-The format is Chrome's Trace Event Format, JSON: complete events ("X") with microseconds since the
-start of the run, and metadata ("M") that names the tracks.
+The format is Chrome's Trace Event Format, JSON. It has complete events ("X") with microseconds since the start of the
+run, and metadata ("M") that names the tracks.
 """
 
 from __future__ import annotations

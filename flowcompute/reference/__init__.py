@@ -1,5 +1,5 @@
 """The NumPy backend: complete, and the oracle of the tests."""
 
-from flowcompute.reference.backend import NumpyBackend
+from flowcompute.reference.numpy_backend import NumpyBackend
 
 __all__ = ["NumpyBackend"]

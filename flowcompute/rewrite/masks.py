@@ -17,11 +17,10 @@ import numpy as np
 from flowcompute.elements import Compute, Constant, Element, Kind, cast
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import SUM_FOLD, WHERE, divide
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, postorder
 from flowcompute.ir import identity
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import FLOAT64, INT64, Spec
-from flowcompute.traversal import postorder
 
 _MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
 _NO_MASK = -1

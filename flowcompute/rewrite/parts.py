@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from flowcompute.elements import Compute, Kind, Source
 from flowcompute.elements.generated import Generator
 from flowcompute.errors import PlanError
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, postorder
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.sources import SourceView
 from flowcompute.spec import Spec, Stream
-from flowcompute.traversal import postorder
 
 _Reading = tuple[int, int]
 """A value, and the number of one of its readings."""

@@ -59,7 +59,7 @@ class Clock:
         granule: records that every batch but the last is a multiple of.
         batch_items: the most records in a batch.
         cut_items: records that sources wait for, where such batches are computed as one if they are there, up to
-            `batch_items`; None where sources wait for as many.
+            `batch_items`. None where sources wait for as many.
         values: ids of the streams made in it, and of its sources.
     """
 

@@ -35,8 +35,8 @@ def open(
     Only headers are read here. Their contents are checked against the size of the file.
 
     Args:
-        path: a file; a pattern such as "day-*.npy" (`**` spans folders) for all files that match, in lexical
-            order; or a list of files in the order wanted.
+        path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
+            for all files that match, in lexical order.
         format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
             unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are

@@ -6,7 +6,6 @@ from flowcompute.strategy.memory_limits import default_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
 from flowcompute.strategy.paired_trials import (
     PairedTrials,
-    count_measured,
     describe_candidate,
     differing,
     trials_of,
@@ -64,7 +63,6 @@ __all__ = [
     "Tuning",
     "Unit",
     "compared",
-    "count_measured",
     "default_memory_bytes",
     "describe_candidate",
     "differing",

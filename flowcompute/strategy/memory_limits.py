@@ -1,6 +1,6 @@
 """Memory that this process may have: the machine's, or less where a control group or a limit of its own says so.
 
-A control group (containers, systemd, Slurm) is found as cgroups(7) says: `/proc/self/cgroup` has the group's path in
+A control group (containers, systemd, Slurm) is found as cgroups(7) says. `/proc/self/cgroup` has the group's path in
 each hierarchy, and `/proc/self/mountinfo` the place where that hierarchy is mounted. Each group above counts too.
 """
 

@@ -1,6 +1,6 @@
 """Trials: a candidate is measured alternately with what is in use, and its pairs are judged.
 
-Kernels, knobs of the run and rehearsals share this: `Candidate` says what is tried, `PairedTrials` measures it,
+Kernels, knobs of the run and rehearsals share this. `Candidate` says what is tried, `PairedTrials` measures it,
 `Search.best` is what is accepted, and `trials_of` tells of all.
 """
 
@@ -69,11 +69,6 @@ def trials_of(where: str, search: Search) -> list[Trial]:
             trial = replace(trial, outcome="not confirmed" if judged.pairs < 3 else "within the noise")
         trials.append(trial)
     return trials
-
-
-def count_measured(search: Search) -> int:
-    """Return how many candidates were measured at least once."""
-    return sum(1 for pairs in search.ratios.values() if pairs)
 
 
 def differing(knobs: Mapping[str, Any], others: Mapping[str, Any]) -> Candidate:

@@ -35,6 +35,17 @@ def test_reductions_without_nan(device: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_infinities_are_not_left_out_with_nan(device: str) -> None:
+    array = np.array([[1, np.inf, np.nan], [np.inf, np.inf, np.nan], [-np.inf, np.inf, 1], [2, np.nan, 4]])
+    cases = [(name, axis) for name in NAN_FOLDS for axis in (None, 0, 1)]
+    made = [getattr(fc, name)(of(array), axis) for name, axis in cases for of in (fc.source, fc.constant)]
+    wanted = [getattr(np, name)(array, axis=axis) for name, axis in cases for _ in range(2)]
+    for value, want in zip(fc.resolve(*made, device=device, progress=False), wanted, strict=True):
+        np.testing.assert_array_equal(value, want)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_quantiles_by_other_names(device: str) -> None:
     array = np.random.default_rng(3).normal(size=(301, 4))
     x = fc.source(array)

@@ -107,6 +107,15 @@ def test_every_ufunc_of_numpy_is_lazy_or_refused(name: str) -> None:
         assert np.allclose(result, ufunc(*[array] * ufunc.nin), equal_nan=True), name
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "u8", "f2", "f4", "f8", bool])
+@pytest.mark.parametrize("ufunc", [np.fabs, np.rint])
+def test_ufuncs_that_make_floats_of_integers(ufunc: np.ufunc, dtype: str) -> None:
+    array = np.array([0, 1, 3, 127, -128 if np.dtype(dtype).kind in "if" else 1]).astype(dtype)
+    wanted, made = ufunc(array), ufunc(fc.source(array))
+    assert made.dtype == wanted.dtype
+    np.testing.assert_array_equal(value_of(made), wanted)
+
+
 @pytest.mark.parametrize("name", [n for n, f in FUNCTIONS.items() if isinstance(f, Function)])
 def test_functions_have_a_ufunc_where_numpy_has_one(name: str) -> None:
     """`np.tanh(x)` is `fc.tanh(x)`."""

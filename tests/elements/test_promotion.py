@@ -12,7 +12,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
-from flowcompute.elements.math.logic import Comparison, Logical
+from flowcompute.elements.math.logic import ComparisonFunction, Logical
 from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, SUPPORTED_DTYPES
@@ -60,7 +60,9 @@ def test_one_array(name: str) -> None:
         assert ours == theirs, (name, dtype.name)
 
 
-@pytest.mark.parametrize("name", [name for name in BINARY if not isinstance(BINARY[name], Comparison | Logical)])
+@pytest.mark.parametrize(
+    "name", [name for name in BINARY if not isinstance(BINARY[name], ComparisonFunction | Logical)]
+)
 def test_python_numbers_are_weak(name: str) -> None:
     function = BINARY[name]
     for dtype, number in itertools.product(SUPPORTED_DTYPES, WEAK):
@@ -98,7 +100,7 @@ def test_numpy_scalars_are_strong() -> None:
     assert (single + fc.constant(1.5)).dtype == np.float64
 
 
-@pytest.mark.parametrize("name", [name for name in BINARY if isinstance(BINARY[name], Comparison)])
+@pytest.mark.parametrize("name", [name for name in BINARY if isinstance(BINARY[name], ComparisonFunction)])
 def test_integers_compare_by_value_whatever_they_are(name: str) -> None:
     values = {d: _whole_numbers(d) for d in SUPPORTED_DTYPES if d.kind in "iu"}
     compare = getattr(np, name)

@@ -65,6 +65,11 @@ def product_and_sum(x: Element, y: Element) -> list[Element]:
     return [x * y, (x * y).sum(axis=0)]
 
 
+def columns_and_rows(x: Element) -> list[Element]:
+    y = x * 3
+    return [y.sum(axis=0), y.sum(axis=1)]
+
+
 def choice(x: Element) -> Element:
     return fc.where(x > 0, x, -x) * (x < 5)
 
@@ -150,6 +155,16 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
         2,
         ["sum: rows this wide are folded in a kernel of their own"],
     ),
+    "columns of wide rows, and rows of them": (
+        lambda: columns_and_rows(rows(5000)),
+        2,
+        ["sum_2: rows this wide are folded in a kernel of their own"],
+    ),
+    "numbers as rows of one": (
+        lambda: columns_and_rows(rows(1)),
+        2,
+        ["sum_2: numbers are folded in blocks of records, not row by row"],
+    ),
     "a host function between": (
         lambda: through_the_host(rows()),
         2,
@@ -169,6 +184,16 @@ def test_kernels_and_reasons(case: str) -> None:
     assert bool(said) == bool(boundaries)
     for text in boundaries:
         assert f"cut at {text}" in str(plan)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+@pytest.mark.parametrize("columns", [1, 3, 5000])
+def test_a_fold_has_the_bits_that_it_has_without_the_rows_beside_it(columns: int, device: str) -> None:
+    x = fc.source(np.random.default_rng(1).standard_normal((3001 if columns < 10 else 40, columns)))
+    folded, reduced = columns_and_rows(x)
+    alone = folded.resolve(device=device, progress=False)
+    assert fc.resolve(folded, reduced, device=device, progress=False)[0].tobytes() == alone.tobytes()
+    assert fc.resolve(reduced, folded, device=device, progress=False)[1].tobytes() == alone.tobytes()
 
 
 def test_numbers_known_beforehand_take_no_pointers() -> None:

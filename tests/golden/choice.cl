@@ -32,17 +32,19 @@ void k0(
         float16 v1 = (float16)(0x0.0p+0f);
         int16 v2 = (v0 > v1);
         float16 v3 = as_float16(as_int16(v0) & (int16)(0x7fffffff));
-        float16 v4 = (v2 ? v0 : v3);
-        *(__global fc_loose_float32_16 *)(out0 + (i)) = v4;
+        float16 v4 = (v3 == v3 ? v3 : as_float16((uint16)(32 == 64 ? 0x7ff8000000000000UL : 0x7fc00000UL)));
+        float16 v5 = (v2 ? v0 : v4);
+        *(__global fc_loose_float32_16 *)(out0 + (i)) = v5;
     }
     long i = whole;
     if (i < stop) {
         long left = stop - i;
-        float16 v5 = fc_gather_float32_16(in0 + (i), 1, left);
-        float16 v6 = (float16)(0x0.0p+0f);
-        int16 v7 = (v5 > v6);
-        float16 v8 = as_float16(as_int16(v5) & (int16)(0x7fffffff));
-        float16 v9 = (v7 ? v5 : v8);
-        fc_scatter_float32_16(v9, out0 + (i), 1, left);
+        float16 v6 = fc_gather_float32_16(in0 + (i), 1, left);
+        float16 v7 = (float16)(0x0.0p+0f);
+        int16 v8 = (v6 > v7);
+        float16 v9 = as_float16(as_int16(v6) & (int16)(0x7fffffff));
+        float16 v10 = (v9 == v9 ? v9 : as_float16((uint16)(32 == 64 ? 0x7ff8000000000000UL : 0x7fc00000UL)));
+        float16 v11 = (v8 ? v6 : v10);
+        fc_scatter_float32_16(v11, out0 + (i), 1, left);
     }
 }

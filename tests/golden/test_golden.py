@@ -112,6 +112,7 @@ GRAPHS = {
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
+    "sorted_rows_on_a_gpu": (lambda: [fc.sort(rows(5) * 2) + 1], GPU),
     "stencil_on_a_gpu": (lambda: [slope(rows(20))], GPU),
     "scan": (lambda: [fc.cumulative_sum(numbers() * 2) + 1], CPU),
     "scan_by_looking_back": (lambda: [fc.cumulative_max(rows(3), axis=0)], NVIDIA),

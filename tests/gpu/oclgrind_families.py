@@ -36,7 +36,7 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.elements.element import Element
 from flowcompute.errors import FlowError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
@@ -194,6 +194,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "columns of many records": lambda n: [stream(n, 3).sum(axis=0)],
     "argmax": lambda n: [stream(5, n).argmax(axis=1), stream(n).argmax()],
     "top-k": lambda n: list(fc.top_k(stream(3, 3 + n), 3, axis=1)),
+    "sort": lambda n: [fc.sort(stream(5, n) * 2), fc.argsort(stream(3, 2, n), descending=True)],
     "half formats": half_formats,
     "matmul": lambda n: products(n, 20, 19),
     "matmul, wide": lambda n: products(5, 20, n),

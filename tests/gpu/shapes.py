@@ -14,7 +14,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
 from flowcompute.engine.split_backend import SplitBackend
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.schedule.explain.plan_view import Plan

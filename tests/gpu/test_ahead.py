@@ -23,7 +23,7 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.memory.batch_slots import Slots
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
-from flowcompute.reference.backend import NumpyBackend
+from flowcompute.reference import NumpyBackend
 from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
 from flowcompute.schedule.steps import RegionStep

@@ -289,7 +289,7 @@ def test_a_fork_before_the_first_use_is_harmless(tmp_path: object) -> None:
 WITHOUT = """
 import sys
 sys.modules["pyopencl"] = None
-import flowcompute.gpu.backend, flowcompute.gpu.memory.device_buffers, flowcompute.gpu.device.discovery, flowcompute.gpu.device.programs
+import flowcompute.gpu.opencl_backend, flowcompute.gpu.memory.device_buffers, flowcompute.gpu.device.discovery, flowcompute.gpu.device.programs
 from flowcompute.errors import PlanError
 for use in (lambda: flowcompute.gpu.device.discovery.select_device("auto", False), flowcompute.gpu.device.discovery.describe_devices):
     try:

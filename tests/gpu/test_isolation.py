@@ -21,12 +21,12 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.split_backend import SplitBackend
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory
 from flowcompute.gpu.worker.messages import receive, send
 from flowcompute.gpu.worker.worker_process import Worker
-from flowcompute.reference.backend import NumpyBackend
+from flowcompute.reference import NumpyBackend
 from tests.gpu.shapes import job_on_gpu, plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 from tests.support.starting import start

@@ -59,6 +59,16 @@ def moved(x: Element) -> list[Element]:
     return [fc.where(x < -2, x, fc.sqrt(x)), fc.positive(fc.log(x)), fc.sqrt(x).astype("f8")]
 
 
+def put_together(x: Element) -> list[Element]:
+    """Return items of several numbers, of which an operation makes NaN."""
+    column = fc.sqrt(x)[:, None]
+    return [
+        fc.concat([column, x[:, None]], axis=1),
+        fc.stack([fc.sqrt(x), x], axis=1),
+        fc.pad(column, ((0, 0), (1, 2))),
+    ]
+
+
 SIGNED = np.array([-1, -4, 4, np.nan, -np.nan, np.inf, -np.inf, -0.0, 0, -3], np.float32)
 ONES = fc.constant(np.ones(10, "f4"))
 
@@ -90,6 +100,26 @@ def test_the_sign_of_a_nan_does_not_depend_on_the_backend(dtype: Any) -> None:
         nans = np.isnan(one)
         np.testing.assert_array_equal(nans, np.isnan(other))
         assert one[nans].tobytes() == other[nans].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", pytest.param("f2", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_moved_nans_are_stored_as_if_each_operation_were_a_kernel(device: str, dtype: Any) -> None:
+    # Kernels convert half formats, which keeps no sign of a NaN.
+    x = fc.source(np.where(np.isnan(SIGNED), np.nan, SIGNED).astype(dtype) if dtype == "f2" else SIGNED.astype(dtype))
+    made = fc.spool(fc.sqrt(x)), fc.spool(fc.log(x))
+    pair = made[0][:, None], x[:, None]
+    apart = [
+        fc.where(x < -2, x, made[0]),
+        fc.positive(made[1]),
+        made[0].astype("f8"),
+        fc.concat(pair, axis=1),
+        fc.stack([made[0], x], axis=1),
+        fc.pad(pair[0], ((0, 0), (1, 2))),
+    ]
+    for fused, stored in zip(moved(x) + put_together(x), apart, strict=True):
+        found, wanted = (np.asarray(one.resolve(device=device, progress=False)) for one in (fused, stored))
+        assert found.tobytes() == wanted.tobytes(), fused
 
 
 @pytest.mark.parametrize("device", ["numpy", "cpu"])

@@ -14,7 +14,7 @@ from hypothesis import given
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import device as module
 from flowcompute.gpu.device.device import has_avx512_mismatch
 from flowcompute.gpu.device.discovery import select_device

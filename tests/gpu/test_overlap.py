@@ -19,7 +19,7 @@ from flowcompute.batch import Batch
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.stream_scheduler import DRAIN, Made
 from flowcompute.errors import KernelError, RunError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import size_class
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner

@@ -15,7 +15,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import DeviceFullError, PlanError
 from flowcompute.fuse.weight_tiles import WeightTiles
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import as_lines, copy_lines
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.streamed_weights import StreamedWeights

@@ -17,11 +17,11 @@ from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
 from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.errors import DeviceFullError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
-from flowcompute.reference.backend import NumpyBackend
+from flowcompute.reference import NumpyBackend
 from flowcompute.schedule.memory.in_flight import pinned as in_all
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import gpu_shaped, two_gpus

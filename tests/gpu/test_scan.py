@@ -15,7 +15,7 @@ from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.graph.graph import build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.scan_order import scan_tile

@@ -16,7 +16,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.engine.backend import PlannedJob
 from flowcompute.errors import DeviceError, KernelError, PlanError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory.device_memory import DeviceMemory

@@ -17,7 +17,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.graph.graph import build_graph
 from flowcompute.schedule.explain.plan_view import Plan

@@ -133,7 +133,7 @@ def test_what_is_no_trace_is_refused(tmp_path, text):
     (tmp_path / "t.json").write_text(text)
     with pytest.raises(SourceError, match="no trace of flowcompute"):
         write_report(tmp_path / "t.json", tmp_path / "t.html")
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match="cannot read"):
         write_report(tmp_path / "none.json", tmp_path / "t.html")
     assert not (tmp_path / "t.html").exists()
 

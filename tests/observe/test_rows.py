@@ -92,7 +92,7 @@ def test_observing_changes_no_plan_and_no_bit():
 @pytest.mark.parametrize("option", [{"metrics_port": 0}, {"trace": "t.json"}, {"metrics_log": "m.jsonl"}])
 def test_without_metrics_there_is_nothing_to_write(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlanError, match="needs metrics") as caught:
+    with pytest.raises(PlanError, match="without metrics") as caught:
         fc.run(fc.source(DATA).sum(), metrics=False, progress=False, **option)
     assert next(iter(option)) in str(caught.value)
     assert not list(tmp_path.iterdir())

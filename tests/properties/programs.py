@@ -368,6 +368,8 @@ NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "reciprocal": lambda x: np.where(x == 0, 0, 1 // np.where(x == 0, 1, x)) if x.dtype.kind in "iu" and (x >= 0).all()
     else np.where(np.abs(x) == 1, x, 0) if x.dtype.kind in "iu" else 1 / x,
     "round": np.round,
+    # No NaN of these programs has a sign: sources hold np.nan, and operations make NaNs without.
+    "signbit": lambda x: np.signbit(x) & ~np.isnan(x),
 }  # fmt: skip
 """What NumPy calls otherwise, or refuses."""
 NUMPY_OBJECT = {

@@ -12,7 +12,7 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.elements.source import Reader
 from flowcompute.engine.backend import PlannedJob
-from flowcompute.observe import BatchComputed
+from flowcompute.observe import BatchComputed, EventStream
 from flowcompute.runtime.run.run import Run
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from tests.support.starting import start
@@ -24,6 +24,7 @@ class Changing:
     def __init__(self, job: PlannedJob, seed: int) -> None:
         self.job = job
         self.live = self
+        self.stream = EventStream()
         self.sizes: set[int] = set()
         self._random = random.Random(seed)
         self._boundaries: list[tuple[BatchBoundaries, int]] = []

@@ -122,7 +122,7 @@ def test_an_awaited_run_fails_with_its_error(library: Any) -> None:
         assert told.value.site.file == __file__
         with pytest.raises(TypeError, match='cannot aresolve: got option "memroy"'):
             await fc.source(X).aresolve(memroy=1)
-        with pytest.raises(fc.SpecError, match="arun: takes elements"):
+        with pytest.raises(fc.SpecError, match="arun: cannot take what is no element"):
             await fc.arun(3)
 
     library(test)

@@ -126,7 +126,7 @@ def test_without_metrics_only_what_passed_is_counted():
     with fc.open_flow(*roots, device="cpu") as flow:
         flow.send(DATA)
         assert flow.receive().tobytes() == energy.tobytes()
-    with pytest.raises(PlanError, match="needs metrics"):
+    with pytest.raises(PlanError, match="without metrics"):
         fc.open_flow(*roots, metrics=False, metrics_port=0)
 
 

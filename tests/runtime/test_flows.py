@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import PlanError, RunError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.programs import build
 from tests.gpu.shapes import gpu_shaped
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Path], Any], str]] = {
     "two passes": (lambda x, _: x - x.mean(axis=0), r"read only once(.|\n)*fc.constant\(value\)"),
     "two passes of what is kept": (lambda x, _: (y := fc.spool(x)) - y.mean(axis=0), "sees each record once"),
     "a file": (lambda x, _: x + fc.source(X), "this source is not"),
-    "no feed": (lambda x, _: fc.constant(X) * 2, "needs a feed"),
+    "no feed": (lambda x, _: fc.constant(X) * 2, "without a feed"),
     "a destination": (lambda x, folder: x >> fc.save(folder / "y.npy"), "not to a destination"),
     "end to end": (lambda x, _: fc.concat([x, fc.feed((3,), "float32")]), "end to end cannot flow"),
     "end to end with itself": (lambda x, _: fc.concat([x, x]), "read only once"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from unittest import mock
@@ -13,12 +14,14 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device.discovery import select_device
+from flowcompute.observe import EventStream, TrialMeasured
 from flowcompute.runtime.tuning import kernel_trials as room
 from flowcompute.runtime.tuning.kernel_trials import KernelTrials
 from flowcompute.runtime.tuning.trial_budget import SHARE, Budget
+from flowcompute.runtime.tuning.trial_totals import TrialTotals
 from flowcompute.runtime.tuning.tuner import Tuner
 from flowcompute.schedule.steps import RegionStep
-from flowcompute.strategy.search import RandomSearch
+from flowcompute.strategy.search import Candidate, RandomSearch
 from tests.gpu.shapes import job_on_gpu, plan_for_gpu
 from tests.support.starting import start
 
@@ -65,7 +68,7 @@ def kernel_trials(tune, seconds, pinned=None):
     (step,) = [step for step in plan.steps if isinstance(step, RegionStep)][:1]
     clock = Seconds()
     budget = Budget(tune, clock)
-    return step, clock, KernelTrials(plan, budget, seed=1), Device(clock, seconds)
+    return step, clock, KernelTrials(plan, budget, 1, EventStream()), Device(clock, seconds)
 
 
 def test_a_better_kernel_is_adopted_while_the_job_runs():
@@ -124,10 +127,28 @@ def test_a_kernel_that_fails_is_told_and_not_tried_again():
         return 0.001
 
     step, _, trials, device = kernel_trials("quick", seconds)
+    totals = TrialTotals(trials.stream)
     assert trials.launched(step, device) is None
-    assert trials.problems
-    assert all(re.fullmatch(r"k0 \w+=\d+(, \w+=\d+)*: out of registers", text) for text in trials.problems)
-    assert len(set(trials.problems)) == len(trials.problems)
+    assert totals.notes
+    assert totals.measured == 0
+    assert all(re.fullmatch(r"k0 \w+=\d+(, \w+=\d+)*: out of registers", text) for text in totals.notes)
+    assert len(set(totals.notes)) == len(totals.notes)
+
+
+def test_each_trial_is_an_event():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001 if knobs.unroll == 4 else 0.002)
+    told: list[TrialMeasured] = []
+    trials.stream.subscribe({TrialMeasured: told.append})
+    totals = TrialTotals(trials.stream)
+    trials.launched(step, device)
+    (search,) = trials.searches.values()
+    ratios: dict[Candidate, list[float]] = {}
+    for event in told:
+        assert (event.where, event.search, event.lost_s) == (step.kernel.name, search, 0.0)
+        ratios.setdefault(event.candidate, []).append(math.log(event.ratio))
+    assert ratios == {one: pairs for one, pairs in search.ratios.items() if pairs}
+    assert totals.measured == len(ratios) > 0
+    assert totals.notes == []
 
 
 def test_what_makes_no_other_kernel_is_not_tried():
@@ -135,7 +156,7 @@ def test_what_makes_no_other_kernel_is_not_tried():
     plan = fc.plan(fc.nn.attention(q, q, q), device="cpu")
     (step,) = plan.steps
     clock = Seconds()
-    trials, device = KernelTrials(plan, Budget("quick", clock), seed=1), Device(clock, lambda knobs: 0.002)
+    trials, device = KernelTrials(plan, Budget("quick", clock), 1, EventStream()), Device(clock, lambda knobs: 0.002)
     trials.launched(step, device)
     (search,) = trials.searches.values()
     # Keys are brought once for all ten queries, be it for 16 or for 128 of them.
@@ -197,9 +218,9 @@ def test_kernels_begin_with_what_is_kept_and_the_default_is_tried_first():
     default, kept = fc.plan(*job(), device="cpu"), fc.plan(*job(), device="cpu", strategy=fc.Strategy(unroll=8))
     (step,) = [step for step in kept.steps if isinstance(step, RegionStep)][:1]
     clock = Seconds()
-    trials = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    trials = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, EventStream(), default)
     assert trials.launched(step, Device(clock, lambda knobs: 0.001)) is None
     assert next(iter(trials.searches[step.kernel.name].ratios)) == (("unroll", 1),)
-    better = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    better = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, EventStream(), default)
     adopted = better.launched(step, Device(clock, lambda knobs: 0.001 if knobs.unroll == 1 else 0.002))
     assert adopted.knobs == default.passes[0].kernels[0].knobs

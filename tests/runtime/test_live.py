@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import RunError
-from flowcompute.observe import BatchComputed
+from flowcompute.observe import BatchComputed, EventStream, TrialMeasured
 from flowcompute.runtime.run import live_trials as room
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
@@ -131,7 +131,10 @@ class World:
         plan = fc.plan(fc.source(DATA[:, :1], name="x") * 2, device="numpy", strategy=fc.Strategy(batch_bytes=4 * most))
         assert plan.batch_items == most
         plan = replace(plan, pinned=fc.Strategy())
-        self.trials = LiveTrials(plan, self.budget, 1, [4 * most // value for value in (8, 4, 2, 1)])
+        self.told: list[TrialMeasured] = []
+        stream = EventStream()
+        stream.subscribe({TrialMeasured: self.told.append})
+        self.trials = LiveTrials(plan, self.budget, 1, [4 * most // value for value in (8, 4, 2, 1)], stream)
         self.position = 0
         self.items = []
 
@@ -172,6 +175,8 @@ def test_nothing_is_kept_and_little_is_lost_where_all_else_is_slower():
     assert world.items[: int(0.01 * len(world.items))] == [64] * int(0.01 * len(world.items))
     assert 401 < world.now < 1.02 * 400
     assert world.budget.spent_s > 0.5 * (world.now - 400)
+    assert sum(event.lost_s for event in world.told) == pytest.approx(world.budget.spent_s)
+    assert {(event.where, event.search) for event in world.told} == {("run", world.trials.searches[0])}
 
 
 def test_parts_in_which_something_else_was_tried_do_not_count():
@@ -209,7 +214,7 @@ def test_a_plan_that_has_no_smaller_batches_and_a_pass_of_several_paces_try_noth
     world.trials.begin(0, [BatchBoundaries(64), BatchBoundaries(64)], [])
     world.trials.computed(BatchComputed(10, 1.0))
     pinned = fc.plan(fc.source(DATA), device="numpy", strategy=fc.Strategy(batch_bytes=4096))
-    trials = LiveTrials(pinned, world.budget, 1, [1024])
+    trials = LiveTrials(pinned, world.budget, 1, [1024], EventStream())
     trials.begin(0, [BatchBoundaries(64)], [])
     trials.computed(BatchComputed(10, 1.0))
     assert trials.best == ()

@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from flowcompute.errors import RunError
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.channels.progress_line import Display, describe
 from flowcompute.runtime.channels.run_record import RunRecord
@@ -46,7 +47,7 @@ def test_who_sees_what(progress, terminal, shown):
     record = RunRecord(100, 0)
     display = Display.start(record, progress, Console(file=out, force_terminal=terminal, width=100))
     record.resume(Progress(items=7, total_items=100, bytes_read=0, seconds=0.0, done=False))
-    record.end(complete=False)
+    record.end(RunError("stopped"))
     if display is not None:
         display.stop()
     assert bool(out.getvalue()) == bool(shown)

@@ -12,8 +12,9 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
+from flowcompute.observe import TrialMeasured
 from flowcompute.runtime.channels.run_pace import pace_of
 from flowcompute.runtime.tuning.rehearsal import Rehearsals
 from flowcompute.runtime.tuning.tuner import Tuner
@@ -143,6 +144,7 @@ def test_what_was_measured_while_the_job_ran_is_not_owed_after_it(before):
     tuner.trials.searches["k0"] = search = RandomSearch({"unroll": (1, 2, 4, 8)}, {"unroll": 1}, seed=0)
     for unroll in (2, 4, 8)[:before]:
         search.tell((("unroll", unroll),), 1.0)
+        tuner.stream.emit(TrialMeasured("k0", search, (("unroll", unroll),), 1.0, 0.0))
     search.fail((("unroll", 16),))
     with rated(run=lambda _: False), mock.patch.object(Tuner, "_limits"):
         _, tuning = tuner.finish(lambda: False)

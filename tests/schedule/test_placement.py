@@ -14,9 +14,9 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.errors import PlanError, SpecError
-from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
-from flowcompute.reference.backend import NumpyBackend
+from flowcompute.reference import NumpyBackend
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
 

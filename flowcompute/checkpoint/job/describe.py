@@ -11,7 +11,7 @@ from flowcompute.checkpoint.job.fields import LONGEST_TEXT
 from flowcompute.checkpoint.job.fingerprint import PYTHON
 from flowcompute.checkpoint.job.kept_functions import describe_functions
 from flowcompute.checkpoint.job.parts import Describing, part_of
-from flowcompute.elements import Call
+from flowcompute.elements import UserCall
 from flowcompute.errors import CheckpointError, Site
 from flowcompute.files import shown
 from flowcompute.graph import Graph, Node
@@ -26,15 +26,15 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bo
 
     Args:
         graph: the merged graph of the roots as users made it, before any rewriting.
-        put: keeps an array (C order, native byte order) beside the description, and gives plain data that
-            stands for it there: the same for the same content.
+        put: keeps an array (C order, native byte order) beside the description, and gives plain data that stands for it
+            there. Equal content gives equal data.
         contents: whether digests of the contents of files are kept, for those that are touched later.
 
     Raises:
         CheckpointError: for an element that cannot be kept, or a file that cannot be read.
     """
     describing = Describing(put, contents=contents)
-    calls: dict[int, Call] = {id(one.element.call): one.element.call for one in graph.nodes if one.element.call}
+    calls: dict[int, UserCall] = {id(one.element.call): one.element.call for one in graph.nodes if one.element.call}
     numbers = {key: number for number, key in enumerate(calls)}
     nodes = [_described(node, describing, numbers) for node in graph.nodes]
     return {
@@ -48,7 +48,7 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bo
     }
 
 
-def _described_call(call: Call) -> dict[str, Any]:
+def _described_call(call: UserCall) -> dict[str, Any]:
     arguments = None if call.of_operands else shown(call.arguments)[:LONGEST_TEXT]
     return {"name": call.name, "arguments": arguments, "site": _line(call.site)}
 

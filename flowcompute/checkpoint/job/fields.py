@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from flowcompute.checkpoint.store import DTYPES
-from flowcompute.elements import MOST, MOST_AXES, Call
+from flowcompute.elements import MOST, MOST_AXES, UserCall
 from flowcompute.errors import CheckpointError, Site
 
 T = TypeVar("T")
@@ -181,13 +181,13 @@ class Fields:
         return Site(file, line)
 
 
-def read_calls(job: Fields) -> list[Call]:
+def read_calls(job: Fields) -> list[UserCall]:
     """Read the calls of public functions that made the nodes of a job. Jobs kept before calls were have none."""
     return [_read_call(one) for one in job.items("calls", MOST_NODES)] if "calls" in job else []
 
 
-def _read_call(data: object) -> Call:
+def _read_call(data: object) -> UserCall:
     fields = Fields(data, "a call")
-    call = Call(fields.printable("name"), fields.site("site"), fields.maybe("arguments", fields.printable))
+    call = UserCall(fields.printable("name"), fields.site("site"), fields.maybe("arguments", fields.printable))
     fields.close()
     return call

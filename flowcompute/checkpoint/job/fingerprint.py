@@ -1,12 +1,12 @@
 """Fingerprints: cheap marks that tell one state of a file, an array or a function from another.
 
-Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB: the first, the
-last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
+Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB. These are the first,
+the last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
 between the blocks is seen by its time alone.
 
 Whoever says that a file was only touched has its contents compared. For that a second SHA-256 is kept, over up to 256
 blocks of 256 KiB: all bytes of a file of up to 64 MiB. It is taken once, when the checkpoint begins, and costs 0.1 s a
-file (0.3 s from a disk); all bytes of a file of 1 GiB would cost 2.6 s (7.4 s), before the first batch of each job.
+file (0.3 s from a disk). All bytes of a file of 1 GiB would cost 2.6 s (7.4 s), before the first batch of each job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rules that typing a user's function ensures, checked of one that was kept; see `function_ir.py`.
 
-Names become names in C, so they are names and nothing else; an index that is known lies inside; a variable has a value
-wherever it is read; each way through ends with a return.
+Names become names in C, so they are names and nothing else. An index that is known lies inside. A variable has a value
+wherever it is read. Each way through ends with a return.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Typed functions of `fc.kernel` as data, and back: everything is checked that typing a user's function ensures.
 
-A function is a list of its parts (expressions and statements), each after those that it holds, which it names by
-their places; equal parts stand there once. So nothing is nested, however deep the function is.
+A function is a list of its parts (expressions and statements), each after those that it holds. It names these by their
+places. Equal parts stand there once. So nothing is nested, however deep the function is.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, read_
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import MOST, Call, Destination, Element
+from flowcompute.elements import MOST, Destination, Element, UserCall
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION
@@ -32,8 +32,8 @@ def rebuild_job(
 ) -> list[Element]:
     """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
-    Everything is checked: each operation is made again by the rules that users' calls go through,
-    and what comes out is compared with what was kept. Nothing is imported or called but what `bind` gives.
+    Everything is checked. Each operation is made again by the rules that users' calls go through, and what comes out is
+    compared with what was kept. Nothing is imported or called but what `bind` gives.
 
     Args:
         data: the description.
@@ -101,11 +101,11 @@ class _Draft:
     inputs: tuple[int, ...]
     spec: Spec
     bind: str | None
-    call: Call | None
+    call: UserCall | None
     is_step: bool
 
     @classmethod
-    def read(cls, data: object, calls: Sequence[Call]) -> _Draft:
+    def read(cls, data: object, calls: Sequence[UserCall]) -> _Draft:
         fields = Fields(data, "a node")
         part = TAGS[fields.choice("tag", tuple(TAGS))]
         bind = fields.text("bind") if "bind" in fields else None

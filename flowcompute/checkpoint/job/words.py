@@ -12,7 +12,7 @@ from flowcompute.checkpoint.job.attributes import decode_attrs
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, read_calls, refuse
 from flowcompute.checkpoint.job.fingerprint import changed_file, files_of, read_state
 from flowcompute.checkpoint.job.parts import SINKS, TAGS
-from flowcompute.elements import MOST, Call, Destination
+from flowcompute.elements import MOST, Destination, UserCall
 from flowcompute.errors import Site
 from flowcompute.files import FILES, Files, shown
 from flowcompute.graph import draw_lines, fold_steps
@@ -38,7 +38,7 @@ class Told:
     bind: str | None
     data: Mapping[str, Any]
     site: Site | None
-    call: Call | None
+    call: UserCall | None
     step: bool
 
     @property
@@ -143,7 +143,7 @@ class JobWords:
         return {node.name: node.bind for node in self.nodes if node.bind is not None}
 
 
-def _node(data: object, position: int, calls: Sequence[Call]) -> Told:
+def _node(data: object, position: int, calls: Sequence[UserCall]) -> Told:
     fields = Fields(data, "a node")
     assert isinstance(data, Mapping)
     length = fields.maybe("length", fields.whole)

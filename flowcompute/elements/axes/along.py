@@ -177,9 +177,8 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     Args:
         x: a stream.
         every: records in a run.
-        tail: what becomes of records at the end that make no whole run: "error", "drop", "pad"
-            with `fill`, or "emit": a shorter run, which only sum, prod, min, max, any, all and
-            vecdot along the cut axis can take.
+        tail: what becomes of records at the end that make no whole run: "error", "drop", "pad" with `fill`, or "emit" a
+            shorter run. Only sum, prod, min, max, any, all and vecdot along the cut axis can take that.
         fill: number to pad with, in the stream's dtype.
 
     Raises:
@@ -283,9 +282,9 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
         x: a stream `(N, *item)`.
         size: records in a window.
         step: records from one window to the next.
-        pad: None gives only whole windows, `N - size + 1` of them at step 1; else `(size - 1) // 2`
-            records are added before the stream and `size // 2` behind it: copies of the first and
-            last one ("edge"), mirrored ones ("reflect", as `numpy.pad`), or a number.
+        pad: None gives only whole windows, `N - size + 1` of them at step 1. Else `(size - 1) // 2` records are added
+            before the stream and `size // 2` behind it. They are copies of the first and last one ("edge"), mirrored
+            ones ("reflect", as `numpy.pad`), or a number.
 
     Returns:
         A stream `(windows, size, *item)`.

@@ -46,10 +46,10 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     Args:
         x: any element.
         pad_width: `n`, `(before, after)` or a pair for each axis, as for `numpy.pad`. Of a stream a
-            pair for each axis may begin with (0, 0) for axis 0 or leave it out; a single number or
-            pair is for all item axes.
-        mode: "constant" for `constant_values`; "edge" for the last number; "reflect" for the numbers
-            seen in a mirror that stands on the last; "wrap" for those of the other end.
+            pair for each axis may begin with (0, 0) for axis 0 or leave it out. A single number or pair is for all item
+            axes.
+        mode: "constant" for `constant_values`, "edge" for the last number, "wrap" for those of the other end. "reflect"
+            is for the numbers seen in a mirror that stands on the last.
         constant_values: one number for all sides, in the dtype of `x`.
 
     Returns:

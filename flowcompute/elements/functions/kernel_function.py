@@ -262,15 +262,16 @@ def kernel(
     of numbers, `abs`, `min`, `max`, `round`, `int`, `float`, `bool` and other kernels. It returns a
     number or a tuple of them, which become several elements that share one kernel.
 
-    Meaning is Python's, with dtypes in place of Python's numbers: arguments keep theirs and promote
-    as in NumPy, and Python's own numbers are weak (literals, counters, what `int()` and `math.floor`
-    give), so float32 stays float32. `/` of integers gives float64. Half formats are computed in
-    float32 and rounded where they are returned. What would raise in Python has a value here: a
-    division by zero gives infinity, NaN, or 0 for integers; an index outside an array is the
-    nearest inside. `min` and `max` are Python's too: they keep the first of two that do not compare.
+    Meaning is Python's, with dtypes in place of Python's numbers. Arguments keep theirs and promote as in NumPy.
+    Python's own numbers (literals, counters, what `int()` and `math.floor` give) are weak, so float32 stays float32.
+    `/` of integers gives float64. Half formats are computed in float32 and rounded where they are returned.
 
-    A loop that does not end for some number is stopped with the run by the NumPy backend; a kernel on
-    a device cannot be stopped, so give such loops a limit.
+    What would raise in Python has a value here. A division by zero gives infinity, NaN, or 0 for integers. An index
+    outside an array is the nearest inside. `min` and `max` are Python's too: they keep the first of two that do not
+    compare.
+
+    A loop that does not end for some number is stopped with the run by the NumPy backend. A kernel on a device cannot
+    be stopped, so give such loops a limit.
 
     Numbers outside the function are captured by value whenever it is called with elements.
 
@@ -283,8 +284,8 @@ def kernel(
 
     Args:
         function: what is to run on elements.
-        boundary: what such a kernel reads beyond the edges: the last number ("edge"), what a mirror
-            on it shows ("reflect"), the other end ("wrap", not of a stream), or a number.
+        boundary: what such a kernel reads beyond the edges. That is the last number ("edge"), what a mirror on it shows
+            ("reflect"), the other end ("wrap", not of a stream), or a number.
         unroll: how many turns of its loops over `range` of known numbers are written out: 1 (as the
             compiler likes), 2, 4, 8 or 16. It changes no number, and so nothing of the job; unset it is
             `function_unroll` of the strategy, a knob that may be tuned.
@@ -294,8 +295,8 @@ def kernel(
         a built-in. Its `.python` is the function itself.
 
     Raises:
-        KernelError: with file and line, for source that is not to be had or cannot be translated;
-            what depends on the arguments is found where it is called.
+        KernelError: with file and line, for source that is not to be had or cannot be translated. What depends on the
+            arguments is found where it is called.
     """
     if function is None:
         return functools.partial(kernel, boundary=boundary, unroll=unroll)

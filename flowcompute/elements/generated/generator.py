@@ -28,14 +28,13 @@ class Generator(Op):
     """An element-wise operation whose numbers follow from their positions.
 
     The number at flat place j of the item in record r has position `r * item numbers + j`.
-    `numpy(first, count, dtype, *operands)` gives the numbers at `count` positions from `first`
-    on; operands are scalars known when composed, the first one the key of those that draw from
-    Philox blocks.
+    `numpy(first, count, dtype, *operands)` gives the numbers at `count` positions from `first` on. Operands are scalars
+    known when composed. The first one is the key of those that draw from Philox blocks.
 
     Attributes:
-        form: what the OpenCL text makes a number of: its "position"; a "word" `{w}` of the
-            number's own; a "pair" `{x}`, `{y}` of neighbouring words, of which it makes two
-            neighbouring numbers `{even}`, `{odd}`; or a whole "block", the words `{low}`, `{high}`.
+        form: what the OpenCL text makes a number of. That is its "position", or a "word" `{w}` of the number's own. Or
+            it is a "pair" `{x}`, `{y}` of neighbouring words, of which it makes two neighbouring numbers `{even}`,
+            `{odd}`. Or it is a whole "block", the words `{low}`, `{high}`.
         bits: of the block of 128 that belong to one number.
         tag: second half of the counter, so that equal seeds give unrelated numbers to
             different operations.

@@ -2,9 +2,8 @@
 
 Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A block
 of four 32-bit words is a function of a 128-bit counter and a 64-bit key, so any block can be
-made alone, anywhere. `gpu/random.py` says the same in OpenCL C from the same tables; since both
-use nothing but integers and + - * / and square roots, rounded correctly and in the same order,
-every device gives the same bits.
+made alone, anywhere. `gpu/render/render_generators.py` says the same in OpenCL C from the same tables. Both use nothing
+but integers and + - * / and square roots, rounded correctly and in the same order. So every device gives the same bits.
 """
 
 from __future__ import annotations
@@ -135,10 +134,9 @@ BOX_MULLER: dict[np.dtype, BoxMuller] = {
 def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Make two independent standard normal numbers of two words: Box and Muller (1958).
 
-    The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0 or 1; the
-    angle is y / 2^32 (or 2^64) turns. Whole quarters of a turn are split off in integers, so
-    that series need to reach only an eighth of a turn to either side. Both numbers are within
-    5 units in the last place.
+    The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0 or 1. The angle is y / 2^32 (or
+    2^64) turns. Whole quarters of a turn are split off in integers, so that series need to reach only an eighth of a
+    turn to either side. Both numbers are within 5 units in the last place.
     """
     known = BOX_MULLER[dtype]
     signed = np.dtype(f"i{dtype.itemsize}")

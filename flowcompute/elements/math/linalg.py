@@ -197,10 +197,9 @@ def matmul(
     order, with fused multiply-add. Operands of one half format are summed in float32, by tensor
     cores where there are any: in steps of 16 along k then, within which a device has its own order.
 
-    A product over the stream axis is a fold: `X.T @ Y` of two streams `(N, m)` and `(N, k)`,
-    a resident `(m, N)` times a stream `(N, k)`, and both with vectors in place of a matrix.
-    Each block of records is one product, of 4096 records or fewer when they are wide. Blocks are
-    added in float64 (integers in their own dtype) in a fixed tree.
+    A product over the stream axis is a fold. That is `X.T @ Y` of two streams `(N, m)` and `(N, k)`, or a resident
+    `(m, N)` times a stream `(N, k)`. Vectors may stand in place of matrices. Each block of records is one product, of
+    4096 records or fewer when they are wide. Blocks are added in float64 (integers in their own dtype) in a fixed tree.
 
     Args:
         x1, x2: elements or arrays.

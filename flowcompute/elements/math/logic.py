@@ -28,7 +28,7 @@ from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, INT64, UINT64, Spec
 
 
-class Comparison(Function):
+class ComparisonFunction(Function):
     """A comparison; integers compare by value whatever their dtypes, as in NumPy 2."""
 
     def __call__(self, *operands: Operand) -> Compute:
@@ -76,9 +76,9 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
     )
 
 
-def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> Comparison:
+def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> ComparisonFunction:
     text = {"any": f"({{a}} {symbol} {{b}})", "bool": of_bools}
-    return Comparison(
+    return ComparisonFunction(
         Op(name, 2, Kind.ELEMENTWISE, ufunc, by_ufunc(ufunc), text=text, arithmetic=False, doc=doc,
            commutes=name in ("equal", "not_equal"))
     )  # fmt: skip

@@ -316,8 +316,8 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
     """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
 
-    Over the stream it is one reading: blocks around a shift, merged by Chan, Golub and
-    LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+    Over the stream it takes one reading of blocks around a shift. They are merged by Chan, Golub and LeVeque, "Updating
+    formulae and a pairwise algorithm for computing sample variances" (1979).
 
     Args:
         x: any element.

@@ -40,8 +40,8 @@ def conv1d(
         weight: resident.
         bias: resident, one number for each output channel.
         stride: from one result to the next.
-        padding: zeros on both sides, `[(before, after)]`, "valid" for none, or "same" for as many
-            as keep the size, the odd one after (with a stride of 1 only).
+        padding: zeros on both sides, `[(before, after)]`, or "valid" for none. "same" is as many as keep the size, the
+            odd one after (with a stride of 1 only).
         dilation: from one number that is multiplied to the next.
         groups: a divisor of C and O: output channels of a group see the input channels of theirs.
             As many groups as channels is a depthwise convolution.

@@ -1,9 +1,9 @@
 """Scaled dot-product attention (Vaswani et al., 2017), in memory that grows with the length alone.
 
-The kernel runs over the keys in tiles with a running maximum and a running sum (the online softmax
-of Milakov and Gimelshein, 2018; Dao et al., 2022, call such attention flash), so that no matrix of
-scores is ever stored. The order of its sums belongs to it: scores over d in order, weights and
-values key by key in tiles of 64, so that answers depend on nothing but the values.
+The kernel runs over the keys in tiles with a running maximum and a running sum, so that no matrix of scores is ever
+stored. This is the online softmax of Milakov and Gimelshein (2018); Dao et al. (2022) call such attention flash. The
+order of its sums belongs to it: scores over d in order, weights and values key by key in tiles of 64. So answers depend
+on nothing but the values.
 """
 
 from __future__ import annotations
@@ -110,10 +110,11 @@ def attention(
     """Compute softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
 
     Element-wise operations on the result are computed in the same kernel. A key that a query does
-    not see (`causal`, `window`) has no part in its result, whatever numbers it holds. A query that
-    sees no key, or gives all of them the weight 0, as where its row of the mask is -inf, has the
-    result 0, as in PyTorch. A score of NaN or +inf makes the query's whole row NaN, and so does a
-    value of NaN or infinity that a mask gives the weight 0.
+    not see (`causal`, `window`) has no part in its result, whatever numbers it holds.
+
+    A query that sees no key, or gives all of them the weight 0, has the result 0, as in PyTorch. So it is where its row
+    of the mask is -inf. A score of NaN or +inf makes the query's whole row NaN. So does a value of NaN or infinity that
+    a mask gives the weight 0.
 
     Args:
         q: queries, a stream of items (..., heads, queries, d) or a resident value of that shape.

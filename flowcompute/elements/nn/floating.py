@@ -18,9 +18,9 @@ from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 def as_floats(name: str, *operands: Operand) -> tuple[list[Any], np.dtype]:
     """Return operands in the dtype in which a function computes, and the dtype of its result.
 
-    The result is what the operands promote to, an integer first to the float in which NumPy
-    takes its `exp` (int8 and bool: float16, int16: float32, wider ones: float64). Half formats
-    are computed in float32 and rounded once, at the end.
+    The result is what the operands promote to. An integer first becomes the float in which NumPy takes its `exp` (int8
+    and bool: float16, int16: float32, wider ones: float64). Half formats are computed in float32 and rounded once, at
+    the end.
 
     Raises:
         SpecError: if an operand is no array, or they have no common dtype.

@@ -1,10 +1,9 @@
 """Softmax and its logarithms: rows, or any axes, as shares of their sum.
 
-Nothing overflows: the largest number is subtracted first. Where that cannot be, the answer is
-PyTorch's: of rows with NaN or plus infinity, and of rows of nothing but minus infinity,
-`softmax` and `log_softmax` are NaN throughout; `logsumexp` gives NaN, plus infinity and minus
-infinity. One kernel each over item axes; over the stream (axis 0) as many readings as there are
-folds before the result.
+Nothing overflows: the largest number is subtracted first. Where that cannot be, the answer is PyTorch's. `softmax` and
+`log_softmax` are NaN throughout for rows with NaN or plus infinity, and for rows of nothing but minus infinity.
+`logsumexp` gives NaN, plus infinity and minus infinity. One kernel each over item axes; over the stream (axis 0) as
+many readings as there are folds before the result.
 """
 
 from __future__ import annotations

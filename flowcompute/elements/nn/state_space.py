@@ -45,10 +45,11 @@ def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operan
     """Run a state-space model whose step depends on its input, along time inside each item.
 
     With a state h of (channels, N), begun with 0: `h[t] = exp(delta[t] * A) * h[t-1] + delta[t] * u[t] * B[t]`
-    and `y[t] = sum(C[t] * h[t], axis=-1) + D * u[t]`. The kernel keeps the states in registers; steps
-    and sums over N are in order, fused multiply-adds in the dtype of the numbers (half formats in
-    float32). With negative A, as Mamba has it, an error of a step fades with its state: answers are
-    within about N + T times half a unit in the last place of the largest term.
+    and `y[t] = sum(C[t] * h[t], axis=-1) + D * u[t]`. The kernel keeps the states in registers. Steps and sums over N
+    are in order, fused multiply-adds in the dtype of the numbers (half formats in float32).
+
+    With negative A, as Mamba has it, an error of a step fades with its state. Answers are then within about N + T times
+    half a unit in the last place of the largest term.
 
     Args:
         u: what comes in, items of (time, channels); a stream of such items is a batch of sequences.

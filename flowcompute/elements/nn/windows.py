@@ -61,9 +61,8 @@ WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False, rebui
 def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1, dilation: Sizes = 1) -> Any:
     """Slide windows along item axes, without a copy: NumPy's `sliding_window_view` with steps.
 
-    Along an axis of n numbers stand (n - dilation * (size - 1) - 1) // step + 1 windows; window i
-    holds the numbers at i * step + dilation * (0, 1, ..., size - 1). Windows along the stream are
-    made by `fc.window`.
+    Along an axis of n numbers stand (n - dilation * (size - 1) - 1) // step + 1 windows. Window i holds the numbers at
+    i * step + dilation * (0, 1, ..., size - 1). Windows along the stream are made by `fc.window`.
 
     Args:
         x: any element.

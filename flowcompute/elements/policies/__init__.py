@@ -2,6 +2,6 @@
 
 from flowcompute.elements.policies.dead_letters import DeadLetters
 from flowcompute.elements.policies.policy import ErrorPolicy, OnError, parse_policy
-from flowcompute.elements.policies.skip_counter import SkipCounter, error_text, skipped_by_policy
+from flowcompute.elements.policies.skip_counter import SkipCounter, error_text
 
-__all__ = ["DeadLetters", "ErrorPolicy", "OnError", "SkipCounter", "error_text", "parse_policy", "skipped_by_policy"]
+__all__ = ["DeadLetters", "ErrorPolicy", "OnError", "SkipCounter", "error_text", "parse_policy"]

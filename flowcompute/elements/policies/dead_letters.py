@@ -39,9 +39,8 @@ _WRITTEN_BYTES = 1 << 16
 class DeadLetters:
     """The dead-letter file of one element in one run, begun before its first reading and completed after the last.
 
-    Each reading drops the same records in the same order, and one that is ended early not all
-    of them; readings may also go on side by side. So a record is written by whichever reading
-    drops it first. May be used by several threads.
+    Each reading drops the same records in the same order, and one that is ended early not all of them. Readings may
+    also go on side by side. So a record is written by whichever reading drops it first. May be used by several threads.
 
     Args:
         policy: of the element, with a path.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flowcompute.elements.policies.dead_letters import DeadLetters
@@ -35,12 +35,18 @@ class SkipCounter:
         self.policy = policy
         self.dead_letters: DeadLetters | None = None
         self._count = 0
-        self._first: list[FailedRecord] = []
+        self._first: tuple[FailedRecord, ...] = ()
+        self._take: Callable[[SkipCounter], object] | None = None
 
     @property
     def skipped(self) -> Skipped:
         """The records dropped so far."""
-        return Skipped(self._count, tuple(self._first))
+        return Skipped(self._count, self._first)
+
+    def watch(self, take: Callable[[SkipCounter], object]) -> None:
+        """Hand the counter to a function now, and whenever its count has changed."""
+        self._take = take
+        take(self)
 
     def add(self, record: int, error: BaseException, inputs: Iterable[object]) -> None:
         """Count a record that failed.
@@ -58,13 +64,14 @@ class SkipCounter:
         dead_letters = (
             self.dead_letters if self.dead_letters is not None and self.dead_letters.lacks(self._count) else None
         )
-        if not named and dead_letters is None:
-            return
-        failed = FailedRecord(self.element, record, type(error).__name__, _shortened(_text(error)))
-        if named:
-            self._first.append(failed)
-        if dead_letters is not None:
-            dead_letters.add(self._count, failed, inputs)
+        if named or dead_letters is not None:
+            failed = FailedRecord(self.element, record, type(error).__name__, _shortened(_text(error)))
+            if named:
+                self._first = (*self._first, failed)
+            if dead_letters is not None:
+                dead_letters.add(self._count, failed, inputs)
+        if self._take is not None:
+            self._take(self)
 
     def flush(self) -> None:
         """Let what was written down be seen.
@@ -84,20 +91,9 @@ class SkipCounter:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue counting from a snapshot."""
         self._count = state["count"]
-        self._first = [FailedRecord(self.element, record, error, text) for record, error, text in state["first"]]
-
-
-def skipped_by_policy(skip_counters: Sequence[SkipCounter]) -> dict[ErrorPolicy, Skipped]:
-    """Return what each element has dropped: of one that was read several times, the reading that dropped most.
-
-    Each reading drops the same records, and one that was ended early not all of them.
-    """
-    found: dict[ErrorPolicy, Skipped] = {}
-    for skip_counter in skip_counters:
-        now = skip_counter.skipped
-        if now.count >= found.setdefault(skip_counter.policy, now).count:
-            found[skip_counter.policy] = now
-    return found
+        self._first = tuple(FailedRecord(self.element, record, error, text) for record, error, text in state["first"])
+        if self._take is not None:
+            self._take(self)
 
 
 def error_text(error: BaseException) -> str:

@@ -58,9 +58,9 @@ def uniform(
 ) -> Random:
     """Draw random numbers of equal density in [low, high).
 
-    `low + (high - low) * u`, each operation rounded to the dtype, with u a multiple of 2^-24 in
-    [0, 1) in float32, of 2^-53 in float64, of 2^-11 in float16 and of 2^-8 in bfloat16. What
-    rounding would make `high` is the number next to it. Bits are equal on all devices.
+    `low + (high - low) * u`, each operation rounded to the dtype. In [0, 1), u is a multiple of 2^-24 in float32, of
+    2^-53 in float64, of 2^-11 in float16 and of 2^-8 in bfloat16. What rounding would make `high` is the number next to
+    it. Bits are equal on all devices.
 
     Args:
         length: items in the stream.
@@ -112,9 +112,9 @@ def normal(
 ) -> Random:
     """Draw random numbers of the normal distribution.
 
-    `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller: within 5 units in
-    the last place of what its words give exactly, at most 6.7 in size in float32 and 8.7 in
-    float64. Bits are equal on all devices that divide and take roots correctly rounded.
+    `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller. It is within 5 units in the last place
+    of what its words give exactly, and at most 6.7 in size in float32 and 8.7 in float64. Bits are equal on all devices
+    that divide and take roots correctly rounded.
 
     Args:
         length: items in the stream.
@@ -153,11 +153,10 @@ def integers(
 ) -> Random:
     """Draw random whole numbers from `low` to `high` - 1.
 
-    `low + floor(w * (high - low) / 2^64)` for a random word w of 64 bits (of 128 for more than 2^32
-    different numbers), after Lemire, "Fast random integer generation in an interval" (2019),
-    without its rejections: the probability of each number is off by a factor of at most
-    1 +- 2^-32 (2^-64), which would take more than 2^64 numbers to be seen. Where high - low is a
-    power of two it is exact. Bits are equal on all devices.
+    `low + floor(w * (high - low) / 2^64)` for a random word w of 64 bits (of 128 for more than 2^32 different numbers).
+    This is Lemire, "Fast random integer generation in an interval" (2019), without its rejections. So the probability
+    of each number is off by a factor of at most 1 +- 2^-32 (2^-64). It would take more than 2^64 numbers to see that.
+    Where high - low is a power of two it is exact. Bits are equal on all devices.
 
     Args:
         length: items in the stream.

@@ -5,12 +5,12 @@ from flowcompute.elements.search.membership import SEARCH, isin, searchsorted
 from flowcompute.elements.search.ordering import ARGSORT, SORT, argsort, sort
 from flowcompute.elements.search.positions import nonzero
 
-ON_HOST = (SORT, ARGSORT, SEARCH, TAKE_ALONG)
-"""Operations that the host computes, batch by batch. What each means is its record's function, on axes of arrays."""
+ORDERING = (SORT, ARGSORT, SEARCH, TAKE_ALONG)
+"""Operations that the host computes where no kernel does. What each means is its record's function, on arrays."""
 
 __all__ = [
     "ARGSORT",
-    "ON_HOST",
+    "ORDERING",
     "SEARCH",
     "SORT",
     "TAKE_ALONG",

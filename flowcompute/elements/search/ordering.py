@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.elements.arguments import flag, whole
-from flowcompute.elements.axes import reshape
+from flowcompute.elements.axes import moveaxis, reshape
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
@@ -24,46 +24,47 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
 
 
 def _rebuild_sort(kept: KeptOp) -> Any:
-    axis, descending = kept.public_axis(kept.attrs.whole("axis", most=63)), kept.attrs.flag("descending")
-    return (sort if kept.op is SORT else argsort)(kept.one(), axis, descending=descending)
+    x = kept.one()
+    kept.require(bool(x.spec.shape), "items that have axes")
+    return _ordered(kept.op, x, kept.attrs.flag("descending"))
 
 
-def sorted_along(array: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
-    """Sort an array along an axis."""
-    return _in_slabs(_sorted, array, array.dtype, axis, descending)
+def sorted_rows(array: np.ndarray, *, descending: bool) -> np.ndarray:
+    """Sort an array along its last axis."""
+    return _in_slabs(_sorted, array, array.dtype, descending)
 
 
-def argsorted_along(array: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
-    """Return the places of an array's numbers along an axis in their order, as int64."""
-    return _in_slabs(_argsorted, array, INT64, axis, descending)
+def argsorted_rows(array: np.ndarray, *, descending: bool) -> np.ndarray:
+    """Return the places of an array's numbers along its last axis in their order, as int64."""
+    return _in_slabs(_argsorted, array, INT64, descending)
 
 
-def _in_slabs(order: Any, array: np.ndarray, dtype: np.dtype, axis: int, descending: bool) -> np.ndarray:
+def _in_slabs(order: Any, array: np.ndarray, dtype: np.dtype, descending: bool) -> np.ndarray:
     """Order an array in slabs of bounded size along its first axis."""
+    if array.ndim == 1:
+        return np.asarray(order(array, descending))
     made = np.empty(array.shape, dtype)
-    if array.size == 0:
-        return made
-    step = array.shape[0] if axis == 0 else max(1, _AT_ONCE_BYTES * array.shape[0] // array.nbytes)
-    for start in range(0, array.shape[0], step):
-        made[start : start + step] = order(array[start : start + step], axis, descending)
+    step = max(1, _AT_ONCE_BYTES * array.shape[0] // max(1, array.nbytes))
+    for start in range(0, array.shape[0] if array.size else 0, step):
+        made[start : start + step] = order(array[start : start + step], descending)
     return made
 
 
-def _sorted(array: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def _sorted(array: np.ndarray, descending: bool) -> np.ndarray:
     # Equal integers cannot be told apart, and NumPy's fastest sort is not stable.
     kind: Literal["stable"] | None = "stable" if is_float(array.dtype) else None
     if not descending:
-        return np.sort(_comparable(array), axis, kind).astype(array.dtype, copy=False)
-    turned = np.sort(_comparable(np.flip(array, axis)), axis, kind)
-    return np.flip(turned, axis).astype(array.dtype, copy=False)
+        return np.sort(_comparable(array), -1, kind).astype(array.dtype, copy=False)
+    turned = np.sort(_comparable(array[..., ::-1]), -1, kind)
+    return turned[..., ::-1].astype(array.dtype, copy=False)
 
 
-def _argsorted(array: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def _argsorted(array: np.ndarray, descending: bool) -> np.ndarray:
     if not descending:
-        return np.argsort(_comparable(array), axis, "stable")
+        return np.argsort(_comparable(array), -1, "stable")
     # Turned over before and after, equal ones stay in their order.
-    turned = np.argsort(_comparable(np.flip(array, axis)), axis, "stable")
-    return np.asarray(array.shape[axis] - 1 - np.flip(turned, axis))
+    turned = np.argsort(_comparable(array[..., ::-1]), -1, "stable")
+    return np.asarray(array.shape[-1] - 1 - turned[..., ::-1])
 
 
 def _comparable(array: np.ndarray) -> np.ndarray:
@@ -71,15 +72,16 @@ def _comparable(array: np.ndarray) -> np.ndarray:
     return array.astype(FLOAT32) if is_float(array.dtype) and array.dtype.itemsize == 2 else array
 
 
-SORT = Op("sort", 1, Kind.VIEW, sorted_along, _declared, arithmetic=False, rebuild=_rebuild_sort)
-ARGSORT = Op("argsort", 1, Kind.VIEW, argsorted_along, _declared, arithmetic=False, rebuild=_rebuild_sort)
+SORT = Op("sort", 1, Kind.VIEW, sorted_rows, _declared, arithmetic=False, rebuild=_rebuild_sort)
+ARGSORT = Op("argsort", 1, Kind.VIEW, argsorted_rows, _declared, arithmetic=False, rebuild=_rebuild_sort)
 
 
 @public
 def sort(x: Operand, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """Sort the numbers along an axis of items, as `numpy.sort`; NaN counts as the largest.
 
-    The host sorts, batch by batch, with NumPy.
+    GPUs sort rows of up to 2048 numbers in a kernel, with what is computed before and after. Longer ones, and rows on
+    CPUs, are sorted by the host, batch by batch.
 
     Args:
         x: any element.
@@ -90,7 +92,7 @@ def sort(x: Operand, axis: int | None = -1, *, descending: bool = False, stable:
     Raises:
         SpecError: for an axis out of range, or the stream: all of it would have to be in memory.
     """
-    return _ordered(SORT, x, axis, descending, stable)
+    return _along(SORT, x, axis, descending, stable)
 
 
 @public
@@ -99,10 +101,10 @@ def argsort(x: Operand, axis: int | None = -1, *, descending: bool = False, stab
 
     Equal numbers keep their order.
     """
-    return _ordered(ARGSORT, x, axis, descending, stable)
+    return _along(ARGSORT, x, axis, descending, stable)
 
 
-def _ordered(op: Op, x: Operand, axis: int | None, descending: bool, stable: bool) -> Any:
+def _along(op: Op, x: Operand, axis: int | None, descending: bool, stable: bool) -> Any:
     element: Any = as_element(x, op.name)
     turned = flag(op.name, "descending", descending)
     flag(op.name, "stable", stable)
@@ -118,6 +120,11 @@ def _ordered(op: Op, x: Operand, axis: int | None, descending: bool, stable: boo
             got="axis=None, all axes" if axis is None else "axis 0, the stream",
             hint="fc.top_k gives the largest numbers, fc.quantile those at given ranks; numpy.sort(x.to_numpy()) all",
         )
-    dtype = element.dtype if op is SORT else INT64
-    attrs = {"axis": along - element.spec.is_stream, "descending": turned}
-    return Compute(op, (element,), Spec(dtype, element.spec.shape, element.spec.stream), attrs)
+    # Rows are sorted, and other axes seen as rows.
+    return moveaxis(_ordered(op, moveaxis(element, along, -1), turned), -1, along)
+
+
+def _ordered(op: Op, rows: Any, descending: bool) -> Compute:
+    """Sort along the last axis."""
+    dtype = rows.dtype if op is SORT else INT64
+    return Compute(op, (rows,), Spec(dtype, rows.spec.shape, rows.spec.stream), {"descending": descending})

@@ -144,8 +144,8 @@ def cumulative_sum(
 ) -> Compute:
     """Return running sums along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
-    Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
-    short runs in their own dtype; results keep their bits for any batch size.
+    Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over short runs in their own
+    dtype. Results keep their bits for any batch size.
 
     Args:
         x: any element.

@@ -118,6 +118,8 @@ def _nan_mean(element: Any, axis: Axis, keepdims: bool) -> Any:
 def _nan_var(element: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
     wide = _wide(element)
     apart = square(subtract(wide, _nan_mean(wide, axis, True)))
+    # The NaN between an infinity and its mean counts.
+    apart = where(isnan(wide), 0, apart)
     count = subtract(_known(wide, axis, keepdims), real("nanvar", "correction", correction))
-    spread = divide(sum(_without(apart, 0), axis, keepdims=keepdims), count)
+    spread = divide(sum(apart, axis, keepdims=keepdims), count)
     return where(count > 0, spread, np.nan)

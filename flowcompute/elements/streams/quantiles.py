@@ -44,11 +44,12 @@ def quantile(x: Operand, q: npt.ArrayLike, axis: int | None = None, *, keepdims:
     """Return quantiles over an axis, by linear interpolation as NumPy's; NaN where a number is NaN, or without any.
 
     Of a stream up to 8192 records they are NumPy's. Beyond, they come from a sketch
-    of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance): what is
-    given for `q` stands, in the sorted records, at most `N * ceil(L / 2) / 16384` places from
-    `q * (N - 1)`, where `L = floor(log2(N / 8192))`. That is 0.02 % of the records for a
-    million and 0.05 % for a thousand million. The same records give the same bits, whatever
-    the batches. The dtype is NumPy's, except that quantiles of integers are always floats.
+    of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance). What is given for `q` stands, in
+    the sorted records, at most `N * ceil(L / 2) / 16384` places from `q * (N - 1)`, where `L = floor(log2(N / 8192))`.
+    That is 0.02 % of the records for a million and 0.05 % for a thousand million.
+
+    The same records give the same bits, whatever the batches. The dtype is NumPy's, except that quantiles of integers
+    are always floats.
 
     Args:
         x: any element.

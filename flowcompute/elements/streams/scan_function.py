@@ -54,8 +54,8 @@ class KernelScan(Compute):
 
     Attributes:
         step: the function, of the carry and a number of each operand; its `result` is what the element gives.
-        inits: what is carried before the first step, an array for each result of the function: of the shape of
-            items where it runs along records, else one number.
+        inits: what is carried before the first step, an array for each result of the function. It has the shape of
+            items where it runs along records, else it is one number.
         associative: whether numbers are put together in the canonical order of scans.
     """
 
@@ -80,13 +80,13 @@ def scan(
 ) -> Any:
     """Run a step of your own, `carry = function(carry, item, ...)`, for each record, and return every carry.
 
-    A function made by `fc.kernel` is a step from number to number, which runs in a kernel with what
-    stands before and after it, on every backend; it may run along an axis of items too. Any other
-    function is called for each record, on the host.
+    A function made by `fc.kernel` is a step from number to number. It runs in a kernel with what stands before and
+    after it, on every backend, and may run along an axis of items too. Any other function is called for each record, on
+    the host.
 
-    A step that does not care how numbers are grouped, `f(f(a, b), c) == f(a, f(b, c))`, is
-    `associative=True`: numbers then are put together in the canonical order of scans (runs of 64,
-    tiles of runs), by many work-items at once. Results are those of that order for every batch size.
+    A step that does not care how numbers are grouped, `f(f(a, b), c) == f(a, f(b, c))`, is `associative=True`. Many
+    work-items then put numbers together at once, in the canonical order of scans (runs of 64, tiles of runs). Results
+    are those of that order for every batch size.
 
     A kernel may carry several numbers: it takes them all before the operands and returns as many, and
     `init=` is a tuple of them. The scan then gives a tuple of elements, which share one kernel:
@@ -99,15 +99,14 @@ def scan(
         count, mean, squares = fc.scan(welford, x, init=(0.0, 0.0, 0.0))
 
     Args:
-        function: takes the carry and one item of each stream and returns the next carry. A function
-            in Python gets NumPy values (not to be written to) and returns the shape of `init` and a
-            dtype that casts to its; a kernel gets numbers and returns the carry's dtype.
+        function: takes the carry and one item of each stream and returns the next carry. A function in Python gets
+            NumPy values (not to be written to) and returns the shape of `init` and a dtype that casts to its. A kernel
+            gets numbers and returns the carry's dtype.
         inputs: streams, at least one; beside a kernel also what broadcasts with them.
-        init: the carry before the first record. Its dtype is that of the results (a Python number
-            beside a kernel takes the inputs'); its shape that of the results' items (beside a kernel
-            it is broadcast to them). Where `associative`, or along items, one number; where
-            `associative` the step's identity, `f(init, x) == x`, for it begins each run. Of several
-            numbers a tuple, each with a dtype and shape of its own.
+        init: the carry before the first record. Its dtype is that of the results (a Python number beside a kernel takes
+            the inputs'). Its shape is that of the results' items (beside a kernel it is broadcast to them). Where
+            `associative`, or along items, one number; where `associative` the step's identity, `f(init, x) == x`, for
+            it begins each run. Of several numbers a tuple, each with a dtype and shape of its own.
         axis: 0 for the stream; along items with a kernel only.
         associative: see above; of one stream, with a kernel only.
         on_error: a step that fails always fails the run: every later carry depends on it.

@@ -153,9 +153,9 @@ def _end(op: Op, x: Operand) -> Compute:
 def cov(x: Operand, *, correction: float = 1) -> Compute:
     """Return the covariance of the columns of a stream of rows `(N, d)`, float64 `(d, d)`; of numbers their variance.
 
-    Records are observations: `np.cov(x, rowvar=False, ddof=correction)`. One reading: each
-    block of records around its own mean, blocks merged by Chan, Golub and LeVeque, "Updating
-    formulae and a pairwise algorithm for computing sample variances" (1979).
+    Records are observations: `np.cov(x, rowvar=False, ddof=correction)`. It takes one reading: each block of records
+    around its own mean. Blocks are merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+    computing sample variances" (1979).
 
     Args:
         x: a stream of numbers or of rows.
@@ -261,8 +261,8 @@ def _edges(bins: Any) -> np.ndarray:
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
-    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first. Zeros in a row are equal, and
-    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it on the host.
+    NaN counts as the largest, as in `argmax`. Of equal numbers the earlier comes first. Zeros in a row are equal, and
+    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it.
 
     Args:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
@@ -270,8 +270,8 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
         axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
 
     Raises:
-        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is
-            too large; a stream that turns out to be shorter is a RunError.
+        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is too large. A
+            stream that turns out to be shorter is a RunError.
     """
     given = as_element(x, "top_k")
     (place,) = normalise_axes("top_k", given, whole("top_k", "axis", axis, -MOST)) if given.ndim else (0,)

@@ -15,7 +15,7 @@ from flowcompute.elements.compute import Compute
 from flowcompute.elements.math import equal, greater, isnan, less, logical_and, logical_or, where
 from flowcompute.elements.math import max as max_along
 from flowcompute.elements.math import min as min_along
-from flowcompute.elements.search import argsort, take_along_axis
+from flowcompute.elements.search import argsort, sort
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, is_float
@@ -40,8 +40,8 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
             got=f"k={k}",
         )
     if k > MOST:
-        order = argsort(x, axis, descending=True)[(*(slice(None),) * axis, slice(k))]
-        return take_along_axis(x, order, axis), order
+        first = (*(slice(None),) * axis, slice(k))
+        return sort(x, axis, descending=True)[first], argsort(x, axis, descending=True)[first]
     places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
     lowest = np.asarray(-math.inf if is_float(x.dtype) else 0 if x.dtype == BOOL else np.iinfo(x.dtype).min, x.dtype)
     values: list[Any] = []

@@ -44,7 +44,7 @@ class Products(BlockedAccumulator):
         """Compute the product of each block."""
         del first
         blocks = len(arrays[0]) // records
-        # Which routine multiplies must not depend on how a batch lies in memory: a matrix is always one piece, and
+        # Which routine multiplies must not depend on how a batch lies in memory. So a matrix is always one piece, and
         # only the only operand is multiplied with itself.
         parts = [np.ascontiguousarray(part).reshape(blocks, records, part.shape[1]) for part in arrays]
         left, right = parts[0], parts[-1]

@@ -32,9 +32,9 @@ def rank_error(records: int) -> int:
 class Sketch(BlockedAccumulator):
     """The deterministic compactors of Manku, Rajagopalan and Lindsay with one buffer size on all levels.
 
-    "Approximate medians and other quantiles in one pass and with limited memory" (1998); KLL
-    sketches (Karnin, Lang, Liberty, 2016) add random choices, which we avoid: equal records
-    give equal bits. Nothing is lost up to `SKETCH_RECORDS` records; beyond, see `rank_error`.
+    "Approximate medians and other quantiles in one pass and with limited memory" (1998); KLL sketches (Karnin, Lang,
+    Liberty, 2016) add random choices. We avoid these, so that equal records give equal bits. Nothing is lost up to
+    `SKETCH_RECORDS` records; beyond, see `rank_error`.
     """
 
     def __init__(self, spec: HostFold, start: int = 0) -> None:

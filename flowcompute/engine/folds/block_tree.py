@@ -102,8 +102,8 @@ class RecordBlocks:
 class BlockTree:
     """Results of consecutive whole blocks, merged in a binary tree that is aligned to the block index.
 
-    Node i of level l stands for the blocks i * 2^l to (i + 1) * 2^l - 1, whichever block the
-    range begins with; it is made as soon as both halves are there, many at a time.
+    Node i of level l stands for the blocks i * 2^l to (i + 1) * 2^l - 1, whichever block the range begins with. It is
+    made as soon as both halves are there, many at a time.
 
     Args:
         merge: two neighbouring nodes as one.

@@ -1,10 +1,9 @@
 """Scans: running results along the stream or along an item axis, in canonical order.
 
-The order belongs to the op. Records are scanned in runs of `RUN` one after the other in the
-operand's dtype; the results of the runs of a tile are added up in order, and so are those of
-tiles, floats in float64. A tile holds `scan_tile(numbers)` records and begins at a multiple of
-that, so nothing depends on where batches are cut. A record's result is
-`carry + (runs before it in its tile + its place in its run)`.
+The order belongs to the op. Records are scanned in runs of `RUN` one after the other in the operand's dtype. The
+results of the runs of a tile are added up in order, and so are those of tiles, floats in float64. A tile holds
+`scan_tile(numbers)` records and begins at a multiple of that, so nothing depends on where batches are cut. A record's
+result is `carry + (runs before it in its tile + its place in its run)`.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def carries_of(state: dict[str, Any]) -> list[np.ndarray]:
 class DecayScan(Scan):
     """The first-order recurrence `y = (1 - alpha) * y + alpha * x`, begun by the first record itself.
 
-    Computed in float64, record after record across the columns of an item; numbers are few
-    operations each, so runs of records wait for one another only through one multiplication.
+    Computed in float64, record after record across the columns of an item. Numbers are few operations each, so runs of
+    records wait for one another only through one multiplication.
     """
 
     def __init__(self, node: Node) -> None:

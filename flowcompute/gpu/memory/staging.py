@@ -1,8 +1,8 @@
 """Pinned host memory through which several threads copy arrays to and from a discrete device.
 
 A device reads and writes pinned memory by itself at the speed of the bus. From ordinary memory the driver
-copies in one thread, a fifth as fast on the measured machine. There (PCIe 5), pinned memory gives 55 GB/s and
-ordinary memory 8 and 17 GB/s; one core copies 7 GB/s, and sixteen copy 46 to 68.
+copies in one thread, a fifth as fast on the measured machine. There (PCIe 5), pinned memory gives 55 GB/s and ordinary
+memory 8 and 17 GB/s. One core copies 7 GB/s, and sixteen copy 46 to 68.
 """
 
 from __future__ import annotations

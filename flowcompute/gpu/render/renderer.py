@@ -30,8 +30,8 @@ from flowcompute.ir import (
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
-"""Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a
-fold, index of the batch's first record, and its offset in its block."""
+"""Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
+of the batch's first record, and its offset in its block."""
 
 
 def render(kernel: Kernel) -> str:

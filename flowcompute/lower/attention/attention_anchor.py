@@ -57,7 +57,7 @@ Combination = Callable[[Scope, Var, Var], Var]
 """Combination of two values, lane by lane."""
 
 
-class Block(NamedTuple):
+class QueryBlock(NamedTuple):
     """Block of queries of one work-group: its record and matrix, its first and last query."""
 
     record: IndexLike
@@ -103,7 +103,7 @@ class AttentionAnchor(Anchor):
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
-    def base(self, scope: Scope, operand: Operand | None, block: Block) -> IndexLike:
+    def base(self, scope: Scope, operand: Operand | None, block: QueryBlock) -> IndexLike:
         """Declare the offset of the operand's matrix that belongs to a block of queries; 0 without an operand."""
         return 0 if operand is None else scope.integer(self.matrix_base(operand, block.record, block.matrix))
 
@@ -133,7 +133,7 @@ class AttentionAnchor(Anchor):
         """Return the number of blocks of `rows` queries in a record."""
         return self.units // self.queries * -(-self.queries // rows)
 
-    def block(self, scope: Scope, rows: int) -> Block:
+    def block(self, scope: Scope, rows: int) -> QueryBlock:
         """Declare the indices of block `b` of the `n` blocks of a launch on a GPU."""
         many, blocks = self.units // self.queries, -(-self.queries // rows)
         if self.causal:
@@ -144,7 +144,7 @@ class AttentionAnchor(Anchor):
             number, place = scope.integer(BLOCK_INDEX // blocks), BLOCK_INDEX % blocks
         record, matrix = scope.integer(number // many), scope.integer(number % many)
         first = scope.integer(place * rows)
-        return Block(record, matrix, first, scope.integer(index_min(first + rows, self.queries) - 1))
+        return QueryBlock(record, matrix, first, scope.integer(index_min(first + rows, self.queries) - 1))
 
     # -- what a query sees ----------------------------------------------------------------------------
 
@@ -165,12 +165,12 @@ class AttentionAnchor(Anchor):
         """Declare the first key that query `first` sees, and the end (exclusive) of those that query `last` sees."""
         return scope.integer(self.sees_from(first)), scope.integer(self.sees_to(last))
 
-    def tiles(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+    def tiles(self, scope: Scope, block: QueryBlock) -> tuple[IndexLike, IndexLike]:
         """Declare the begin of the first tile that a block of queries sees, and the end of the keys that it sees."""
         start, stop = self.seen(scope, block.first, block.last)
         return scope.integer(start // KEYS * KEYS), stop
 
-    def seen_by_all(self, scope: Scope, block: Block) -> tuple[IndexLike, IndexLike]:
+    def seen_by_all(self, scope: Scope, block: QueryBlock) -> tuple[IndexLike, IndexLike]:
         """Declare the first key that all queries of a block see, and the end (exclusive) of those keys."""
         return self.seen(scope, block.last, block.first)
 

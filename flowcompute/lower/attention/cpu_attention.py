@@ -40,7 +40,7 @@ from flowcompute.lower.attention.attention_anchor import (
     LANES,
     TILE,
     AttentionAnchor,
-    Block,
+    QueryBlock,
     why_no_attention,
 )
 from flowcompute.lower.emit import Scope
@@ -115,7 +115,7 @@ class AttentionLowering:
         matrix = scope.integer(BLOCK_INDEX % per // self.blocks)
         first = scope.integer(BLOCK_INDEX % self.blocks * self.block_rows)
         last = scope.integer(index_min(first + self.block_rows, one.queries) - 1)
-        self.block = block = Block(record, matrix, first, last)
+        self.block = block = QueryBlock(record, matrix, first, last)
         scope.add(*self._begin(scope))
         start, stop = one.tiles(scope, block)
         at_k, at_v = (one.base(scope, operand, block) for operand in (one.k, one.v))

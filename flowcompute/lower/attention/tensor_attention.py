@@ -92,7 +92,7 @@ HIGHEST = "highest"
 
 
 @dataclass(frozen=True)
-class _Unit:
+class _ProductBlock:
     """Step of k and block of 16 columns of a multiplication."""
 
     step: int
@@ -237,7 +237,9 @@ class _TensorAttentionLowering:
             [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)
         ]
         units = [
-            _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
+            _ProductBlock(step, part)
+            for step in range(-(-one.size // self.shape.step))
+            for part in range(self.shape.parts)
         ]
         queries = [of_q.read(scope, 0, edge, 0) for edge in range(self.edges)]
         for unit, keys in _prefetched(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
@@ -294,7 +296,7 @@ class _TensorAttentionLowering:
         sums = self._rescaled(scope)
         parts = -(-self.one.columns // EDGE)
         steps = self.shape.parts * EDGE // self.shape.step
-        units = [_Unit(step, part) for step in range(steps) for part in range(parts)]
+        units = [_ProductBlock(step, part) for step in range(steps) for part in range(parts)]
         left: list[Var] = []
         for unit, values in _prefetched(units, lambda unit: of_v.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0:
@@ -392,7 +394,9 @@ class _TensorAttentionLowering:
         return shares
 
 
-def _prefetched(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tuple[_Unit, Var]]:
+def _prefetched(
+    units: list[_ProductBlock], read: Callable[[_ProductBlock], Var]
+) -> Iterator[tuple[_ProductBlock, Var]]:
     """Yield each unit with its fragment, after the read of the next fragment has been issued."""
     prefetched = read(units[0])
     for unit, following in zip(units, [*units[1:], None], strict=True):

@@ -29,7 +29,7 @@ from flowcompute.ir import (
     Var,
     all_of,
 )
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Block
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor, QueryBlock
 from flowcompute.lower.attention.tensor_softmax import POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
@@ -48,7 +48,7 @@ class Unseen:
     """
 
     one: AttentionAnchor
-    block: Block
+    block: QueryBlock
 
     def correct(
         self, scope: Scope, query: IndexLike, column: IndexLike, count: IndexLike | None, made: Var, whole: Var

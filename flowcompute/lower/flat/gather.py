@@ -91,7 +91,7 @@ class ColumnRun:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RowChoice:
     """Composition of a row: `runs`, from operands at these indices of the axes before their columns.
 
     Attributes:
@@ -140,25 +140,27 @@ class Gather(Anchor):
             indices = graph.nodes[node.inputs[1]].spec
             self.table = self.arguments.get("input", indices.dtype, node.inputs[1])
 
-    def choices(self, indices: list[IndexLike]) -> list[Choice]:
+    def choices(self, indices: list[IndexLike]) -> list[RowChoice]:
         """Return the possible compositions of a row at these indices of the axes before its columns."""
         node = self.node
         if node.op is PAD:
             return self._padded(indices)
         axis = node.attrs["axis"]
         if self.across:
-            return [Choice(None, tuple(indices), self._runs_across())]
+            return [RowChoice(None, tuple(indices), self._runs_across())]
         at = indices[axis]
         if node.op is TAKE:
             size = self.graph.nodes[node.inputs[0]].spec.shape[axis]
-            return [Choice(None, (*indices[:axis], self._table_lookup(at, size), *indices[axis + 1 :]), self._whole(0))]
+            return [
+                RowChoice(None, (*indices[:axis], self._table_lookup(at, size), *indices[axis + 1 :]), self._whole(0))
+            ]
         made, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if node.op is STACK else operand.spec.shape[axis]
             own = () if node.op is STACK else (at - start,)
             last = position == len(self.operands) - 1
             condition = None if last else at < start + size
-            made.append(Choice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
+            made.append(RowChoice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
             start += size
         return made
 
@@ -183,7 +185,7 @@ class Gather(Anchor):
 
     # -- padding --------------------------------------------------------------------------------------
 
-    def _padded(self, indices: list[IndexLike]) -> list[Choice]:
+    def _padded(self, indices: list[IndexLike]) -> list[RowChoice]:
         widths, mode = self.node.attrs["widths"], self.node.attrs["mode"]
         shape = self.operands[0].spec.shape
         places: list[IndexLike] = []
@@ -207,9 +209,9 @@ class Gather(Anchor):
             )
             runs = tuple(run for run in every if run.start < run.stop)
         if not conditions:
-            return [Choice(None, tuple(places), runs)]
-        nothing = Choice(None, tuple(places), (ColumnRun(0, self.columns, None),))
-        return [Choice(all_of(*conditions), tuple(places), runs), nothing]
+            return [RowChoice(None, tuple(places), runs)]
+        nothing = RowChoice(None, tuple(places), (ColumnRun(0, self.columns, None),))
+        return [RowChoice(all_of(*conditions), tuple(places), runs), nothing]
 
 
 def _changed(node: Node) -> list[int]:

@@ -24,7 +24,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Scope
-from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather, is_together
+from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_together
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_numbers_or_rows
 
@@ -40,7 +40,7 @@ def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
     scope = Scope(one.names, lanes=lanes)
     row = one.row(scope, _ROW)
 
-    def columns(inner: Scope, choice: Choice) -> None:
+    def columns(inner: Scope, choice: RowChoice) -> None:
         for run in choice.runs:
             whole = run.start + (run.stop - run.start) // lanes * lanes
             if whole > run.start:
@@ -63,7 +63,7 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
     column = scope.integer(_NUMBER % one.columns)
     total = scope.let(ConstantValue(one.fill), one.dtype)
 
-    def runs(inner: Scope, choice: Choice) -> None:
+    def runs(inner: Scope, choice: RowChoice) -> None:
         rest: tuple[Stmt, ...] = ()
         for run in reversed(choice.runs):
             body = inner.inner()
@@ -78,7 +78,7 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
     return (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
 
 
-def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice], None]) -> None:
+def _choose(scope: Scope, choices: list[RowChoice], emit: Callable[[Scope, RowChoice], None]) -> None:
     """Emit the first choice whose condition holds."""
     rest: tuple[Stmt, ...] = ()
     for choice in reversed(choices):
@@ -90,7 +90,7 @@ def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice],
 
 
 def _value(
-    one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, column: IndexLike, count: IndexLike | None
+    one: Gather, scope: Scope, row: Row, choice: RowChoice, run: ColumnRun, column: IndexLike, count: IndexLike | None
 ) -> Var:
     """Load the numbers of a run from a column on."""
     if run.operand is None:

@@ -69,7 +69,7 @@ class MemoryTracker:
         """
         if self._kept_bytes + size_bytes > self._room_bytes:
             raise RunError(
-                "the result outgrows the memory budget",
+                "cannot keep the result: it outgrows the memory budget",
                 expected=f"at most {self._room_bytes} bytes beside the buffers of the run",
                 got=f"{self._kept_bytes + size_bytes} bytes and more to come",
                 hint="write it to a file: x >> fc.save(path); or raise memory=",

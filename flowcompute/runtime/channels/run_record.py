@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from flowcompute.elements.policies import ErrorPolicy, SkipCounter, skipped_by_policy
+from flowcompute.elements.policies import ErrorPolicy
 from flowcompute.engine import Executor
 from flowcompute.metrics import (
     Checkpoints,
@@ -25,13 +25,14 @@ from flowcompute.observe import (
     EventStream,
     LaunchTimed,
     PassBegun,
+    RunEnded,
     Stage,
     StageEntered,
     StepsComputed,
 )
 from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
-from flowcompute.runtime.events import BATCHES, CheckpointTotals, ComputeTotals, StageReporter, StageTotals
+from flowcompute.runtime.events import BATCHES, CheckpointTotals, ComputeTotals, SkipTotals, StageReporter, StageTotals
 from flowcompute.schedule import Launch, LaunchLog
 
 
@@ -44,9 +45,11 @@ class RunRecord:
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
         places: the user's lines of each stage, by its name.
+        stream: the events of the run, where others tell of it too.
 
     Attributes:
         stream: the events of the run.
+        skips: the records that its elements have dropped.
     """
 
     def __init__(
@@ -57,15 +60,16 @@ class RunRecord:
         metrics: bool = False,
         places: Mapping[str, str] | None = None,
         lengths: Sequence[int | None] = (),
+        stream: EventStream | None = None,
     ) -> None:
         self._metrics = metrics
         self._places = places or {}
         self._lengths = tuple(lengths) or (total_items,)
         self._pass = 0
-        self.stream = EventStream()
+        self.stream = EventStream() if stream is None else stream
         self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
-        self.skip_counters: list[SkipCounter] = []
+        self.skips = SkipTotals(self.stream)
         self._checkpoints = CheckpointTotals()
         self._totals: dict[Stage, StageTotals] = {}
         self._steps: dict[Stage, ComputeTotals] = {}
@@ -81,6 +85,7 @@ class RunRecord:
                 StageEntered: lambda event: self._totals[event.stage].entered(event),
                 BatchPassed: lambda event: self._totals[event.stage].passed(event),
                 StepsComputed: lambda event: self._steps[event.stage].computed(event),
+                RunEnded: self._ended,
                 **self._checkpoints.takes(),
             }
         )
@@ -130,10 +135,14 @@ class RunRecord:
         self._earlier_items, self._earlier_bytes, self._earlier_s = before.items, before.bytes_read, before.seconds
         self._earlier_written, self._pass = before.bytes_written, before.current.number - 1 if before.current else 0
 
-    def end(self, *, complete: bool) -> None:
+    def end(self, error: BaseException | None) -> None:
+        """Tell that the run has ended: completely, or with an error."""
+        self.stream.emit(RunEnded(self.seconds, error))
+
+    def _ended(self, event: RunEnded) -> None:
         """Stop the clock; a complete run knows how many items there were."""
-        self._ended_s = time.perf_counter()
-        if complete:
+        self._ended_s = self._began_s + event.at_s
+        if event.error is None:
             self.total_items = self.items
 
     @property
@@ -185,14 +194,13 @@ class RunRecord:
     @property
     def progress(self) -> Progress:
         """The progress."""
-        dropped = sum(one.count for one in self.skipped().values())
         return Progress(
             self.items,
             self.total_items,
             self.bytes_read,
             self.job_s,
             self._ended_s is not None,
-            dropped,
+            self.skips.count,
             self._earlier_written + self.bytes_written,
             self._current,
         )
@@ -212,7 +220,7 @@ class RunRecord:
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """Return what each element has dropped that has begun."""
-        return skipped_by_policy(tuple(self.skip_counters))
+        return self.skips.by_policy()
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
         """Return a row for each stage of the plan; a stage that ran in several passes has the sum."""

@@ -55,7 +55,7 @@ def sound_state(path: str | None) -> Iterator[None]:
         raise
     except (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"the state in {shown(path or 'the checkpoint')} is not one that this job can have",
+            f"cannot go on: the state in {shown(path or 'the checkpoint')} is not one that this job can have",
             got=f"{type(error).__name__}: {error}",
             hint=UNSOUND,
         ) from error
@@ -106,7 +106,7 @@ def refuse_overwriting(plan: Plan, checkpoint: str) -> None:
         if path in read:
             # Nobody could tell then whether the job is still the same.
             raise PlanError(
-                "replaces a file that the job reads, and a job with a checkpoint must find its sources unchanged",
+                "cannot replace a file that the job reads: a job with a checkpoint must find its sources unchanged",
                 element=node.name,
                 site=node.element.site,
                 got=shown(path),
@@ -114,7 +114,7 @@ def refuse_overwriting(plan: Plan, checkpoint: str) -> None:
             )
         if os.path.join(path, "").startswith(inside):
             raise PlanError(
-                "writes where the checkpoint of the job is",
+                "cannot write where the checkpoint of the job is",
                 element=node.name,
                 site=node.element.site,
                 expected="a file outside of the folder of the checkpoint",
@@ -132,7 +132,9 @@ def checkpoint_path(path: object) -> str:
     try:
         return absolute_path(path)  # type: ignore[arg-type]
     except CheckpointError:
-        raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=short_repr(path)) from None
+        raise PlanError(
+            "cannot use this value", element="checkpoint", expected="the path of a folder", got=short_repr(path)
+        ) from None
 
 
 def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: str) -> str:
@@ -148,12 +150,14 @@ def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: st
     """
     if path is None:
         if own is None:
-            raise CheckpointError(f"the {what} has no checkpoint of its own", hint=f"say where: {what}.freeze(path)")
+            raise CheckpointError(
+                f"cannot freeze: the {what} has no checkpoint of its own", hint=f"say where: {what}.freeze(path)"
+            )
         return own
     target = absolute_path(path)
     if own is not None and target != own:
         raise CheckpointError(
-            f"the {what} keeps its checkpoint elsewhere",
+            f"cannot freeze there: the {what} keeps its checkpoint elsewhere",
             expected=shown(own),
             got=shown(target),
             hint=f"{what}.freeze() without a path",
@@ -242,7 +246,7 @@ def check_job(
         # As it was it can go on only where data and order of reductions are what they were.
         thawed = "" if changed or job.order != ORDER_VERSION else "go on with the job as it was by fc.thaw, "
         raise CheckpointError(
-            f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
+            f"cannot go on: the checkpoint {shown(path)} belongs to a job that is not this one any more",
             expected="the job as it was frozen, on the same data",
             got=_BELOW.join(found),
             hint=f"undo the change, {thawed}or begin anew with another checkpoint=",

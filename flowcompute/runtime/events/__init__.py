@@ -4,6 +4,7 @@ from flowcompute.runtime.events.checkpoint_totals import CheckpointTotals
 from flowcompute.runtime.events.flow_record import FlowRecord
 from flowcompute.runtime.events.recent_batches import BATCHES
 from flowcompute.runtime.events.report_facts import about
+from flowcompute.runtime.events.skip_totals import SkipTotals
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.stage_totals import ComputeTotals, StageTotals
 from flowcompute.runtime.events.watchdog import watch
@@ -13,6 +14,7 @@ __all__ = [
     "CheckpointTotals",
     "ComputeTotals",
     "FlowRecord",
+    "SkipTotals",
     "StageReporter",
     "StageTotals",
     "about",

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.policies import skipped_by_policy
 from flowcompute.engine import Executor
 from flowcompute.metrics import Checkpoints, Metrics, NodeMetrics, Progress, Snapshot
 from flowcompute.observe import (
@@ -22,6 +21,7 @@ from flowcompute.observe import (
     Observe,
     Observers,
     PassBegun,
+    RunEnded,
     RunView,
     Stage,
     StageEntered,
@@ -29,6 +29,7 @@ from flowcompute.observe import (
     WorkMarked,
 )
 from flowcompute.runtime.events.report_facts import about
+from flowcompute.runtime.events.skip_totals import SkipTotals
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.stage_totals import StageTotals
 from flowcompute.schedule import Launch, LaunchLog
@@ -47,6 +48,7 @@ class FlowRecord:
 
     Attributes:
         observers: those who write it elsewhere, from `open` to their `close`.
+        skips: the records that its elements have dropped.
     """
 
     def __init__(self, plan: Plan, executor: Executor, observe: Observe) -> None:
@@ -55,6 +57,7 @@ class FlowRecord:
         self._executor = executor
         (one,) = plan.passes
         self._stream = EventStream()
+        self.skips = SkipTotals(self._stream)
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
         self._feeds = {stage.name: self._stage(stage.name) for stage in one.sources}
@@ -72,6 +75,7 @@ class FlowRecord:
                 StageEntered: lambda event: self._totals[event.stage].entered(event),
                 BatchPassed: lambda event: self._totals[event.stage].passed(event),
                 WorkMarked: self._worked,
+                RunEnded: self._ended,
             }
         )
         view = RunView(snapshot=self.snapshot, seconds=self._seconds, about=self._about, tracks=2)
@@ -104,9 +108,13 @@ class FlowRecord:
             assert isinstance(stage, StageReporter)
             stage.zero_s = self._began_s
 
-    def end(self) -> None:
-        """Stop the clock: the flow is closed."""
-        self._ended_s = self._ended_s or time.perf_counter()
+    def end(self, error: BaseException | None) -> None:
+        """Tell that the flow has been closed: after an error, if it failed. Harmless when called again."""
+        if self._ended_s is None:
+            self._stream.emit(RunEnded(self.seconds, error))
+
+    def _ended(self, event: RunEnded) -> None:
+        self._ended_s = self._began_s + event.at_s
 
     def sent(self, arrays: Mapping[str, np.ndarray], began_s: float, doing: str) -> None:
         """Tell of records that were computed with since `began_s`, on the clock of `time.perf_counter`."""
@@ -147,8 +155,8 @@ class FlowRecord:
         """The records computed; nobody knows how many are to come."""
         items = sum(self._totals[feed].items for feed in self._feeds.values())
         size_bytes = sum(self._totals[feed].bytes_out for feed in self._feeds.values())
-        dropped = sum(one.count for one in skipped_by_policy(self._executor.skip_counters).values())
-        return Progress(items, None, size_bytes, self.seconds, self._ended_s is not None, dropped, self._given_bytes)
+        done, dropped = self._ended_s is not None, self.skips.count
+        return Progress(items, None, size_bytes, self.seconds, done, dropped, self._given_bytes)
 
     @property
     def _given_bytes(self) -> int:

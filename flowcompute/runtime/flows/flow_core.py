@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from flowcompute.batch import Batch
 from flowcompute.elements import State
-from flowcompute.elements.policies import skipped_by_policy
 from flowcompute.engine import DRAIN, Executor, PlannedJob
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
@@ -30,8 +29,8 @@ Result = Any
 class FlowCore:
     """An opened plan and its state. One thread at a time may compute, while another receives.
 
-    Where a computation fails some of its results count and others do not, so nothing more is
-    computed or resolved; what came out before can still be received.
+    Where a computation fails some of its results count and others do not, so nothing more is computed or resolved. What
+    came out before can still be received.
 
     Args:
         job: one pass over feeds.
@@ -54,6 +53,7 @@ class FlowCore:
         self._dead_letters = find_dead_letters(plan.graph)
         for skip_counter in self._executor.skip_counters:
             skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
+            self.record.skips.watch(skip_counter)
         self._results: deque[dict[int, np.ndarray]] = deque()
         self._waiting_bytes = 0
         self._counting = threading.Lock()
@@ -79,7 +79,7 @@ class FlowCore:
         """Release everything, and complete dead-letter files."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.record.observers.close)
-            stack.callback(self.record.end)
+            stack.callback(self.record.end, self._failure)
             stack.callback(self._results.clear)
             for dead_letters in self._dead_letters.values():
                 stack.callback(dead_letters.commit)
@@ -88,7 +88,7 @@ class FlowCore:
     @property
     def skipped(self) -> dict[str, Skipped]:
         """The records that each element has dropped since the flow was opened."""
-        dropped = skipped_by_policy(self._executor.skip_counters)
+        dropped = self.record.skips.by_policy()
         return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
 
     def begin(self) -> None:
@@ -110,7 +110,7 @@ class FlowCore:
         """
         if self._failure is not None:
             raise RunError(
-                "the flow has failed, and what its folds and windows held is lost",
+                "cannot go on: the flow has failed, and what its folds and windows held is lost",
                 element="flow",
                 got=f"{type(self._failure).__name__}: {str(self._failure).splitlines()[0]}",
                 hint="open it again, and send again what is to count",
@@ -185,7 +185,7 @@ class FlowCore:
         elif array is not None or set(named) != set(self._feeds):
             names = ", ".join(sorted(self._feeds))
             raise RunError(
-                "send takes one array for each feed",
+                "cannot send this: send takes one array for each feed",
                 element="flow",
                 expected="one array"
                 if len(self._feeds) == 1
@@ -201,7 +201,7 @@ class FlowCore:
             lengths = {stage.name: len(arrays[stage.name]) for stage in clock.sources}
             if len(set(lengths.values())) > 1:
                 raise RunError(
-                    "feeds that meet were sent unequal numbers of records",
+                    "cannot compute: feeds that meet were sent unequal numbers of records",
                     element="flow",
                     expected="equally many",
                     got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
@@ -275,7 +275,7 @@ class FlowCore:
         room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
         if self._waiting_bytes > max(room_bytes, 0):
             raise RunError(
-                "results that nobody received outgrow the memory budget",
+                "cannot go on: results that nobody received outgrow the memory budget",
                 element="flow",
                 expected=f"at most {max(room_bytes, 0)} bytes that wait",
                 got=f"{self._waiting_bytes} bytes in {len(self._results)} results",
@@ -303,7 +303,7 @@ class FlowCore:
         if not self._results:
             folds = not self._streams
             raise RunError(
-                "there is nothing to receive",
+                "cannot receive: there is nothing to receive",
                 element="flow",
                 got="a flow that gives one value for all records" if folds else "every send was received already",
                 hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",

@@ -39,7 +39,7 @@ class FlowOpener:
         plan = job.plan
         if len(plan.passes) != 1:
             raise PlanError(
-                "a flow sees each record once, and this needs several passes",
+                "cannot open a flow: it sees each record once, and this needs several passes",
                 element="flow",
                 got=f"{len(plan.passes)} passes",
                 hint="resolve the fold first and use its value as fc.constant(value)",
@@ -47,20 +47,22 @@ class FlowOpener:
         for source in plan.passes[0].sources:
             if not isinstance(source.element, FeedSource):
                 raise PlanError(
-                    "a flow is fed by hand, and this source is not",
+                    "cannot open a flow: it is fed by hand, and this source is not",
                     element=source.name,
                     site=source.element.site,
                     expected="sources made by fc.feed",
                     got=type(source.element).__name__,
                 )
         if not plan.passes[0].sources:
-            raise PlanError("a flow needs a feed", element="flow", hint='x = fc.feed(shape=(4,), dtype="float32")')
+            raise PlanError(
+                "cannot open a flow without a feed", element="flow", hint='x = fc.feed(shape=(4,), dtype="float32")'
+            )
         for clock in plan.passes[0].clocks:
             _check_clock(plan, clock)
         for sink in plan.passes[0].sinks:
             if not sink.element.in_memory:
                 raise PlanError(
-                    "a flow gives its results by receive and resolve, not to a destination",
+                    "cannot open a flow: it gives its results by receive and resolve, not to a destination",
                     element=sink.name,
                     site=sink.element.site,
                 )
@@ -74,7 +76,7 @@ class FlowOpener:
     def __enter__(self) -> Flow:
         hint = "async with element.flow() as flow: ..."
         if trio.lowlevel.in_trio_task():
-            raise RunError("a plain flow would block the event loop", hint=hint)
+            raise RunError("cannot open a plain flow here: it would block the event loop", hint=hint)
         if blocks_asyncio():
             warn_at(user_site(), f"a plain flow blocks the event loop: {hint}", EventLoopWarning)
         flow = Flow(FlowCore(self._job, self._mode, self._observe), self._checkpoint)
@@ -127,7 +129,7 @@ def _check_clock(plan: Plan, clock: Clock) -> None:
     if clock.is_root and not clock.sources:
         node = nodes[min(clock.values)]
         raise PlanError(
-            "a flow computes with what it is fed, and this stream meets no feed",
+            "cannot open a flow: it computes with what it is fed, and this stream meets no feed",
             element=node.name,
             site=node.element.site,
             hint="resolve it by itself, or combine it with a feed",
@@ -189,8 +191,8 @@ class Flow(WatchedFlow):
     def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
 
-        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`,
-        holds what this one held at the latest `freeze`; `sent` says which record comes next.
+        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`, holds what this one
+        held at the latest `freeze`. Its `sent` says which record comes next.
 
         Args:
             path: of the checkpoint; by default the flow's own one.
@@ -216,7 +218,7 @@ class Flow(WatchedFlow):
     def _using(self) -> Iterator[FlowCore]:
         with self._lock:
             if self._closed:
-                raise RunError("the flow is closed", element="flow", hint="use it inside its with block")
+                raise RunError("cannot go on: the flow is closed", element="flow", hint="use it inside its with block")
             yield self._core
 
     def __enter__(self) -> Self:
@@ -270,7 +272,9 @@ class AsyncFlow(WatchedFlow):
         while not self._core.waiting and self._core.gives_streams:
             self._core.check()
             if self._input_closed or self._closed:
-                raise RunError("there is nothing to receive any more", element="flow", got="a closed input")
+                raise RunError(
+                    "cannot receive: there is nothing to receive any more", element="flow", got="a closed input"
+                )
             await self._changed.wait()
         result = self._core.receive()
         self._changed.tell()
@@ -291,7 +295,7 @@ class AsyncFlow(WatchedFlow):
         """Resolve as `Flow.resolve`."""
         async with self._turn:
             if self._closed:
-                raise RunError("the flow is closed", element="flow")
+                raise RunError("cannot go on: the flow is closed", element="flow")
             try:
                 return await in_thread(self._core.resolve)
             finally:
@@ -301,7 +305,7 @@ class AsyncFlow(WatchedFlow):
         """Freeze as `Flow.freeze`."""
         async with self._turn:
             if self._closed:
-                raise RunError("the flow is closed", element="flow")
+                raise RunError("cannot go on: the flow is closed", element="flow")
             return await in_thread(self._coordinator.freeze, path)
 
     async def aclose(self) -> None:

@@ -93,7 +93,7 @@ class RunOptions:
             raise _bad_value("accept_touched", "True or False", self.accept_touched)
         if self.checkpoint is None and self.checkpoint_every != "auto":
             raise PlanError(
-                "checkpoint_every= needs checkpoint=",
+                "cannot use checkpoint_every= without checkpoint=",
                 element="checkpoint_every",
                 got=f"checkpoint_every={self.checkpoint_every!r} alone",
                 hint="say where to keep checkpoints: checkpoint=",

@@ -56,10 +56,9 @@ class Driver:
     async def run(self) -> tuple[Any, ...]:
         """Run to the end; returns the values of the roots, in their order.
 
-        Cancelled or failed, it leaves nothing open and, without a checkpoint, nothing written but
-        for the dead-letter files of a run that failed, which are needed most then. With a
-        checkpoint what was written stays where it is, for the run that resumes the job. Once the
-        results are being committed it is no longer cancelled.
+        Cancelled or failed, it leaves nothing open and, without a checkpoint, nothing written. Dead-letter files of a
+        run that failed stay, since they are needed most then. With a checkpoint what was written stays where it is, for
+        the run that resumes the job. Once the results are being committed it is no longer cancelled.
 
         Raises:
             FlowError: the first failure, with any others as notes.

@@ -1,8 +1,8 @@
 """Knobs of the run, tried while a pass works.
 
-Parts of the stream are computed with a candidate and with what is in use, alternately, and both are timed
-by when their batches are done. A candidate's records count, so a trial costs only what it took beyond
-the other's pace. Only what the plan has memory for is tried: peak memory stays what the plan says.
+Parts of the stream are computed with a candidate and with what is in use, alternately. Both are timed by when their
+batches are done. A candidate's records count, so a trial costs only what it took beyond the other's pace. Only what the
+plan has memory for is tried: peak memory stays what the plan says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements import Reader
-from flowcompute.observe import BatchComputed
+from flowcompute.observe import BatchComputed, EventStream, TrialMeasured
 from flowcompute.runtime.stages import BatchBoundaries
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, is_read_in_parts
 from flowcompute.strategy import Candidate, Climb, DriftWatch, PairedTrials, Search, Space
@@ -54,6 +54,7 @@ class LiveTrials:
         cost: seconds for trials.
         seed: of the search.
         values: candidates for `batch_bytes`.
+        stream: is told of each trial.
 
     Attributes:
         searches: one, and one more each time that it was opened again.
@@ -61,9 +62,10 @@ class LiveTrials:
         pairs: the order in which a candidate and what is in use are measured.
     """
 
-    def __init__(self, plan: Plan, cost: Cost, seed: int, values: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, cost: Cost, seed: int, values: Sequence[int], stream: EventStream) -> None:
         self._plan = plan
         self._cost = cost
+        self._stream = stream
         self._seed = seed
         self._kept = complete_strategy(plan)
         self._sizes = {value: batch_sizes(plan, value) for value in values}
@@ -121,8 +123,10 @@ class LiveTrials:
 
     def tell(self, candidate: Candidate, ratio: float, lost_s: float) -> None:
         """Note that a candidate took `ratio` times the seconds of what is in use, and `lost_s` more than these."""
-        self.searches[-1].tell(candidate, ratio)
-        self._cost.spent_s += max(lost_s, 0.0)
+        search, lost_s = self.searches[-1], max(lost_s, 0.0)
+        search.tell(candidate, ratio)
+        self._cost.spent_s += lost_s
+        self._stream.emit(TrialMeasured("run", search, candidate, ratio, lost_s))
 
     def open_again(self, drift: float) -> None:
         """Search again: records take another time than they did, and what was learnt may no longer hold."""

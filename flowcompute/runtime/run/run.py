@@ -94,7 +94,12 @@ class Run(Watched):
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
         self._record = record = RunRecord(
-            total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths
+            total,
+            room_bytes,
+            metrics=options.metrics,
+            places=plan.places,
+            lengths=lengths,
+            stream=self._chosen.stream,
         )
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
@@ -238,7 +243,9 @@ class Run(Watched):
         self._wait_settled(None)
         if not self._frozen:
             self._raise_error()
-            raise RunError("the run ended before it could be frozen", hint="run.values has its results")
+            raise RunError(
+                "cannot freeze the run: it ended before it could be frozen", hint="run.values has its results"
+            )
         self._error_seen = True
         return target
 
@@ -284,7 +291,7 @@ class Run(Watched):
         """
         self._check_usable("ask a run for its values")
         if not self._settled.is_set():
-            raise RunError("the run has not ended yet", hint="call run.wait() first")
+            raise RunError("cannot give the values: the run has not ended yet", hint="call run.wait() first")
         self._raise_error()
         return self._values
 
@@ -298,7 +305,9 @@ class Run(Watched):
         """
         values = self.values
         if len(values) != 1:
-            raise RunError(f"the run has {len(values)} values", expected="one", hint="use run.values")
+            raise RunError(
+                f"cannot give one value: the run has {len(values)} values", expected="one", hint="use run.values"
+            )
         return values[0]
 
     def __str__(self) -> str:
@@ -326,7 +335,7 @@ class Run(Watched):
             self._error = failure
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
-        self._record.end(complete=self._error is None)
+        self._record.end(self._error)
         if self._display is not None:
             self._display.stop()
         if self._error is None:
@@ -442,9 +451,9 @@ class Run(Watched):
     def _check_usable(self, doing: str) -> None:
         if os.getpid() != self._pid and not self._settled.is_set():
             raise RunError(
-                "the run was started in the process that this one was forked from",
+                f"cannot {doing}: it was started in the process that this one was forked from",
                 expected=f"process {self._pid}",
-                got=f"process {os.getpid()}, which cannot {doing} there",
+                got=f"process {os.getpid()}",
                 hint='use it there, or start processes with multiprocessing.get_context("spawn")',
             )
 

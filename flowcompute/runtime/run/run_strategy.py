@@ -8,6 +8,7 @@ from typing import Protocol
 
 from flowcompute.engine import PlannedJob
 from flowcompute.metrics import NodeMetrics
+from flowcompute.observe import EventStream
 from flowcompute.runtime.channels import RunRecord, pace_of
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.schedule import note_pace
@@ -16,10 +17,17 @@ from flowcompute.strategy import Strategy, Tuning
 
 
 class RunTuner(Protocol):
-    """Looks for a better strategy while a run works; `job` is what is run meanwhile, `live` tries knobs of the run."""
+    """Looks for a better strategy while a run works.
+
+    Attributes:
+        job: what is run meanwhile.
+        live: tries knobs of the run.
+        stream: the events of the run, which is told of trials.
+    """
 
     job: PlannedJob
     live: LiveTrials
+    stream: EventStream
 
     def finish(
         self, cancelled: Callable[[], bool], rows: Mapping[str, NodeMetrics], drift: float | None
@@ -39,6 +47,7 @@ class Chosen:
     Attributes:
         job: what is to be run: the job as it was planned, or what a tuner has made of it.
         live: who tries knobs of the run meanwhile, if anybody.
+        stream: the events of the run.
         strategy: all knobs; after `finish` those that were kept.
         tuning: how they were found.
     """
@@ -46,6 +55,7 @@ class Chosen:
     def __init__(self, job: PlannedJob, tuner: RunTuner | None) -> None:
         self.job = job if tuner is None else tuner.job
         self.live = None if tuner is None else tuner.live
+        self.stream = EventStream() if tuner is None else tuner.stream
         self.strategy, self.tuning = complete_strategy(job.plan), job.plan.tuning
         self._tuner = tuner
 

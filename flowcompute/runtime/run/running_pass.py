@@ -83,7 +83,7 @@ class RunningPass:
         self._pass = plan.passes[index]
         self._settings = settings
         self._tracker = record.tracker
-        self._run_skip_counters = record.skip_counters
+        self._skips = record.skips
         self._dead_letters = dead_letters
         self._workers = workers
         self._writers = writers
@@ -125,7 +125,7 @@ class RunningPass:
             if skip_counter is not None:
                 skip_counter.element = policies(self._plan.graph)[skip_counter.policy]
                 skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
-                self._run_skip_counters.append(skip_counter)
+                self._skips.watch(skip_counter)
 
     def _start_of(self, value: int) -> int:
         """Return the first record to read of a source.
@@ -137,7 +137,7 @@ class RunningPass:
         start = self._starts.get(clock.id, 0)
         if start % clock.granule and start != clock.length:
             raise CheckpointError(
-                "was frozen inside a block of records that a kernel reduces as a whole",
+                "cannot go on inside a block of records that a kernel reduces as a whole",
                 expected=f"a multiple of {clock.granule} records",
                 got=f"{start} records",
                 hint='thaw it with device="numpy", where it was frozen; jobs with checkpoint= go on everywhere',

@@ -7,8 +7,8 @@ class BatchBoundaries:
     """The ends of the batches of a root clock.
 
     Several sources of a clock are read each at its own pace, and their batches must fit each other.
-    Who reads asks where a batch ends; a new size counts from the furthest end that anybody was told
-    of, so that all are told the same. Only used from the trio thread.
+    Who reads asks where a batch ends. A new size counts from the furthest end that anybody was told of, so that all are
+    told the same. Only used from the trio thread.
 
     Args:
         items: records in a batch, at most; larger ones have no buffers.

@@ -31,10 +31,9 @@ from flowcompute.schedule import Clock
 class ComputeTask:
     """Computes the batches of a pass in record order.
 
-    A destination with memory of its own that nobody shares is written in place: the
-    executor fills that memory, in the same thread call, and no buffer or task lies between.
-    Batches of a source that destinations take as they are go on to them, also without a buffer.
-    Both hold for root clocks only, whose batches are as long as what was read.
+    A destination with memory of its own that nobody shares is written in place. The executor fills that memory, in the
+    same thread call, and no buffer or task lies between. Batches of a source that destinations take as they are go on
+    to them, also without a buffer. Both hold for root clocks only, whose batches are as long as what was read.
 
     Args:
         executor: opened.
@@ -289,7 +288,7 @@ class ComputeTask:
         open_end = known is None and ends[long] == self._boundaries[clock.id].stop(start)
         more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
         return RunError(
-            f"the streams {ended.name!r} and {other.name!r} have different lengths",
+            f"cannot go on: the streams {ended.name!r} and {other.name!r} have different lengths",
             element=ended.name,
             site=ended.element.site,
             records=(ends[short], ends[long]),

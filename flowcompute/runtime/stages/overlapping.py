@@ -82,8 +82,8 @@ class OverlappedTask(ComputeTask):
 
     Up to `Executor.in_flight` batches are on their way at a time. They are begun, computed and sent in record
     order; up to `Executor.lanes` are uploaded at a time, and as many downloaded. Small ones of a stream that comes
-    little by little are joined where they are there, as handing one to a thread and back takes longer than computing
-    it. Before a checkpoint, and before the end, all batches arrive.
+    little by little are joined where they are there. To hand one to a thread and back takes longer than to compute it.
+    Before a checkpoint, and before the end, all batches arrive.
 
     Args:
         executor, record, options: as `ComputeTask`.

@@ -218,7 +218,7 @@ class SourceTask:
 
     def _too_short(self, got: int, length: int) -> SourceError:
         return SourceError(
-            "the source ended early",
+            "cannot go on: the source ended early",
             element=self._stage.name,
             site=self._stage.element.site,
             expected=f"{length} records",

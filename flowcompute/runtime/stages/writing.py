@@ -91,7 +91,7 @@ class SinkTask:
         with self._attributed(start, stop):
             array = self._writer.buffer(start, stop)
             if array is not None and len(array) != stop - start:
-                raise RunError("more records came than were declared", got=f"{stop} or more")
+                raise RunError("cannot write: more records came than were declared", got=f"{stop} or more")
             return array
 
     def written_in_place(self, array: np.ndarray, start: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.engine import Backend, Executor
 from flowcompute.ir import Kernel
 from flowcompute.lower import KNOBS_BESIDE_BODIES, candidates
+from flowcompute.observe import EventStream
 from flowcompute.runtime.tuning.trial_budget import Budget
 from flowcompute.runtime.tuning.trial_loop import try_candidates
 from flowcompute.schedule import ExecutionPlan, RegionStep
@@ -31,20 +32,20 @@ class KernelTrials:
         plan: what is run.
         budget: seconds for it.
         seed: of the searches.
+        stream: is told of each trial.
         default: the plan by defaults, where `plan` begins with what is kept.
 
     Attributes:
         searches: by the kernel's name.
-        problems: what could not be tried, and why.
         per_launch_s: seconds of trials after a launch; more would look like a stage that makes no progress.
     """
 
-    def __init__(self, plan: Plan, budget: Budget, seed: int, default: Plan | None = None) -> None:
+    def __init__(self, plan: Plan, budget: Budget, seed: int, stream: EventStream, default: Plan | None = None) -> None:
         self.searches: dict[str, Search] = {}
-        self.problems: list[str] = []
         self.per_launch_s = LIVE_S
         self._plan = plan
         self._budget = budget
+        self.stream = stream
         self._seed = seed
         by_default = () if default is None else (kernel for one in default.passes for kernel in one.kernels)
         self._default = {kernel.name: kernel.knobs.plain() for kernel in by_default}
@@ -67,17 +68,17 @@ class KernelTrials:
         def may_try(_: Candidate) -> bool:
             return self._budget.is_open(KERNELS_SHARE) and self._budget.spent_s - spent_s < self.per_launch_s
 
-        tried, problems = try_candidates(
+        tried = try_candidates(
             kernel.name,
             search,
             self._pairs,
             self._budget,
             partial(self._seconds, step, launch),
+            self.stream,
             may_try=may_try,
             is_same=partial(self._is_same, step),
             loses_device=True,
         )
-        self.problems += problems
         if tried:
             # The batch goes on with what the kernel in use has stored, not with what a candidate has.
             launch(self._variant(step, self._adopted.get(kernel.name, ())))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError
+from flowcompute.observe import EventStream, TrialFailed, TrialMeasured
 from flowcompute.runtime.tuning.trial_budget import Budget
-from flowcompute.strategy import Candidate, PairedTrials, Search, describe_candidate
+from flowcompute.strategy import Candidate, PairedTrials, Search
 
 
 def try_candidates(
@@ -16,11 +17,12 @@ def try_candidates(
     pairs: PairedTrials,
     budget: Budget,
     seconds: Callable[[Candidate], float],
+    stream: EventStream,
     *,
     may_try: Callable[[Candidate], bool],
     is_same: Callable[[Candidate], bool] | None = None,
     loses_device: bool = False,
-) -> tuple[bool, list[str]]:
+) -> bool:
     """Measure what a search asks for, until it asks for nothing more or no more may be tried.
 
     A candidate that cannot be measured fails, and the search goes on.
@@ -31,27 +33,31 @@ def try_candidates(
         pairs: measures it alternately with what is in use.
         budget: pays for it.
         seconds: measures one candidate, or what is in use.
+        stream: is told of each trial.
         may_try: whether a candidate may be tried now.
         is_same: whether a candidate is what is in use by another name; there is nothing to measure then.
         loses_device: whether a device that fails under a trial is lost to the job, too.
 
     Returns:
-        Whether anything was measured, and what could not be tried, and why.
+        Whether anything was measured.
 
     Raises:
         DeviceError: of a device that failed, where it is lost to the job.
     """
-    tried, problems = False, []
+    tried = False
     while (candidate := search.ask()) is not None and may_try(candidate):
         try:
             if is_same is not None and budget.measure(partial(is_same, candidate)):
                 search.skip(candidate)
                 continue
             tried = True
-            search.tell(candidate, budget.measure(partial(pairs.ratio, candidate, seconds)))
+            ratio = budget.measure(partial(pairs.ratio, candidate, seconds))
         except FlowError as error:
             if loses_device and isinstance(error, DeviceError) and not isinstance(error, DeviceFullError):
                 raise
             search.fail(candidate)
-            problems.append(f"{where} {describe_candidate(candidate)}: {error.message}")
-    return tried, problems
+            stream.emit(TrialFailed(where, search, candidate, error.message))
+        else:
+            search.tell(candidate, ratio)
+            stream.emit(TrialMeasured(where, search, candidate, ratio, 0.0))
+    return tried

@@ -1,8 +1,8 @@
 """Tuning: knobs of kernels and of the run while a job runs, and after its end, within a stated budget.
 
-No trial can change an answer. A kernel's candidate is launched over the results of the batch in
-hand, and stores the same bytes; a run's candidate cuts the stream elsewhere, which no answer depends
-on, or is a rehearsal, which drops its results.
+No trial can change an answer. A kernel's candidate is launched over the results of the batch in hand, and stores the
+same bytes. A run's candidate cuts the stream elsewhere, which no answer depends on, or is a rehearsal, which drops its
+results.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
+from flowcompute.observe import EventStream
 from flowcompute.runtime.run import LiveTrials
 from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend
 from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
 from flowcompute.runtime.tuning.trial_budget import Budget, Clock
 from flowcompute.runtime.tuning.trial_loop import try_candidates
+from flowcompute.runtime.tuning.trial_totals import TrialTotals
 from flowcompute.schedule import default_batch_bytes, job_key, keep, make_plan
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, limits_of, rooflines
 from flowcompute.sources import StoredSource
@@ -36,7 +38,6 @@ from flowcompute.strategy import (
     Strategy,
     Tune,
     Tuning,
-    count_measured,
     differing,
     load_limits,
     save_limits,
@@ -60,6 +61,9 @@ class Tuner:
         job: what is run.
         tune: as asked for, not False.
         clock: gives seconds.
+
+    Attributes:
+        stream: the events of the run, trials among them.
     """
 
     def __init__(self, job: PlannedJob, tune: Tune, clock: Clock = time.perf_counter) -> None:
@@ -73,9 +77,10 @@ class Tuner:
         self._budget = Budget(tune, clock)
         kept = plan.tuning.origin == "stored"
         self._default = _planned(plan, plan.pinned) if kept else plan
-        self.trials = KernelTrials(plan, self._budget, self._seed, self._default if kept else None)
-        self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
-        self._notes: list[str] = []
+        self.stream = EventStream()
+        self._totals = TrialTotals(self.stream)
+        self.trials = KernelTrials(plan, self._budget, self._seed, self.stream, self._default if kept else None)
+        self.live = LiveTrials(plan, self._budget, self._seed, self._batches, self.stream)
         self._owes = False
         self.job = PlannedJob(plan, TunedBackend(job.backend, self.trials))
         """What is to be run: it tries kernels on the way."""
@@ -97,12 +102,12 @@ class Tuner:
             The strategy for the next run, complete, and how it was found.
         """
         self._budget.end()
-        self._owes = self._tune is True and self._measured < LEAST_TRIALS
+        self._owes = self._tune is True and self._totals.measured < LEAST_TRIALS
         why_not = why_not_rehearsed(self._plan)
         run = self._run_search(thorough=drift is not None or self._tune is not True)
         rehearsed: Mapping[str, NodeMetrics] = {}
         if why_not is not None:
-            self._notes.append(f"nothing was tried after the end: {why_not}")
+            self._totals.notes.append(f"nothing was tried after the end: {why_not}")
         else:
             rehearsals = Rehearsals(PlannedJob(self._plan, self._backend), cancelled)
             if self._tune is not True:
@@ -133,7 +138,7 @@ class Tuner:
         try:
             rehearsals.run(tuned, lambda *_: self.trials.is_done or not self._budget.is_open(KERNELS_SHARE))
         except FlowError as error:
-            self._notes.append(f"a rehearsal failed: {error.message}")
+            self._totals.notes.append(f"a rehearsal failed: {error.message}")
 
     # -- knobs of the run ---------------------------------------------------------------------------------
 
@@ -189,22 +194,16 @@ class Tuner:
             return rehearsals.seconds(replace(in_use, **knobs))
 
         def may_try(candidate: Candidate) -> bool:
-            owed = self._budget.is_open() or self._is_owed(search, new=candidate not in search.ratios)
+            owed = self._budget.is_open() or self._is_owed(new=candidate not in search.ratios)
             return owed and not cancelled()
 
-        self._notes += try_candidates("run", search, PairedTrials(), self._budget, seconds, may_try=may_try)[1]
+        try_candidates("run", search, PairedTrials(), self._budget, seconds, self.stream, may_try=may_try)
 
-    def _is_owed(self, search: Search, *, new: bool) -> bool:
+    def _is_owed(self, *, new: bool) -> bool:
         """Check whether the least that was promised is still to be done, beyond the budget."""
         if not self._owes:
             return False
-        measured = self._measured + count_measured(search)
-        return measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
-
-    @property
-    def _measured(self) -> int:
-        """Candidates that were measured while the job ran."""
-        return sum(map(count_measured, (*self.live.searches, *self.trials.searches.values())))
+        return self._totals.measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
 
     # -- what comes of it ---------------------------------------------------------------------------------
 
@@ -227,7 +226,7 @@ class Tuner:
         gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
         # What is kept of an earlier run still saves what it did.
         gain = 1 - (1 - gain) * (1 - self._plan.tuning.gain)
-        notes = (*self._plan.tuning.notes, *self.live.notes, *self.trials.problems, *self._notes)
+        notes = (*self._plan.tuning.notes, *self.live.notes, *self._totals.notes)
         return Tuning("tuned", len(tried), self._budget.spent_s, gain, tuple(tried), notes)
 
     def _keep(self, found: Strategy, tuning: Tuning, cancelled: Callable[[], bool]) -> Tuning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -77,24 +78,29 @@ def _raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource
     return RawSource(path, dtype=stored, shape=fields.wholes("item"), offset=fields.whole("offset"), name=node.given)
 
 
-_FORMATS = {"npy": _npy, "raw": _raw}
+_FORMATS: dict[type[StoredSource], Callable[[Fields, KeptNode, Rebuilding], StoredSource]] = {
+    NpySource: _npy,
+    RawSource: _raw,
+}
+"""Rebuilds a source of each format of files. A new format has its line here."""
+
+_BY_NAME = {source.format: rebuild for source, rebuild in _FORMATS.items()}
 
 
 def _describe_file(source: StoredSource, describing: Describing) -> dict[str, Any]:
     return {"file": _stored(source, describing)}
 
 
-def _rebuild_npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    return _rebuild_file(fields.take("file"), "npy", node, rebuilding)
+def _part(format: str) -> Part:
+    def rebuild(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+        return _rebuild_file(fields.take("file"), format, node, rebuilding)
 
-
-def _rebuild_raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    return _rebuild_file(fields.take("file"), "raw", node, rebuilding)
+    return Part(format, _describe_file, rebuild)
 
 
 def _rebuild_file(data: object, format: str, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
     fields = Fields(data, "a file")
-    source = _FORMATS[format](fields, node, rebuilding)
+    source = _BY_NAME[format](fields, node, rebuilding)
     fields.close()
     return source
 
@@ -108,7 +114,7 @@ def _rebuild_several(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
     parts = []
     for data in fields.items("files", MOST_NODES):
         one = Fields(data, "a file")
-        parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_FORMATS)), node, rebuilding))
+        parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_BY_NAME)), node, rebuilding))
         one.close()
     if not parts:
         fields.wrong("files", "at least one file")
@@ -199,8 +205,7 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
 
 
 SOURCES: dict[type[Element], Part] = {
-    NpySource: Part("npy", _describe_file, _rebuild_npy),
-    RawSource: Part("raw", _describe_file, _rebuild_raw),
+    **{source: _part(source.format) for source in _FORMATS},
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
     Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),

@@ -12,6 +12,7 @@ from flowcompute.elements import CAST, Kind
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION, attention_of
 from flowcompute.engine import BatchSlice, PassState, PlacedBackend, RegionRunner, cast, elementwise
+from flowcompute.fuse import makes_nan
 from flowcompute.graph import Node
 from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, reduce_rows, register_dtype, view_array
 from flowcompute.lower.matmul import PANEL
@@ -58,7 +59,7 @@ class NumpyRunner(RegionRunner):
     def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Evaluate each node over the records."""
         region, items, nodes = step.region, batch_slice.items, self.state.nodes
-        values = _RegionValues(nodes, batch_slice, region.stream)
+        values = _RegionValues(nodes, batch_slice)
         known = values.known
         batch_slice.launches += 1
         if self.log is not None:
@@ -68,7 +69,8 @@ class NumpyRunner(RegionRunner):
             if isinstance(node.op, Generator):
                 known[i] = _generate(node, node.op, batch_slice)
                 continue
-            at = values.value if node.op is None or not node.op.reads_sign else values.value_in_memory
+            moves = i in region.exposed and not makes_nan(node)
+            at = values.value_in_memory if moves or (node.op is not None and node.op.reads_sign) else values.value
             operands = [at(o) for o in node.inputs]
             if node.kind is Kind.VIEW:
                 known[i] = view_array(node, operands, stream=node.spec.is_stream)
@@ -83,7 +85,7 @@ class NumpyRunner(RegionRunner):
         for i, array in outputs.items():
             shape = (items, *nodes[i].spec.shape) if region.stream else nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
-            if is_float(array.dtype) and _makes_nan(nodes[i]):
+            if is_float(array.dtype) and makes_nan(nodes[i]):
                 canonical_nan(array)
 
 
@@ -95,17 +97,15 @@ class _RegionValues:
     Args:
         nodes: of the graph, by value.
         batch_slice: gives what comes into the region.
-        stream: whether the region runs over records.
 
     Attributes:
         known: what was computed here, by value.
     """
 
-    def __init__(self, nodes: Sequence[Node], batch_slice: BatchSlice, stream: bool) -> None:
+    def __init__(self, nodes: Sequence[Node], batch_slice: BatchSlice) -> None:
         self.known: dict[int, np.ndarray] = {}
         self._nodes = nodes
         self._batch_slice = batch_slice
-        self._stream = stream
         self._in_memory: dict[int, np.ndarray] = {}
 
     def value(self, i: int) -> np.ndarray:
@@ -113,28 +113,12 @@ class _RegionValues:
         return self.known[i] if i in self.known else self._batch_slice.array(i)
 
     def value_in_memory(self, i: int) -> np.ndarray:
-        """Return a value, whose NaNs have the bits that they would have if each operation stored its result."""
-        if i not in self._in_memory:
-            self._in_memory[i] = self._computed_in_memory(i)
-        return self._in_memory[i]
-
-    def _computed_in_memory(self, i: int) -> np.ndarray:
-        node = self._nodes[i]
-        if i not in self.known or not is_float(node.spec.dtype):
+        """Return a value, whose NaNs have the bits that they would have if it were stored."""
+        if i not in self.known or not is_float(self.known[i].dtype) or not makes_nan(self._nodes[i]):
             return self.value(i)
-        if _makes_nan(node):
-            return canonical_nan(self.known[i].copy())
-        if node.kind is not Kind.ELEMENTWISE or isinstance(node.op, Generator):
-            return self.known[i]
-        # What only moves numbers is computed of such operands.
-        with np.errstate(all="ignore"):
-            operands = [self.value_in_memory(o) for o in node.inputs]
-            return _evaluate(node, [self._nodes[o] for o in node.inputs], operands, self._stream)
-
-
-def _makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
+        if i not in self._in_memory:
+            self._in_memory[i] = canonical_nan(self.known[i].copy())
+        return self._in_memory[i]
 
 
 def _generate(node: Node, op: Generator, batch_slice: BatchSlice) -> np.ndarray:
