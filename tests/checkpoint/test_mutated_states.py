@@ -52,6 +52,8 @@ def states(x: Any, y: Any) -> list[Any]:
         fc.histogram(x[:, 3], bins=5, range=(-12, 12))[0],
         fc.top_k(x[:, 1], 3)[0],
         fc.quantile(y[:, 0], 0.5),
+        *fc.unique_counts(x[:, 2], max_values=40),
+        fc.linalg.pinv(x.T @ x),
         fc.first(y),
         fc.last(y),
     ]

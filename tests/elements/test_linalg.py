@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.graph import build_graph
+from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.spec import BFLOAT16, FLOAT64, is_float
 
 RNG = np.random.default_rng(31)
@@ -279,6 +280,14 @@ def test_jobs_go_on_from_a_checkpoint(
     assert [one.tobytes() for one in again] == [one.tobytes() for one in wanted]
     done = fc.run(*job(table), device="numpy", progress=False, checkpoint=kept).values
     assert [one.tobytes() for one in done] == [one.tobytes() for one in wanted]
+
+
+def test_batches_may_be_computed_in_any_order() -> None:
+    """Unlike a user's function, which may remember what it was called with."""
+    x = fc.source(definite((9,), 3))
+    for made, free in ((fc.linalg.inv(x), True), (fc.host(np.linalg.inv, x), False)):
+        steps = [step for clock in fc.plan(made, device="numpy").passes[0].clocks for step in clock.steps]
+        assert [why_in_order(step) is None for step in steps] == [free]
 
 
 # -- refusals ----------------------------------------------------------------------------------------

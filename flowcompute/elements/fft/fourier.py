@@ -12,7 +12,7 @@ from flowcompute.elements.arguments import dtype_of, one_of, real, whole, wholes
 from flowcompute.elements.axes import expand_dims, moveaxis, stack, take
 from flowcompute.elements.compute import Constant, Operand, as_element, broadcast, cast
 from flowcompute.elements.element import Element
-from flowcompute.elements.fft.tables import MOST_LENGTH
+from flowcompute.elements.fft.roots_of_unity import MOST_LENGTH
 from flowcompute.elements.fft.transform import transform
 from flowcompute.elements.math import multiply, normalise_axes
 from flowcompute.elements.op import MOST
@@ -214,6 +214,7 @@ def _scale(op: str, norm: Any, n: int, sign: int) -> float:
 MOST_FREQUENCIES = 1 << 24
 
 
+@public
 def fftfreq(n: int, *, d: float = 1.0, dtype: npt.DTypeLike | None = None) -> Constant:
     """Return the frequencies of the coefficients of `fft`, in cycles per unit of the spacing, as `numpy.fft.fftfreq`.
 
@@ -229,6 +230,7 @@ def fftfreq(n: int, *, d: float = 1.0, dtype: npt.DTypeLike | None = None) -> Co
     return Constant(np.fft.fftfreq(count, spacing), wanted)
 
 
+@public
 def rfftfreq(n: int, *, d: float = 1.0, dtype: npt.DTypeLike | None = None) -> Constant:
     """Return the frequencies of the `n // 2 + 1` coefficients of `rfft`.
 

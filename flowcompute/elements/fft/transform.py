@@ -17,7 +17,7 @@ import numpy as np
 
 from flowcompute.elements.axes import flip, pad, permute_dims, reshape
 from flowcompute.elements.compute import Constant
-from flowcompute.elements.fft.tables import (
+from flowcompute.elements.fft.roots_of_unity import (
     MOST_DIRECT,
     chirp,
     chirp_spectrum,

@@ -6,6 +6,7 @@ refuses is a RunError, which names the element and its line. Norms are composed 
 reductions, and run where these run.
 """
 
+from flowcompute.elements.linalg.array_norms import matrix_norm, norm, vector_norm
 from flowcompute.elements.linalg.factorising import EIGH as EIGH
 from flowcompute.elements.linalg.factorising import EIGVALSH as EIGVALSH
 from flowcompute.elements.linalg.factorising import QR as QR
@@ -24,7 +25,6 @@ from flowcompute.elements.linalg.factorising import (
     svd,
     svdvals,
 )
-from flowcompute.elements.linalg.norms import matrix_norm, norm, vector_norm
 from flowcompute.elements.linalg.solving import CHOLESKY as CHOLESKY
 from flowcompute.elements.linalg.solving import DET as DET
 from flowcompute.elements.linalg.solving import INV as INV

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flowcompute.elements import Kind
+from flowcompute.elements import HostFunction, Kind
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep, Step
 
@@ -35,12 +35,10 @@ def why_in_order(step: Step) -> str | None:
     """Return why a step must process the records in order; None if it has no state."""
     if isinstance(step, RegionStep):
         carries = step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk")
-    elif step.node.kind in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
-        return None
-    elif step.node.kind is not Kind.SCAN:
+    elif isinstance(step.node.element, HostFunction):
         return f"{step.name} calls a function of yours, in the order of the records"
     else:
-        carries = True
+        carries = step.node.kind is Kind.SCAN
     return f"{step.name} carries a value from batch to batch" if carries else None
 
 
