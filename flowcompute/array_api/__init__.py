@@ -1,16 +1,16 @@
 """The Python array API standard (2024.12) over lazy elements: `import flowcompute.array_api as xp`.
 
-Libraries that are written for the standard build flowcompute's graphs: `asarray(element)` gives them an `Array`, and
-`array.element` is the element that they made of it. Nothing is computed until a verb asks for it.
+Libraries that are written for the standard build flowcompute's graphs: `asarray(element)` gives them a `LazyArray`,
+and `array.element` is the element that they made of it. Nothing is computed until a verb asks for it.
 """
 
 import math as _math
 from typing import NoReturn
 
-from flowcompute.array_api import linalg
+from flowcompute.array_api import linalg_extension as linalg
 from flowcompute.array_api.array import VERSIONS as _VERSIONS
-from flowcompute.array_api.array import Array
-from flowcompute.array_api.coverage import COVERAGE, Entry
+from flowcompute.array_api.array import LazyArray
+from flowcompute.array_api.coverage import COVERAGE, StandardName
 from flowcompute.array_api.creation import (
     arange,
     asarray,
@@ -178,8 +178,8 @@ def __getattr__(name: str) -> NoReturn:
 
 __all__ = [
     "COVERAGE",
-    "Array",
-    "Entry",
+    "LazyArray",
+    "StandardName",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",

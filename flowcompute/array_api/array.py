@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, Unpack
+from typing import Any, NoReturn, TypeVar, Unpack
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from flowcompute.elements.arguments import NoValue
 from flowcompute.elements.math import TransposedStream, normalise_axes, permuted
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.strategy import StartOptions
+
+Results = TypeVar("Results")
 
 DEVICE = "auto"
 """The only device that arrays have: where values are computed is chosen by `device=` of the verbs."""
@@ -31,7 +33,7 @@ _OPERANDS = (NoValue, bool, int, float, complex, np.ndarray, np.generic)
 def _operator(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
     """Return the method of a binary operator, by the function of the standard."""
 
-    def method(self: Array, other: Array | Scalar, /) -> Array:
+    def method(self: LazyArray, other: LazyArray | Scalar, /) -> LazyArray:
         # What is neither may have an operator of its own, but would compare as unequal.
         if not isinstance(other, _OPERANDS):
             return NotImplemented
@@ -40,7 +42,7 @@ def _operator(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
-class Array(NoValue):
+class LazyArray(NoValue):
     """A lazy array with the attributes and operators of the Python array API standard, made by `asarray`.
 
     Nothing is computed until `resolve`, or a verb of flowcompute, is given `element`. What would need the value
@@ -74,7 +76,7 @@ class Array(NoValue):
         return _held(self).base_name  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        return f"<Array {self._element!r}>"
+        return f"<LazyArray {self._element!r}>"
 
     # -- attributes -----------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Array(NoValue):
         return math.prod(sizes) if len(sizes) == self.ndim else None
 
     @property
-    def T(self) -> Array:  # noqa: N802 - the standard's name
+    def T(self) -> LazyArray:  # noqa: N802 - the standard's name
         """The transpose of a matrix; of a stream of rows what `matmul` takes on its left.
 
         Raises:
@@ -123,13 +125,13 @@ class Array(NoValue):
         return self.mT
 
     @property
-    def mT(self) -> Array:  # noqa: N802 - the standard's name
+    def mT(self) -> LazyArray:  # noqa: N802 - the standard's name
         """The array with its last two axes exchanged.
 
         Raises:
             SpecError: if there are fewer than two axes.
         """
-        return Array(self._element.mT)
+        return LazyArray(self._element.mT)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """Return the namespace that has the functions of the standard.
@@ -147,7 +149,7 @@ class Array(NoValue):
             )
         return sys.modules[__name__.rpartition(".")[0]]
 
-    def to_device(self, device: str, /, *, stream: None = None) -> Array:
+    def to_device(self, device: str, /, *, stream: None = None) -> LazyArray:
         """Return the array itself: there is one device.
 
         Raises:
@@ -162,11 +164,11 @@ class Array(NoValue):
 
     # -- indexing -------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any, /) -> Array:
+    def __getitem__(self, key: Any, /) -> LazyArray:
         """Index by integers, slices, `...`, None, and an array of integers or of bools; see `fc.Element`."""
-        return Array(self._element[_plain(key)])
+        return LazyArray(self._element[_plain(key)])
 
-    def __setitem__(self, key: Any, value: Array | Scalar, /) -> None:
+    def __setitem__(self, key: Any, value: LazyArray | Scalar, /) -> None:
         """Put a number at a mask of the array's shape, or values at integers and slices, but those of a stream.
 
         The array holds another element then; the one that it held, and arrays made of it, stay as they are.
@@ -188,16 +190,16 @@ class Array(NoValue):
 
     # -- operators ------------------------------------------------------------------------
 
-    def __abs__(self, /) -> Array:
+    def __abs__(self, /) -> LazyArray:
         return unary("abs", self)
 
-    def __neg__(self, /) -> Array:
+    def __neg__(self, /) -> LazyArray:
         return unary("negative", self)
 
-    def __pos__(self, /) -> Array:
+    def __pos__(self, /) -> LazyArray:
         return unary("positive", self)
 
-    def __invert__(self, /) -> Array:
+    def __invert__(self, /) -> LazyArray:
         return unary("bitwise_invert", self)
 
     __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
@@ -222,7 +224,7 @@ class Array(NoValue):
 # -- arguments and results ------------------------------------------------------------------
 
 
-def _held(array: Array) -> Any:
+def _held(array: LazyArray) -> Any:
     """Return the element that an array is, or is a transpose of."""
     return array.element.base if isinstance(array.element, TransposedStream) else array.element
 
@@ -231,7 +233,7 @@ def _plain(key: Any) -> Any:
     """Return a key, or several, with elements for arrays."""
     if isinstance(key, tuple):
         return tuple(map(_plain, key))
-    return key.element if isinstance(key, Array) else key
+    return key.element if isinstance(key, LazyArray) else key
 
 
 def element_of(op: str, x: Any) -> Any:
@@ -240,14 +242,14 @@ def element_of(op: str, x: Any) -> Any:
     Raises:
         SpecTypeError: if it is none.
     """
-    if isinstance(x, Array):
+    if isinstance(x, LazyArray):
         return x.element
     raise _no_array(op, x, "an array of flowcompute.array_api")
 
 
 def operand_of(op: str, x: Any) -> Any:
     """Return the element of an argument that is an array, or the Python number that it is."""
-    if isinstance(x, Array):
+    if isinstance(x, LazyArray):
         return x.element
     if isinstance(x, bool | int):
         return x
@@ -291,31 +293,36 @@ def operands_of(op: str, *operands: Any) -> list[Any]:
     return plain
 
 
-def unary(op: str, x: Array) -> Array:
+def in_arrays(result: Results) -> Results:
+    """Return a named tuple of elements as one of arrays."""
+    return result._make(map(LazyArray, result))  # type: ignore[attr-defined, no-any-return, call-overload]
+
+
+def unary(op: str, x: LazyArray) -> LazyArray:
     """Apply a function of one array, by its name in the standard."""
-    return Array(FUNCTIONS[op](element_of(op, x)))
+    return LazyArray(FUNCTIONS[op](element_of(op, x)))
 
 
-def binary(op: str, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+def binary(op: str, x1: LazyArray | Scalar, x2: LazyArray | Scalar) -> LazyArray:
     """Apply a function of two arrays, or an array and a Python number, by its name in the standard.
 
     Raises:
         SpecTypeError: if their dtypes do not promote.
     """
     read = elements_of if op == "matmul" else operands_of
-    return Array(FUNCTIONS[op](*read(op, x1, x2)))
+    return LazyArray(FUNCTIONS[op](*read(op, x1, x2)))
 
 
-def reduced(op: str, x: Array, axis: Any, keepdims: Any, **options: Any) -> Array:
+def reduced(op: str, x: LazyArray, axis: Any, keepdims: Any, **options: Any) -> LazyArray:
     """Apply a reduction, by its name in the standard. Of a transposed stream it reduces where the axes stand."""
     element = element_of(op, x)
     if not isinstance(element, TransposedStream):
-        return Array(FUNCTIONS[op](element, axis, keepdims=keepdims, **options))
+        return LazyArray(FUNCTIONS[op](element, axis, keepdims=keepdims, **options))
     base, order = element.base, element.axes
     axes = {order[one] for one in normalise_axes(op, base, axis)}
     made = FUNCTIONS[op](base, tuple(sorted(axes)), keepdims=keepdims, **options)
     kept = [one for one in range(base.ndim) if keepdims or one not in axes]
-    return Array(permuted(made, tuple(kept.index(one) for one in order if one in kept)))
+    return LazyArray(permuted(made, tuple(kept.index(one) for one in order if one in kept)))
 
 
 def check_device(op: str, device: object) -> None:

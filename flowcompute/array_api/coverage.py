@@ -13,7 +13,7 @@ State = Literal["there", "refused"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class StandardName:
     """A name of the standard.
 
     Attributes:
@@ -104,15 +104,15 @@ _NOTES = {
 }
 
 
-def _entries() -> Iterator[Entry]:
+def _entries() -> Iterator[StandardName]:
     for section, names in _THERE.items():
-        yield from (Entry(name, section, "there", _NOTES.get(name, "")) for name in names.split())
+        yield from (StandardName(name, section, "there", _NOTES.get(name, "")) for name in names.split())
     for section, reasons in _REFUSED.items():
         for names, reason in reasons.items():
-            yield from (Entry(name, section, "refused", reason) for name in names.split())
+            yield from (StandardName(name, section, "refused", reason) for name in names.split())
 
 
-COVERAGE: dict[str, Entry] = {
+COVERAGE: dict[str, StandardName] = {
     entry.name: entry for entry in sorted(_entries(), key=lambda one: (one.section, one.name))
 }
 """Every name of version 2024.12 of the standard."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.array_api.array import Array, check_device, element_of, elements_of
+from flowcompute.array_api.array import LazyArray, check_device, element_of, elements_of
 from flowcompute.elements import Constant, Element, axes, creation, math, user_site
 from flowcompute.elements.arguments import dtype_of, one_of
 from flowcompute.elements.math import TransposedStream
@@ -18,13 +18,13 @@ Shape = int | tuple[int, ...]
 
 
 def asarray(
-    obj: Array | Element | npt.ArrayLike,
+    obj: LazyArray | Element | npt.ArrayLike,
     /,
     *,
     dtype: np.dtype | None = None,
     device: str | None = None,
     copy: bool | None = None,
-) -> Array:
+) -> LazyArray:
     """Make an array of an element, which it holds, or of numbers, which become a resident constant.
 
     Args:
@@ -39,17 +39,17 @@ def asarray(
         SpecTypeError: for what is no array of a supported dtype.
     """
     check_device("asarray", device)
-    held: Any = obj.element if isinstance(obj, Array) else obj
+    held: Any = obj.element if isinstance(obj, LazyArray) else obj
     if isinstance(held, Element | TransposedStream):
         if dtype is not None and held.dtype != dtype_of("asarray", dtype):
-            return Array(math.astype(held, dtype))
-        return obj if isinstance(obj, Array) and not copy else Array(held)
+            return LazyArray(math.astype(held, dtype))
+        return obj if isinstance(obj, LazyArray) and not copy else LazyArray(held)
     if copy is False and not isinstance(obj, bool | int | float | list | tuple):
         raise _copies("asarray", obj)
-    return Array(Constant(obj, dtype))
+    return LazyArray(Constant(obj, dtype))
 
 
-def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> LazyArray:
     """Make a resident constant of another library's array that NumPy can read by DLPack.
 
     Raises:
@@ -57,11 +57,11 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         AttributeError, BufferError: what the other library raises.
     """
     check_device("from_dlpack", device)
-    if isinstance(x, Array):
+    if isinstance(x, LazyArray):
         return x
     if copy is False:
         raise _copies("from_dlpack", x)
-    return Array(Constant(np.from_dlpack(x)))
+    return LazyArray(Constant(np.from_dlpack(x)))
 
 
 def _copies(op: str, obj: object) -> SpecError:
@@ -83,7 +83,7 @@ def arange(
     *,
     dtype: np.dtype | None = None,
     device: str | None = None,
-) -> Array:
+) -> LazyArray:
     """Make evenly spaced numbers from `start` up to but without `stop`, as a resident constant.
 
     `asarray(fc.range(...))` makes them as a stream, which takes no memory.
@@ -102,7 +102,7 @@ def arange(
     wanted = None if dtype is None else dtype_of("arange", dtype)
     numbers: Any = (0, start, step) if stop is None else (start, stop, step)
     try:
-        return Array(Constant(np.arange(*numbers, dtype=wanted)))
+        return LazyArray(Constant(np.arange(*numbers, dtype=wanted)))
     except (MemoryError, OverflowError, TypeError, ValueError, ZeroDivisionError) as error:
         raise SpecTypeError(
             f"cannot make these numbers: {error}",
@@ -114,36 +114,38 @@ def arange(
         ) from error
 
 
-def empty(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def empty(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make zeros, since nothing can be written to an element; see `fc.empty`."""
     check_device("empty", device)
-    return Array(creation.empty(shape, FLOAT64 if dtype is None else dtype))
+    return LazyArray(creation.empty(shape, FLOAT64 if dtype is None else dtype))
 
 
-def empty_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def empty_like(x: LazyArray, /, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make zeros of the shape of `x`; see `fc.empty_like`."""
     check_device("empty_like", device)
-    return Array(creation.empty_like(element_of("empty_like", x), dtype))
+    return LazyArray(creation.empty_like(element_of("empty_like", x), dtype))
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: np.dtype | None = None, device: str | None = None
-) -> Array:
+) -> LazyArray:
     """Make a matrix with ones on diagonal `k` and zeros elsewhere; see `fc.eye`."""
     check_device("eye", device)
-    return Array(creation.eye(n_rows, n_cols, k, FLOAT64 if dtype is None else dtype))
+    return LazyArray(creation.eye(n_rows, n_cols, k, FLOAT64 if dtype is None else dtype))
 
 
-def full(shape: Shape, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def full(shape: Shape, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make an array that has one number everywhere; see `fc.full`."""
     check_device("full", device)
-    return Array(creation.full(shape, fill_value, dtype))
+    return LazyArray(creation.full(shape, fill_value, dtype))
 
 
-def full_like(x: Array, /, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def full_like(
+    x: LazyArray, /, fill_value: float, *, dtype: np.dtype | None = None, device: str | None = None
+) -> LazyArray:
     """Make an array of the shape of `x` that has one number everywhere; see `fc.full_like`."""
     check_device("full_like", device)
-    return Array(creation.full_like(element_of("full_like", x), fill_value, dtype))
+    return LazyArray(creation.full_like(element_of("full_like", x), fill_value, dtype))
 
 
 def linspace(
@@ -155,47 +157,47 @@ def linspace(
     dtype: np.dtype | None = None,
     device: str | None = None,
     endpoint: bool = True,
-) -> Array:
+) -> LazyArray:
     """Make evenly spaced numbers from `start` to `stop`; see `fc.linspace`."""
     check_device("linspace", device)
-    return Array(creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+    return LazyArray(creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
 
 
-def ones(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def ones(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make ones; see `fc.ones`."""
     check_device("ones", device)
-    return Array(creation.ones(shape, FLOAT64 if dtype is None else dtype))
+    return LazyArray(creation.ones(shape, FLOAT64 if dtype is None else dtype))
 
 
-def ones_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def ones_like(x: LazyArray, /, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make ones of the shape of `x`; see `fc.ones_like`."""
     check_device("ones_like", device)
-    return Array(creation.ones_like(element_of("ones_like", x), dtype))
+    return LazyArray(creation.ones_like(element_of("ones_like", x), dtype))
 
 
-def zeros(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def zeros(shape: Shape, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make zeros; see `fc.zeros`."""
     check_device("zeros", device)
-    return Array(creation.zeros(shape, FLOAT64 if dtype is None else dtype))
+    return LazyArray(creation.zeros(shape, FLOAT64 if dtype is None else dtype))
 
 
-def zeros_like(x: Array, /, *, dtype: np.dtype | None = None, device: str | None = None) -> Array:
+def zeros_like(x: LazyArray, /, *, dtype: np.dtype | None = None, device: str | None = None) -> LazyArray:
     """Make zeros of the shape of `x`; see `fc.zeros_like`."""
     check_device("zeros_like", device)
-    return Array(creation.zeros_like(element_of("zeros_like", x), dtype))
+    return LazyArray(creation.zeros_like(element_of("zeros_like", x), dtype))
 
 
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: LazyArray, /, *, k: int = 0) -> LazyArray:
     """Keep the lower triangles of matrices, and put 0 above diagonal `k`; see `fc.tril`."""
-    return Array(axes.tril(element_of("tril", x), k))
+    return LazyArray(axes.tril(element_of("tril", x), k))
 
 
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: LazyArray, /, *, k: int = 0) -> LazyArray:
     """Keep the upper triangles of matrices, and put 0 below diagonal `k`; see `fc.triu`."""
-    return Array(axes.triu(element_of("triu", x), k))
+    return LazyArray(axes.triu(element_of("triu", x), k))
 
 
-def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array]:
+def meshgrid(*arrays: LazyArray, indexing: Literal["xy", "ij"] = "xy") -> list[LazyArray]:
     """Return vectors as coordinates of a grid, each broadcast along the axes of the others.
 
     Args:
@@ -215,11 +217,11 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Array
                 "cannot make a grid", element="meshgrid", site=user_site(), expected="vectors", got=str(vector.shape)
             )
         others = tuple(other for other in range(len(vectors)) if other != axis)
-        placed.append(Array(axes.expand_dims(vector, others) if others else vector))
+        placed.append(LazyArray(axes.expand_dims(vector, others) if others else vector))
     return broadcast_together("meshgrid", *placed)
 
 
-def broadcast_together(op: str, *arrays: Array) -> list[Array]:
+def broadcast_together(op: str, *arrays: LazyArray) -> list[LazyArray]:
     """Broadcast arrays against one another; beside a stream all of them become streams.
 
     Raises:
@@ -232,7 +234,7 @@ def broadcast_together(op: str, *arrays: Array) -> list[Array]:
     common = math.equal(elements[0], elements[0])
     for element in elements[1:]:
         common = math.logical_or(common, math.equal(element, element))
-    return [Array(_broadcast_like(element, common)) for element in elements]
+    return [LazyArray(_broadcast_like(element, common)) for element in elements]
 
 
 def _broadcast_like(element: Any, common: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.array_api.array import Array, check_device, element_of
+from flowcompute.array_api.array import LazyArray, check_device, element_of
 from flowcompute.array_api.promotion import Scalar, promoted
 from flowcompute.elements import creation, math
 from flowcompute.elements.arguments import dtype_of, flag
@@ -24,16 +24,16 @@ DTYPES = {
 """The standard's dtypes by name; there are no complex ones."""
 
 
-def astype(x: Array, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> Array:
+def astype(x: LazyArray, dtype: np.dtype, /, *, copy: Any = True, device: str | None = None) -> LazyArray:
     """Cast `x` to `dtype`; see `fc.astype`. With `copy=False` an array of that dtype is given back itself."""
     check_device("astype", device)
     element, wanted = element_of("astype", x), dtype_of("astype", dtype)
     if element.dtype == wanted:
-        return Array(element) if flag("astype", "copy", copy) else x
-    return Array(math.astype(element, wanted))
+        return LazyArray(element) if flag("astype", "copy", copy) else x
+    return LazyArray(math.astype(element, wanted))
 
 
-def can_cast(from_: np.dtype | Array, to: np.dtype, /) -> Any:
+def can_cast(from_: np.dtype | LazyArray, to: np.dtype, /) -> Any:
     """Check whether a dtype promotes to another one, without a change of kind."""
     held, wanted = _dtype("can_cast", from_), dtype_of("can_cast", to)
     try:
@@ -42,12 +42,12 @@ def can_cast(from_: np.dtype | Array, to: np.dtype, /) -> Any:
         return False
 
 
-def finfo(type: np.dtype | Array, /) -> Any:
+def finfo(type: np.dtype | LazyArray, /) -> Any:
     """Return the limits of a floating dtype: bits, eps, max, min, smallest_normal, dtype; see `fc.finfo`."""
     return creation.finfo(_dtype("finfo", type))
 
 
-def iinfo(type: np.dtype | Array, /) -> np.iinfo[Any]:
+def iinfo(type: np.dtype | LazyArray, /) -> np.iinfo[Any]:
     """Return the limits of an integer dtype: bits, max, min, dtype; see `fc.iinfo`."""
     return creation.iinfo(_dtype("iinfo", type))
 
@@ -60,7 +60,7 @@ def isdtype(dtype: np.dtype, kind: np.dtype | str | tuple[np.dtype | str, ...]) 
     return creation.isdtype(dtype, kind)
 
 
-def result_type(*arrays_and_dtypes: Array | Scalar | np.dtype) -> np.dtype:
+def result_type(*arrays_and_dtypes: LazyArray | Scalar | np.dtype) -> np.dtype:
     """Return the dtype that arrays, dtypes and Python numbers promote to.
 
     Raises:
@@ -69,9 +69,9 @@ def result_type(*arrays_and_dtypes: Array | Scalar | np.dtype) -> np.dtype:
     return promoted("result_type", *(_operand(one) for one in arrays_and_dtypes))
 
 
-def _operand(one: Array | Scalar | np.dtype) -> np.dtype | Scalar:
+def _operand(one: LazyArray | Scalar | np.dtype) -> np.dtype | Scalar:
     return one if isinstance(one, int | float) else _dtype("result_type", one)
 
 
-def _dtype(op: str, given: np.dtype | Array) -> np.dtype:
+def _dtype(op: str, given: np.dtype | LazyArray) -> np.dtype:
     return dtype_of(op, given) if isinstance(given, np.dtype) else element_of(op, given).dtype

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowcompute.array_api.array import Array, binary, element_of, operands_of, unary
+from flowcompute.array_api.array import LazyArray, binary, element_of, operands_of, unary
 from flowcompute.array_api.promotion import Scalar
 from flowcompute.elements import FUNCTIONS, creation
 
-Unary = Callable[[Array], Array]
-Binary = Callable[[Array | Scalar, Array | Scalar], Array]
+Unary = Callable[[LazyArray], LazyArray]
+Binary = Callable[[LazyArray | Scalar, LazyArray | Scalar], LazyArray]
 
 
-def _named(name: str, function: Callable[..., Array], details: str) -> None:
+def _named(name: str, function: Callable[..., LazyArray], details: str) -> None:
     function.__name__ = function.__qualname__ = name
     said = (FUNCTIONS[name].__doc__ or "").split(" Element-wise; ")[0].split("\n")[0]
     function.__doc__ = f"{said} Element-wise{details}."
 
 
 def _unary(name: str) -> Unary:
-    def function(x: Array, /) -> Array:
+    def function(x: LazyArray, /) -> LazyArray:
         return unary(name, x)
 
     _named(name, function, "")
@@ -27,7 +27,7 @@ def _unary(name: str) -> Unary:
 
 
 def _binary(name: str) -> Binary:
-    def function(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    def function(x1: LazyArray | Scalar, x2: LazyArray | Scalar, /) -> LazyArray:
         return binary(name, x1, x2)
 
     _named(name, function, "; one of both may be a Python number. Raises SpecTypeError where kinds of dtypes are mixed")
@@ -99,22 +99,22 @@ tanh = _unary("tanh")
 trunc = _unary("trunc")
 
 
-def conj(x: Array, /) -> Array:
+def conj(x: LazyArray, /) -> LazyArray:
     """Return `x`, whose numbers are real; see `fc.conj`."""
-    return Array(creation.conj(element_of("conj", x)))
+    return LazyArray(creation.conj(element_of("conj", x)))
 
 
-def imag(x: Array, /) -> Array:
+def imag(x: LazyArray, /) -> LazyArray:
     """Return zeros: the imaginary part of real numbers; see `fc.imag`."""
-    return Array(creation.imag(element_of("imag", x)))
+    return LazyArray(creation.imag(element_of("imag", x)))
 
 
-def real(x: Array, /) -> Array:
+def real(x: LazyArray, /) -> LazyArray:
     """Return `x`, whose numbers are real; see `fc.real`."""
-    return Array(creation.real(element_of("real", x)))
+    return LazyArray(creation.real(element_of("real", x)))
 
 
-def clip(x: Array, /, min: Array | float | None = None, max: Array | float | None = None) -> Array:
+def clip(x: LazyArray, /, min: LazyArray | float | None = None, max: LazyArray | float | None = None) -> LazyArray:
     """Limit `x` to [min, max]; NaN in any of them gives NaN.
 
     Args:
@@ -125,4 +125,4 @@ def clip(x: Array, /, min: Array | float | None = None, max: Array | float | Non
         SpecTypeError: if kinds of dtypes are mixed.
     """
     limits = [None if limit is None else operands_of("clip", x, limit)[1] for limit in (min, max)]
-    return Array(FUNCTIONS["clip"](element_of("clip", x), *limits))
+    return LazyArray(FUNCTIONS["clip"](element_of("clip", x), *limits))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod as product
 from typing import Any
 
-from flowcompute.array_api.array import Array, element_of, elements_of
+from flowcompute.array_api.array import LazyArray, element_of, elements_of
 from flowcompute.array_api.creation import broadcast_together
 from flowcompute.elements import Element, axes, user_site
 from flowcompute.elements.arguments import several, wholes
@@ -14,7 +14,7 @@ from flowcompute.elements.math import TransposedStream, permuted
 from flowcompute.errors import SpecError
 
 
-def broadcast_arrays(*arrays: Array) -> list[Array]:
+def broadcast_arrays(*arrays: LazyArray) -> list[LazyArray]:
     """Broadcast arrays against one another; beside a stream all of them become streams.
 
     Raises:
@@ -23,63 +23,63 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
     return broadcast_together("broadcast_arrays", *arrays)
 
 
-def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x: LazyArray, /, shape: tuple[int, ...]) -> LazyArray:
     """Broadcast `x` to a shape, which begins with -1 or the length for a stream; see `fc.broadcast_to`."""
-    return Array(axes.broadcast_to(element_of("broadcast_to", x), shape))
+    return LazyArray(axes.broadcast_to(element_of("broadcast_to", x), shape))
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[LazyArray], /, *, axis: int | None = 0) -> LazyArray:
     """Join arrays along an axis, flattened if it is None; see `fc.concat`.
 
     Raises:
         SpecTypeError: if kinds of dtypes are mixed.
     """
-    return Array(axes.concat(_several("concat", arrays), axis))
+    return LazyArray(axes.concat(_several("concat", arrays), axis))
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[LazyArray], /, *, axis: int = 0) -> LazyArray:
     """Stack arrays along a new axis; see `fc.stack`.
 
     Raises:
         SpecTypeError: if kinds of dtypes are mixed.
     """
-    return Array(axes.stack(_several("stack", arrays), axis))
+    return LazyArray(axes.stack(_several("stack", arrays), axis))
 
 
-def _several(op: str, arrays: Sequence[Array]) -> list[Any]:
+def _several(op: str, arrays: Sequence[LazyArray]) -> list[Any]:
     listed = several(op, "arrays", arrays, "a list or tuple of arrays")
     if not listed:
         raise SpecError("cannot join no arrays", element=op, site=user_site(), expected="at least one array")
     return elements_of(op, *listed)
 
 
-def expand_dims(x: Array, /, axis: int) -> Array:
+def expand_dims(x: LazyArray, /, axis: int) -> LazyArray:
     """Insert an axis of size 1, not before the stream; see `fc.expand_dims`."""
-    return Array(axes.expand_dims(element_of("expand_dims", x), axis))
+    return LazyArray(axes.expand_dims(element_of("expand_dims", x), axis))
 
 
-def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def flip(x: LazyArray, /, *, axis: int | tuple[int, ...] | None = None) -> LazyArray:
     """Reverse `x` along axes, but for the stream; see `fc.flip`."""
-    return Array(axes.flip(element_of("flip", x), axis))
+    return LazyArray(axes.flip(element_of("flip", x), axis))
 
 
-def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+def moveaxis(x: LazyArray, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> LazyArray:
     """Move axes elsewhere, but for the stream; see `fc.moveaxis`."""
-    return Array(axes.moveaxis(element_of("moveaxis", x), source, destination))
+    return LazyArray(axes.moveaxis(element_of("moveaxis", x), source, destination))
 
 
-def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+def permute_dims(x: LazyArray, /, axes: tuple[int, ...]) -> LazyArray:
     """Permute the axes; see `fc.permute_dims`.
 
     Where the stream is moved the result is a transposed stream, which `matmul`, reductions and `resolve` take.
     """
     element = element_of("permute_dims", x)
     if isinstance(element, TransposedStream):
-        return Array(permuted(element.base, tuple(element.axes[one] for one in _order(x, axes))))
-    return Array(permuted(element, _order(x, axes)))
+        return LazyArray(permuted(element.base, tuple(element.axes[one] for one in _order(x, axes))))
+    return LazyArray(permuted(element, _order(x, axes)))
 
 
-def _order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
+def _order(x: LazyArray, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return an order of all axes, counted from the first one."""
     order = tuple(wholes("permute_dims", "axes", axes))
     if sorted(one + x.ndim * (one < 0) for one in order) != list(range(x.ndim)):
@@ -93,16 +93,16 @@ def _order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(one % x.ndim for one in order)
 
 
-def repeat(x: Array, repeats: int, /, *, axis: int | None = None) -> Array:
+def repeat(x: LazyArray, repeats: int, /, *, axis: int | None = None) -> LazyArray:
     """Repeat numbers along an axis a number of times in a row; see `fc.repeat`.
 
     Raises:
         SpecTypeError: if `repeats` is an array, on whose numbers the shape would depend.
     """
-    return Array(axes.repeat(element_of("repeat", x), repeats, axis))
+    return LazyArray(axes.repeat(element_of("repeat", x), repeats, axis))
 
 
-def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:  # noqa: ARG001
+def reshape(x: LazyArray, /, shape: tuple[int, ...], *, copy: bool | None = None) -> LazyArray:  # noqa: ARG001
     """Reshape `x`, its numbers in the same order; see `fc.reshape`. `copy` says nothing, since elements never change.
 
     Of a stream, records of another size are made as `fc.flatten` and `fc.cut` do.
@@ -118,9 +118,9 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
         )
     items = _records_of(element, sizes) if isinstance(element, Element) and element.spec.is_stream else None
     if items is None:
-        return Array(axes.reshape(element, sizes))
+        return LazyArray(axes.reshape(element, sizes))
     numbers = axes.flatten(element)
-    return Array(axes.reshape(axes.cut(numbers, product(items)), (-1, *items)) if items else numbers)
+    return LazyArray(axes.reshape(axes.cut(numbers, product(items)), (-1, *items)) if items else numbers)
 
 
 def _records_of(stream: Any, sizes: list[int]) -> list[int] | None:
@@ -137,21 +137,21 @@ def _records_of(stream: Any, sizes: list[int]) -> list[int] | None:
     return items if fits else None
 
 
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: LazyArray, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> LazyArray:
     """Move numbers along axes, but for the stream; those that leave at the end come in first. See `fc.roll`."""
-    return Array(axes.roll(element_of("roll", x), shift, axis))
+    return LazyArray(axes.roll(element_of("roll", x), shift, axis))
 
 
-def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+def squeeze(x: LazyArray, /, axis: int | tuple[int, ...]) -> LazyArray:
     """Remove axes of size 1, but for the stream; see `fc.squeeze`."""
-    return Array(axes.squeeze(element_of("squeeze", x), axis))
+    return LazyArray(axes.squeeze(element_of("squeeze", x), axis))
 
 
-def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+def tile(x: LazyArray, repetitions: tuple[int, ...], /) -> LazyArray:
     """Lay copies of `x` one after the other along its axes; see `fc.tile`."""
-    return Array(axes.tile(element_of("tile", x), repetitions))
+    return LazyArray(axes.tile(element_of("tile", x), repetitions))
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: LazyArray, /, *, axis: int = 0) -> tuple[LazyArray, ...]:
     """Take `x` apart along an axis, but for the stream; see `fc.unstack`."""
-    return tuple(map(Array, axes.unstack(element_of("unstack", x), axis)))
+    return tuple(map(LazyArray, axes.unstack(element_of("unstack", x), axis)))

@@ -59,6 +59,19 @@ class Constant(Element):
         self.freeze_fields(value=array)
 
     @property
+    def identity(self) -> tuple[object, ...] | None:
+        """What tells the value from others without reading it; None where only the numbers do."""
+        return None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory that the value takes."""
+        return self.value.nbytes
+
+    def check(self) -> None:
+        """Raise SourceError if what holds the value has changed since it was composed."""
+
+    @property
     def label(self) -> str:
         """The number itself for a scalar."""
         return f"{self.value[()]!s}" if self.value.ndim == 0 else "constant"

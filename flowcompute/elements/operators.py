@@ -9,7 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, compute, fft, generated, linalg, math, nn, random, search, spool_stream, streams
+from flowcompute.elements import (
+    axes,
+    compute,
+    fft,
+    generated,
+    linalg,
+    math,
+    nn,
+    quantized,
+    random,
+    search,
+    spool_stream,
+    streams,
+)
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
 from flowcompute.elements.creation import conj
@@ -130,7 +143,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, linalg, math, nn, search, streams)
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, search, streams)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""

@@ -62,6 +62,7 @@ class PassExecutor(Executor):
         self.runners.attach(self.log, self.tuner)
         for node in self.state.nodes:
             if isinstance(node.element, Constant):
+                node.element.check()
                 self.state.resident[node.id] = node.element.value
         self.reset()
         self.launches += self._steps.run_resident(self._pass.before)

@@ -148,7 +148,7 @@ class StepRunner:
             check_along(self._state, node, stop, ended=False)
             return taken.resident[node.inputs[0]][start:stop]
         if node.kind is Kind.VIEW:
-            return view_array(node, [taken.array(i) for i in node.inputs], stream=True)
+            return view_array(node, [taken.array(i) for i in node.inputs], stream=True, first=start)
         if node.kind is Kind.SCAN:
             made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
             scan = self._state.scans[node.id]

@@ -37,13 +37,14 @@ class Each(NamedTuple):
     shape: Any
 
 
-def read_json(data: bytes | str, read: Callable[[Any], T], *, limit_bytes: int) -> T:
+def read_json(data: bytes | str, read: Callable[[Any], T], *, limit_bytes: int, unique: bool = False) -> T:
     """Parse JSON and return what `read` makes of it.
 
     Args:
         data: the text.
         read: turns the parsed data into what is wanted; may fail with any error on data of another form.
         limit_bytes: the largest size that is parsed.
+        unique: whether a name that stands twice in a mapping is refused; otherwise the last one counts.
 
     Raises:
         ForeignJsonError: in place of any error of parsing and of `read`, except those of the family that it raises.
@@ -51,11 +52,18 @@ def read_json(data: bytes | str, read: Callable[[Any], T], *, limit_bytes: int) 
     try:
         if len(data) > limit_bytes:
             raise ForeignJsonError(f"it has {len(data):,} bytes, and at most {limit_bytes:,} are read")
-        return read(json.loads(data))
+        return read(json.loads(data, object_pairs_hook=_once if unique else None))
     except ForeignJsonError:
         raise
     except _UNREADABLE as error:
         raise ForeignJsonError(f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ForeignJsonError("a name stands twice in it")
+    return made
 
 
 def read_json_file(path: str, read: Callable[[Any], T], *, limit_bytes: int, files: Files = FILES) -> T:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, share_carry
 from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, why_folded_apart
@@ -63,6 +64,10 @@ class _Builder(Groups):
             return
         if node.kind in (Kind.CONTRACT, Kind.VIEW):
             self._start_anchor(node, stream)
+            return
+        if isinstance(node.op, Dequantize):
+            # Blocks are read from memory.
+            self._start(node, stream)
             return
         operand_groups = [
             group
@@ -161,11 +166,19 @@ class _Builder(Groups):
         for i in producers.nodes:
             node = self.graph.nodes[i]
             inside = node.kind is Kind.VIEW
-            self.set_reads(
-                group, i, tuple(o if inside or o in producers.nodes else self._whole(o, rank) for o in node.inputs)
-            )
+            if isinstance(node.op, Dequantize):
+                self.set_reads(group, i, self._blocks(node))
+            else:
+                self.set_reads(
+                    group, i, tuple(o if inside or o in producers.nodes else self._whole(o, rank) for o in node.inputs)
+                )
             group.layouts[i] = self._whole(i, rank).layout
         group.nodes = sorted({*group.nodes, *producers.nodes})
+
+    def _blocks(self, node: Node) -> tuple[Access, ...]:
+        """Return the access to the blocks that a node decodes. They lie along no axis of the domain."""
+        (raw,) = node.inputs
+        return (Access(raw, (None,) * len(self.graph.nodes[raw].spec.shape)),)
 
     def _whole(self, value: int, rank: int | None = None) -> Access:
         """Return the access to a value on its own axes, or on the last axes of `rank`."""
@@ -324,7 +337,7 @@ class _Builder(Groups):
                 Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True)))
             )
         self.put(group, node.id)
-        self.set_reads(group, node.id, tuple(operands))
+        self.set_reads(group, node.id, self._blocks(node) if isinstance(node.op, Dequantize) else tuple(operands))
         if node.kind is Kind.FOLD:
             group.folds.append(node.id)
             return

@@ -16,9 +16,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Kind
-from flowcompute.elements.axes import TAKE
+from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse.anchors import anchor_name
 from flowcompute.fuse.groups import MAX_NODES
 from flowcompute.fuse.reasons import Reason
@@ -144,6 +145,9 @@ class _ProducerSearch:
         if any(is_copied(self.graph, view) for view in views if top.spec.is_stream):
             return None, set()
         name = anchor_name(anchor)
+        if anchor.op is LOOKUP:
+            # What can be computed for the rows asked for only stands behind the lookup; see `rewrite/lookups.py`.
+            raise _StoredError("it is computed once for all batches")
         if top.kind is Kind.CONTRACT:
             raise _StoredError("a kernel holds one matrix product or attention")
         if top.kind is Kind.REDUCE:
@@ -156,9 +160,9 @@ class _ProducerSearch:
         producers = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
         if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
-            if row > ROW_BYTES:
+            if row > ROW_BYTES and not self._decodes(producers):
                 raise _StoredError("its rows are too long for the cache")
-        if anchor.spec.is_stream and not top.spec.is_stream:
+        if not top.spec.is_stream and (anchor.spec.is_stream or self._decodes(producers)):
             self._check_resident(producers, leaves)
         elif (why := self._why_costly(producers, self._times(producers), name)) is not None:
             raise _StoredError(why)
@@ -179,13 +183,17 @@ class _ProducerSearch:
 
     def _collect(self, anchor: Node, top: Node) -> tuple[set[int], set[int]]:
         """Collect the element-wise operations that produce a value, and the values in memory that they read."""
-        members, leaves, todo = {top.id}, set(), [top]
+        members, leaves, todo = {top.id}, set[int](), [top]
         while todo:
             node = todo.pop()
             if isinstance(node.op, Generator):
                 raise _StoredError("it depends on random numbers, which are generated only once")
             if len(members) > MAX_NODES:
                 raise _StoredError(f"the kernel would hold more than {MAX_NODES} operations")
+            if isinstance(node.op, Dequantize):
+                # Blocks are read from memory.
+                leaves.update(node.inputs)
+                continue
             for operand in (self.graph.nodes[i] for i in node.inputs):
                 if operand.id in members:
                     continue
@@ -259,15 +267,26 @@ class _ProducerSearch:
             return None
         return f"{name} would compute it {round(times)} times, {cost} instructions each"
 
+    def _decodes(self, producers: FusedProducers) -> bool:
+        """Check whether a resident operand is decoded from blocks, which are there to save its memory."""
+        nodes = self.graph.nodes
+        return not nodes[producers.root].spec.is_stream and any(
+            isinstance(nodes[i].op, Dequantize) for i in producers.nodes
+        )
+
     def _check_resident(self, producers: FusedProducers, leaves: set[int]) -> None:
         """Check that a resident operand is cheap to compute and reads at most half of its bytes.
+
+        What decoding costs does not count, nor do the bytes of blocks as long as they are no more than the operand's.
 
         Raises:
             _StoredError: if it is better computed once for all batches.
         """
         nodes = self.graph.nodes
         read = sum(nodes[i].spec.item_bytes for i in leaves)
-        if self._cost(producers) > CHEAP or 2 * read > nodes[producers.root].spec.item_bytes:
+        decoding = [op for i in producers.nodes if isinstance(op := nodes[i].op, Dequantize)]
+        cost = self._cost(producers) - sum(op.cost for op in decoding)
+        if cost > CHEAP or (1 if decoding else 2) * read > nodes[producers.root].spec.item_bytes:
             raise _StoredError("it is computed once for all batches")
 
     # -- shared operands ------------------------------------------------------------------------------

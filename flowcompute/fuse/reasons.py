@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason for a decision of the planner. `kind` is "cut", "device", "form", "input", "isolate" or "knob"."""
+    """A reason for a decision of the planner.
+
+    `kind` is "blocks", "cut", "device", "form", "input", "isolate" or "knob".
+    """
 
     kind: str
     element: str

@@ -150,6 +150,8 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     element = made if made.twin_of is None else made.twin_of
     if isinstance(element, Constant):
         value = element.value
+        if element.identity is not None:
+            return ("constant", element.identity, element.spec)
         if value.nbytes <= _COMPARED_BYTES:
             return ("constant", value.dtype, value.shape, value.tobytes())
     elif isinstance(element, Source):
@@ -245,6 +247,11 @@ def _written(element: Compute) -> tuple[int, ...]:
     op = element.step if isinstance(element, KernelScan) else element.op
     unrolls = tuple(one.unroll for one in functions(op.function)) if isinstance(op, UserOp) else ()
     return unrolls if any(unrolls) else ()
+
+
+def is_number(node: Node) -> bool:
+    """Check whether a node is a constant of one number, which drawings show inside of what uses it."""
+    return isinstance(node.element, Constant) and not node.spec.shape
 
 
 def is_literal(value: np.ndarray) -> bool:

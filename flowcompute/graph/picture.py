@@ -16,7 +16,7 @@ from flowcompute.elements import Compute, Constant
 from flowcompute.graph.draw import details, title
 from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, place
 from flowcompute.graph.folding import fold_groups
-from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.graph import Graph, is_number
 from flowcompute.graph.repeats import fold_repeats
 
 CHAR, LINE = 7, 16
@@ -105,14 +105,14 @@ class _Picture:
             self.frames.append(_Frame(number, sorted({*nodes, *self._numbers(nodes)}), []))
         users = graph.users()
         for node in self.nodes:
-            inside = _is_number(node) and users[node.id] and all(user in self.holders for user in users[node.id])
+            inside = is_number(node) and users[node.id] and all(user in self.holders for user in users[node.id])
             if node.id not in self.holders and not inside:
                 self.frames.append(_Frame(_UNFRAMED, [node.id], []))
         self.unframed = {frame.nodes[0]: at for at, frame in enumerate(self.frames) if frame.unframed}
 
     def _numbers(self, nodes: Sequence[int]) -> set[int]:
         """Return the scalar constants that a kernel uses, which are drawn in each kernel's frame."""
-        return {i for user in nodes for i in self.nodes[user].inputs if _is_number(self.nodes[i])}
+        return {i for user in nodes for i in self.nodes[user].inputs if is_number(self.nodes[i])}
 
     def svg(self) -> str:
         """Render the picture as SVG."""
@@ -211,7 +211,7 @@ class _Picture:
         times = self.counts.get(i, 1)
         if times > 1 and i not in self.holders:
             text += f", {times} times"
-        return [text] if _is_number(node) else [text, str(node.spec)]
+        return [text] if is_number(node) else [text, str(node.spec)]
 
     def _content(self, frame: _Frame, corner: Point) -> list[str]:
         offset = corner[0] + frame.left, corner[1] + frame.top
@@ -250,10 +250,6 @@ class _Picture:
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" fill="{fill}" '
             f'stroke="#444"{dashes}/>{texts}'
         )
-
-
-def _is_number(node: Node) -> bool:
-    return isinstance(node.element, Constant) and not node.spec.shape
 
 
 def _colour(number: int, lightness: int) -> str:

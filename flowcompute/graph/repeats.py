@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flowcompute.elements import Compute, Constant
+from flowcompute.elements import Compute
 from flowcompute.graph.draw import details
-from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.graph import Graph, Node, is_number
 
 LEAST_BLOCKS = 3
 """Equal blocks from which on one is shown for all."""
@@ -73,7 +73,7 @@ def fold_repeats(
     # A number belongs to whoever uses it, and goes with the last of its users.
     left = [node for node in graph.nodes if became[node.id] == node.id]
     used = {operand for node in left for operand in node.inputs}.union(graph.roots)
-    kept = [node for node in left if node.id in used or not _is_number(node)]
+    kept = [node for node in left if node.id in used or not is_number(node)]
     number = {node.id: position for position, node in enumerate(kept)}
     nodes = tuple(replace(one, id=i, inputs=tuple(number[became[o]] for o in one.inputs)) for i, one in enumerate(kept))
     held = {name: tuple(number[i] for i in own if became[i] == i) for name, own in groups.items()}
@@ -127,14 +127,10 @@ def find_blocks(keys: Sequence[Hashable], reads: Sequence[Sequence[tuple[int, in
     return blocks
 
 
-def _is_number(node: Node) -> bool:
-    return isinstance(node.element, Constant) and not node.spec.shape
-
-
 def _units(graph: Graph, groups: Mapping[str, Sequence[int]]) -> list[_Unit]:
     """Return what is drawn together, in the order of its last nodes."""
     held = {i for nodes in groups.values() for i in nodes}
-    alone = ((None, (node.id,)) for node in graph.nodes if node.id not in held and not _is_number(node))
+    alone = ((None, (node.id,)) for node in graph.nodes if node.id not in held and not is_number(node))
     drawn = sorted(
         [*((name, tuple(nodes)) for name, nodes in groups.items() if nodes), *alone], key=lambda u: max(u[1])
     )

@@ -189,10 +189,19 @@ def _windowed(node: Node, inner: Storage) -> Storage:
     return Storage(inner.base, inner.offset, inner.record, (*places, *inside))
 
 
-def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.ndarray:
+def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first: int = 0) -> np.ndarray:
     """Return a view of arrays, which often is not contiguous.
 
     The arrays are batches of shape `(records, *item)` if `stream`, otherwise whole values.
+
+    Args:
+        node: the view.
+        arrays: its operands.
+        stream: whether it is a batch.
+        first: the number of the batch's first record, for errors.
+
+    Raises:
+        RunError: if an index is out of range.
     """
     assert node.op is not None
     name, attrs, array = node.op.name, node.attrs, arrays[0]
@@ -217,6 +226,10 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
         return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
     if name == "take":
         return _taken(node, array, arrays[1], attrs["axis"] + lead)
+    if name == "indices":
+        return _checked_indices(node, array, first)
+    if name == "lookup":
+        return np.moveaxis(np.take(array, arrays[1], axis=attrs["axis"]), attrs["axis"], 0)
     if node.op in ORDERING:
         return _in_order(node, arrays, lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
@@ -234,6 +247,32 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     if outside.any():
         raise _out_of_range(node, size, str(indices[outside][0]))
     return np.take(array, indices.astype(np.int64), axis=axis)
+
+
+def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
+    """Return the indices of a batch, counted from the start of the axis.
+
+    Raises:
+        RunError: naming the first record with one that is out of range.
+    """
+    size = node.attrs["size"]
+    # As Python's integers, so that none wraps around.
+    if indices.size and not -size <= int(indices.min()) <= int(indices.max()) < size:
+        outside = (indices < -size) | (indices >= size)
+        place = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        record = first + int(place[0])
+        raise RunError(
+            "an index is out of range",
+            element=node.name,
+            site=node.element.site,
+            records=(record, record + 1),
+            expected=f"{-size} to {size - 1}" if size else "no records, as the axis is empty",
+            got=f"{indices[place]} at record {record}",
+            hint="clip or filter the stream of indices",
+        )
+    made = indices.astype(node.spec.dtype)
+    np.add(made, size, out=made, where=made < 0)
+    return made
 
 
 def _in_order(node: Node, arrays: Sequence[np.ndarray], lead: int) -> np.ndarray:

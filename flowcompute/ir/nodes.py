@@ -13,6 +13,7 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.quantized import BlockFormat
 from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -32,6 +33,7 @@ class Argument:
         value: id of the value (of the fold for partials and carries); -1 for integers.
         part: index of the accumulator of a fold.
         period: number count of a resident operand that is read cyclically (padded by a vector); otherwise 0.
+        blocks: format of the blocks that it points to, of which each load decodes float32. Indices count numbers.
     """
 
     name: str
@@ -40,6 +42,12 @@ class Argument:
     value: int = -1
     part: int = 0
     period: int = 0
+    blocks: BlockFormat | None = None
+
+    @property
+    def loaded_dtype(self) -> np.dtype:
+        """The dtype in which numbers that are loaded of it are computed with."""
+        return register_dtype(self.dtype) if self.blocks is None else FLOAT32
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,7 @@ class AfterPoint(Point):
         """Load another operand of the epilogue."""
         lies = storage(self.graph, access.value, self.region.entered)
         spec = self.graph.nodes[access.value].spec
-        argument = self.arguments.get("input", spec.dtype, lies.base)
+        argument = self.arguments.input(self.graph, self.region, lies.base)
         strides = [0] * len(self.region.domain)
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
@@ -331,7 +331,7 @@ class BeforePoint(Point):
     def load(self, access: Access) -> Var:
         """Load a producer's operand at the same place."""
         lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
-        argument = self.arguments.get("input", spec.dtype, lies.base)
+        argument = self.arguments.input(self.graph, self.region, lies.base)
         strides = [0] * len(self.spec.shape)
         behind: list[IndexLike] = [lies.offset]
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):

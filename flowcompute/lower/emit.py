@@ -11,6 +11,7 @@ from flowcompute.elements import CAST, Constant, Kind
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import QUIET_NAN
+from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region, makes_nan
 from flowcompute.graph import Graph, Node, is_literal
@@ -44,7 +45,7 @@ from flowcompute.ir import (
     index_min,
     register_dtype,
 )
-from flowcompute.spec import BOOL, is_float
+from flowcompute.spec import BOOL, UINT8, is_float
 
 Key = int | Access
 
@@ -73,15 +74,31 @@ class Arguments:
 
     items: list[Argument] = field(default_factory=list)
 
-    def get(self, kind: ArgumentKind, dtype: np.dtype, value: int, part: int = 0, period: int = 0) -> Argument:
+    def get(
+        self,
+        kind: ArgumentKind,
+        dtype: np.dtype,
+        value: int,
+        part: int = 0,
+        period: int = 0,
+        blocks: BlockFormat | None = None,
+    ) -> Argument:
         """Return the parameter for this use of a value."""
+        use = (kind, value, part, period, blocks)
         for argument in self.items:
-            if (argument.kind, argument.value, argument.part, argument.period) == (kind, value, part, period):
+            if (argument.kind, argument.value, argument.part, argument.period, argument.blocks) == use:
                 return argument
         count = sum(argument.kind == kind for argument in self.items)
-        argument = Argument(f"{_PREFIXES[kind]}{count}", kind, dtype, value, part, period)
+        argument = Argument(f"{_PREFIXES[kind]}{count}", kind, dtype, value, part, period, blocks)
         self.items.append(argument)
         return argument
+
+    def input(self, graph: Graph, region: Region, value: int) -> Argument:
+        """Return the parameter that a value is loaded from: of what a region decodes, the blocks."""
+        node = graph.nodes[value]
+        if isinstance(node.op, Dequantize) and value in region.nodes:
+            return self.get("input", UINT8, node.inputs[0], blocks=node.op.block_format)
+        return self.get("input", node.spec.dtype, value)
 
     def ordered(self) -> tuple[Argument, ...]:
         """Return the parameters, pointers first, then scalars."""
@@ -205,7 +222,7 @@ class Point:
 
     def operands(self, key: Key) -> tuple[Key, ...]:
         """Return what `compute` takes the values of."""
-        if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator):
+        if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator | Dequantize):
             return ()
         return self.region.reads[key]
 
@@ -242,6 +259,8 @@ class Point:
         assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
+        if isinstance(node.op, Dequantize):
+            return self.load(Access(key, self.region.layouts[key]))
         assert node.op is not None
         moves = key in self.region.exposed and not makes_nan(node)
         at = self.value_in_memory if node.op.reads_sign or moves else self.value
@@ -350,7 +369,18 @@ def _spread_key(key: Key) -> Access:
 
 def loaded(scope: Scope, load: Load) -> Var:
     """Emit a load; half formats arrive as float32, bools as masks of one byte."""
-    return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
+    return scope.let(load, load.argument.loaded_dtype, mask_bytes=1)
+
+
+def loads_of(graph: Graph, region: Region) -> set[Access]:
+    """Return what the kernel of a region loads. What it decodes counts as if it were in memory."""
+    found: set[Access] = set()
+    for i, operands in region.reads.items():
+        if isinstance(graph.nodes[i].op, Dequantize):
+            found.add(Access(i, region.layouts[i]))
+        else:
+            found.update(operand for operand in operands if isinstance(operand, Access))
+    return found
 
 
 def units_loop(index: Name, count: IndexLike, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:

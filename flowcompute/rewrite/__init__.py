@@ -1,8 +1,9 @@
-"""Rewrites from graph to graph, before fusion: idle reductions, views, masks, split items, parts, passes, clocks."""
+"""Rewrites from graph to graph, before fusion: lookups, views, masks, split items, parts, passes, clocks."""
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.idle_reductions import replace_idle_reductions
 from flowcompute.rewrite.item_splitting import split_items
+from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
@@ -16,6 +17,7 @@ __all__ = [
     "find_passes",
     "fold_selected",
     "levels_of",
+    "move_lookups",
     "move_parts_to_sources",
     "move_views",
     "replace_idle_reductions",

@@ -14,6 +14,7 @@ import numpy as np
 
 from flowcompute.elements import ALONG, Compute, Destination, Kind, Source
 from flowcompute.elements.math import EACH
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import BLOCK
 from flowcompute.rewrite.rewriter import GraphRewriter
@@ -52,7 +53,7 @@ class _Splitter(GraphRewriter):
             return self.add(node.name, flat, ())
         if isinstance(node.element, Destination):
             return self._written(node, node.element)
-        if node.kind is Kind.ELEMENTWISE and isinstance(node.element, Compute):
+        if node.kind is Kind.ELEMENTWISE and isinstance(node.element, Compute) and not isinstance(node.op, Dequantize):
             return self._mapped(node, node.element)
         if node.kind is Kind.REDUCE and isinstance(node.element, Compute):
             return self._reduced(node, node.element)

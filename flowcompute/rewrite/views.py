@@ -15,6 +15,7 @@ from typing import Any
 from flowcompute.elements import Constant, Kind, Op
 from flowcompute.elements.axes import BROADCAST, INDEX, PERMUTE, RESHAPE
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import view_array
 from flowcompute.rewrite.rewriter import GraphRewriter
@@ -120,7 +121,7 @@ class _ViewMover(GraphRewriter):
 
     def _is_passed(self, node: Node) -> bool:
         """Check whether views of a value can become views of its operands without computing anything twice."""
-        if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator):
+        if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator | Dequantize):
             return False
         users = [self.graph.nodes[user] for user in self.users[node.id]]
         few = sum(user.spec.item_numbers for user in users) <= node.spec.item_numbers

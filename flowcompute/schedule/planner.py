@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.elements import Constant, Destination, Kind, Source
+from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.errors import PlanError
 from flowcompute.files import Scratch, shown
 from flowcompute.fuse import Reason
@@ -75,6 +76,7 @@ def make_plan(
         Reason("device", placement.capabilities.name, placement.capabilities.reason) for placement in backend.placements
     ]
     reasons += _not_on_host(placed, graph, passes)
+    reasons += _decoded(graph)
     kernels = [kernel for one in passes for kernel in one.kernels]
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.capabilities)
@@ -117,6 +119,19 @@ def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...
             yield reason
         elif reason.element in pinned:
             yield Reason("device", reason.element, "on the host, wherever it is pinned")
+
+
+def _decoded(graph: Graph) -> Iterator[Reason]:
+    """Yield a reason for each format of blocks, with the number of values that are stored so."""
+    counts: dict[str, tuple[BlockFormat, int]] = {}
+    for op in (node.op for node in graph.nodes):
+        if isinstance(op, Dequantize):
+            block_format = op.block_format
+            counts[block_format.name] = block_format, counts.get(block_format.name, (block_format, 0))[1] + 1
+    for name, (one, count) in counts.items():
+        values = "value is" if count == 1 else "values are"
+        blocks = f"blocks of {one.block_bytes} bytes for {one.numbers} numbers"
+        yield Reason("blocks", name, f"{count} {values} stored in {blocks}, which are decoded where they are loaded")
 
 
 def _unshared_passes(passes: tuple[Pass, ...], config: Config, backend: BackendDescription) -> Iterator[Reason]:

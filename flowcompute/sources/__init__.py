@@ -2,7 +2,7 @@
 
 from flowcompute.sources.array_source import MemorySource, source
 from flowcompute.sources.feed_source import FeedSource, feed
-from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.file_source import StoredSource, absolute, changed, probe, source_errors, why_not_mapped
 from flowcompute.sources.iterate_source import AWAIT_IN_LOOP, IterateSource, iterate
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.open_source import open
@@ -22,8 +22,13 @@ __all__ = [
     "SourceView",
     "SpoolSource",
     "StoredSource",
+    "absolute",
+    "changed",
     "feed",
     "iterate",
     "open",
+    "probe",
     "source",
+    "source_errors",
+    "why_not_mapped",
 ]

@@ -86,11 +86,7 @@ class StoredSource(Source):
             return self.layout.copy_reason
         with source_errors("look at", self.path, element=self.name or self.label, site=self.site):
             status = self.files.stat(self.path)
-        if status.st_mode & _OTHERS_WRITE:
-            return f"others may write to {shown(self.path)}, and a mapped file that shrinks kills the process"
-        if time.time() - status.st_mtime < _SETTLED_S:
-            return f"{shown(self.path)} was changed less than {_SETTLED_S:g} s ago and may still be written"
-        return None if mapped else "files are not to be mapped"
+        return why_not_mapped(self.path, status) or (None if mapped else "files are not to be mapped")
 
     def flattened(self) -> Source | None:
         """Return a source of the file's numbers in C order, or None where there is none."""
@@ -269,18 +265,31 @@ class StoredReader(Reader):
         )
 
 
+def why_not_mapped(path: str, status: os.stat_result) -> str | None:
+    """Return the reason why a file of this status is better read than mapped; see `StoredSource.must_read`."""
+    if status.st_mode & _OTHERS_WRITE:
+        return f"others may write to {shown(path)}, and a mapped file that shrinks kills the process"
+    if time.time() - status.st_mtime < _SETTLED_S:
+        return f"{shown(path)} was changed less than {_SETTLED_S:g} s ago and may still be written"
+    return None
+
+
 def fail_changed(source: StoredSource, now: Fingerprint, element: str | None) -> NoReturn:
     """Refuse a file that is not in the state in which it was composed.
 
     Raises:
         SourceError: always.
     """
-    then = source.fingerprint
+    raise changed(source.path, source.fingerprint, now, element=element, site=source.site)
+
+
+def changed(path: str, then: Fingerprint, now: Fingerprint, *, element: str | None, site: Site | None) -> SourceError:
+    """Return the error of a file that is not in the state in which it was composed."""
     fields = [field for field in Fingerprint._fields if getattr(now, field) != getattr(then, field)]
-    raise SourceError(
-        f"cannot read {shown(source.path)}: the file changed since it was opened for this job",
+    return SourceError(
+        f"cannot read {shown(path)}: the file changed since it was opened for this job",
         element=element,
-        site=source.site,
+        site=site,
         expected=_describe(then, fields),
         got=_describe(now, fields),
         hint="compose the job again, and let nothing write to its input while it runs",

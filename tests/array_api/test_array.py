@@ -17,15 +17,15 @@ from flowcompute.errors import SpecError, SpecIndexError, SpecTypeError
 ROWS = np.arange(12, dtype=np.float64).reshape(4, 3) - 5
 
 
-def stream() -> xp.Array:
+def stream() -> xp.LazyArray:
     return xp.asarray(fc.source(ROWS))
 
 
-def unknown() -> xp.Array:
+def unknown() -> xp.LazyArray:
     return xp.asarray(fc.iterate(iter([ROWS]), shape=(3,), dtype="float64"))
 
 
-def value(x: xp.Array) -> Any:
+def value(x: xp.LazyArray) -> Any:
     return x.resolve(device="numpy")
 
 
@@ -48,7 +48,7 @@ def test_attributes() -> None:
     assert (lazy.shape, lazy.ndim, lazy.size) == ((None, 3), 2, None)
     assert (number.shape, number.ndim, number.size) == ((), 0, 1)
     assert (lazy.T.shape, lazy.T.ndim, lazy.T.size, x.T.size) == ((3, None), 2, None, 12)
-    assert repr(number) == "<Array <Constant 2.5: float64()>>"
+    assert repr(number) == "<LazyArray <Constant 2.5: float64()>>"
 
 
 def test_numbers_and_arrays_become_constants() -> None:
@@ -73,7 +73,7 @@ def test_numbers_and_arrays_become_constants() -> None:
 
 @pytest.mark.parametrize("convert", [bool, int, float, complex, operator.index, list, np.asarray, np.from_dlpack])
 @pytest.mark.parametrize("make", [lambda: xp.asarray(1), lambda: xp.sum(stream()), lambda: stream().T])
-def test_nothing_is_read_by_accident(convert: Callable[[Any], Any], make: Callable[[], xp.Array]) -> None:
+def test_nothing_is_read_by_accident(convert: Callable[[Any], Any], make: Callable[[], xp.LazyArray]) -> None:
     with pytest.raises(SpecTypeError, match="is lazy and has no") as caught:
         convert(make())
     assert isinstance(caught.value, ValueError)
@@ -119,7 +119,7 @@ BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rsh
 @pytest.mark.parametrize(
     "make", [lambda a: xp.asarray(a), lambda a: xp.asarray(fc.source(a))], ids=["resident", "stream"]
 )
-def test_operators(make: Callable[[np.ndarray], xp.Array]) -> None:
+def test_operators(make: Callable[[np.ndarray], xp.LazyArray]) -> None:
     left, right = np.array([3, 1, 7, 4]), np.array([2, 2, 1, 3])
     expected, built = [], []
     for function in (*OPERATORS, *COMPARISONS, *BITS):
@@ -162,13 +162,13 @@ def test_a_number_is_assigned_at_masks_and_at_keys_of_items(form: str) -> None:
         }[form]
         x[x > 2] = number
         np.testing.assert_array_equal(
-            value(x), np.where(ROWS > 2, float(value(number) if isinstance(number, xp.Array) else number), ROWS)
+            value(x), np.where(ROWS > 2, float(value(number) if isinstance(number, xp.LazyArray) else number), ROWS)
         )
 
 
 @pytest.mark.parametrize("form", ["resident", "stream"])
 def test_values_are_assigned_at_keys_of_items(form: str) -> None:
-    def make(array: np.ndarray) -> xp.Array:
+    def make(array: np.ndarray) -> xp.LazyArray:
         return xp.asarray(array if form == "resident" else fc.source(array))
 
     array = np.arange(24.0).reshape(2, 3, 4)

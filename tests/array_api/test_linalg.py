@@ -22,11 +22,11 @@ def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def made(array: np.ndarray, form: str) -> xp.Array:
+def made(array: np.ndarray, form: str) -> xp.LazyArray:
     return xp.asarray(array if form == "resident" else fc.source(array))
 
 
-def values(*arrays: xp.Array) -> Any:
+def values(*arrays: xp.LazyArray) -> Any:
     got = fc.resolve(*(one.element for one in arrays), device="numpy")
     for array, one in zip(arrays, got if len(arrays) > 1 else (got,), strict=True):
         assert (array.shape, array.dtype) == (np.shape(one), np.asarray(one).dtype)

@@ -44,7 +44,7 @@ SCALARS: dict[Any, tuple[str, ...]] = {
 """Python's numbers, and the dtypes of arrays that each may stand beside."""
 
 
-def made(dtype: str, *, stream: bool) -> xp.Array:
+def made(dtype: str, *, stream: bool) -> xp.LazyArray:
     array = np.ones((3, 2), dtype)
     return xp.asarray(fc.source(array)) if stream else xp.asarray(array)
 

@@ -20,11 +20,11 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape) % 7 - 2
 
 
-def made(array: np.ndarray, *, stream: bool) -> xp.Array:
+def made(array: np.ndarray, *, stream: bool) -> xp.LazyArray:
     return xp.asarray(fc.source(array)) if stream else xp.asarray(array)
 
 
-def check(lazy: xp.Array | list[xp.Array] | tuple[xp.Array, ...], expected: Any) -> None:
+def check(lazy: xp.LazyArray | list[xp.LazyArray] | tuple[xp.LazyArray, ...], expected: Any) -> None:
     """Same shapes, dtypes and numbers, all computed in one run."""
     several = isinstance(lazy, list | tuple)
     arrays, wanted = (list(lazy), list(expected)) if several else ([lazy], [expected])

@@ -115,7 +115,7 @@ def wrong(name: str, cases: list[tuple[Any, ...]], got: np.ndarray) -> list[str]
 def results(device: str, form: str) -> dict[str, np.ndarray]:
     """All results, in one run."""
 
-    def array(values: list[float]) -> xp.Array:
+    def array(values: list[float]) -> xp.LazyArray:
         numbers = np.array(values, np.float64)
         return xp.asarray(numbers if form == "resident" else fc.source(numbers))
 
@@ -153,12 +153,12 @@ def test_integers_divide_towards_minus_infinity(dtype: type) -> None:
 
 @pytest.mark.parametrize("form", ["resident", "stream"])
 def test_reductions_of_nothing_and_of_nan(form: str) -> None:
-    def array(rows: Any) -> xp.Array:
+    def array(rows: Any) -> xp.LazyArray:
         values = np.array(rows, np.float64)
         return xp.asarray(values if form == "resident" else fc.source(values))
 
     none, some = array(np.empty((0, 2))), array([[1.0, nan], [2.0, 3.0], [4.0, 5.0]])
-    cases: list[tuple[xp.Array, Any]] = [
+    cases: list[tuple[xp.LazyArray, Any]] = [
         (xp.sum(none, axis=0), [0, 0]),
         (xp.prod(none, axis=0), [1, 1]),
         (xp.mean(none, axis=0), [nan, nan]),

@@ -12,11 +12,18 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
+from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
+from tests.model_files.files import gguf_file, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
+
+
+def of_weights(blocks: fc.Weights, plain: fc.Weights) -> tuple[Any, ...]:
+    numbers = rows("f4", (5, 512)) @ blocks["Q4_0"].T, blocks["f32"] + 1, blocks.raw("i8") + 1, blocks["i8"] + 1
+    return (*numbers, plain["f16"] * 2, plain["u8"] + 1, plain.raw("f64") + 1)
 
 
 @fc.kernel
@@ -168,6 +175,12 @@ FUNCTIONS: dict[str, Build] = {
         divided(fc.constant(3.0), rows("f2"))[1],
     ),
     "kernel of neighbours": lambda _: (smoothed(rows("f8")), smoothed(numbers())),
+    "blocks": lambda _: (
+        *(fc.dequantize(rows("u1", (12, one.block_bytes)), name) for name, one in BLOCK_FORMATS.items()),
+        fc.dequantize(rows("u1", (12, 36))[:, 18:], "Q4_0"),
+        fc.nn.relu(rows("f4", (5, 32)) @ fc.dequantize(fc.constant(np.ones((3, 34), "u1")), "Q8_0").T),
+    ),
+    "weights": lambda folder: of_weights(fc.weights(gguf_file(folder)), fc.weights(safetensors_file(folder))),
     "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
     "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
 }
@@ -257,6 +270,9 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.broadcast_to(rows().sum(axis=0), (2, 6)),
         fc.take(items(3, 4), [0, -1, 1], axis=1),
         fc.take(rows(), fc.bincount(numbers("u1"), 7) % 6, axis=1),
+        fc.take(fc.constant(np.ones((7, 3))), items(2, 4).astype("i4"), axis=0) * 2,
+        fc.take(np.arange(9.0), numbers("u1")),
+        fc.take(rows().sum(axis=0) * 2, fc.argmax(rows(), axis=1)),
         fc.stack([rows(), rows() + 1], axis=1),
         fc.stack([rows().sum(axis=0), np.ones(6, "f4")]),
         fc.concat([rows(), rows("f4", (12, 2))], axis=1),
@@ -343,6 +359,23 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),
         fc.ema(rows("f2"), 1),
+    ),
+    "positions": lambda _: (
+        fc.nn.position(rows()),
+        fc.nn.position(unknown()),
+        fc.nn.position(numbers(), numbers("i4")),
+        fc.nn.rope(rows("f2"), numbers("i4")),
+        fc.nn.rope(
+            rows(),
+            numbers("i8"),
+            5e5,
+            "halves",
+            4,
+            "yarn",
+            factor=4.0,
+            original_context=64,
+            frequency_factors=fc.sum(rows("f4", (5, 2)), axis=0) + 9,
+        ),
     ),
     "statistics": lambda _: (
         fc.cov(rows()),

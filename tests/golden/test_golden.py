@@ -66,6 +66,10 @@ def joined(x: fc.Element) -> fc.Element:
     return fc.concat([x * 2, x[:, 1:]], axis=1) + 1
 
 
+def looked_up() -> list[fc.Element]:
+    return [fc.take(fc.constant(np.zeros((50, 21), "f4")), rows(3, "i8"), axis=0) * 2]
+
+
 def slope(x: fc.Element) -> fc.Element:
     padded = fc.pad(x, ((0, 0), (1, 1)), mode="reflect")
     return padded[:, 2:] - padded[:, :-2]
@@ -121,6 +125,8 @@ GRAPHS = {
     "scan_in_items_on_a_gpu": (lambda: [fc.cumulative_sum(rows(8), axis=1)], GPU),
     "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
+    "lookup": (looked_up, CPU),
+    "lookup_on_a_gpu": (looked_up, GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
 

@@ -168,6 +168,15 @@ def put_together(size: int) -> list[Element]:
     return [fc.pad(x, 1) + 1, fc.concat([x, x[:, :, 1:] + 1], axis=2) * 3, fc.take(x, taken, axis=2) + 1]
 
 
+def looked_up(size: int) -> list[Element]:
+    table, indices = fc.constant(drawn(9, size)), stream(2, dtype="i4")
+    return [
+        fc.take(table * 2, indices, axis=0) + 1,
+        fc.take(fc.constant(drawn(3, 9)), stream(size, dtype="i4"), axis=1) + 1,
+        fc.take(fc.constant(drawn(size, 9)), indices[:, 0], axis=1) + 1,
+    ]
+
+
 @fc.kernel
 def polynomial(x, n):
     total = 0.0
@@ -213,6 +222,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "recurrence of rows": lambda n: [fc.linear_recurrence(stream(3, n) / 8, 1, axis=1)],
     "selective scan": state_space,
     "put together": put_together,
+    "looked up": looked_up,
     "user function": lambda n: [polynomial(stream(n), stream(n, dtype="i4"))],
     "neighbours": lambda n: [stencil(stream(3, 5, n))],
     "random numbers": lambda n: [stream(n) + fc.random.normal(n, seed=1)],

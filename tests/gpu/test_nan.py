@@ -122,6 +122,14 @@ def test_moved_nans_are_stored_as_if_each_operation_were_a_kernel(device: str, d
         assert found.tobytes() == wanted.tobytes(), fused
 
 
+@pytest.mark.compiles
+def test_moved_nans_on_gpus() -> None:
+    x = fc.source(SIGNED)
+    roots = moved(x) + put_together(x)
+    for root, found in zip(roots, resolve_on_gpu(*roots), strict=True):
+        assert found.tobytes() == root.resolve(device="numpy", progress=False).tobytes(), root
+
+
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 def test_what_moves_through_many_choices_is_computed_once(device: str) -> None:
     """Each choice has the one before it twice, so that to follow all ways would take for ever."""

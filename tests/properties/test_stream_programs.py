@@ -98,6 +98,19 @@ def test_kernels_give_what_the_reference_gives(data: st.DataObject) -> None:
         check_within_budget(program, data.draw(MEMORY), "cpu", results)
 
 
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), "numpy"])
+@cases(5)
+@given(data=st.data())
+def test_answers_do_not_depend_on_what_is_asked_beside_them(device: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        program = data.draw(stream_programs(Path(folder), steps=5))
+        program.roots = [value for value in program.values if isinstance(value.element, fc.Compute)][-6:]
+        together = resolve(program, device=device) if program.roots else []
+        for root, value in zip(program.roots, together, strict=True):
+            program.roots = [root]
+            check_same_bits(program, resolve(program, device=device), [value])
+
+
 @cases(12)
 @given(st.data())
 def test_code_for_gpus(data: st.DataObject) -> None:

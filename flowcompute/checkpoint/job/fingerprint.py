@@ -25,6 +25,7 @@ import numpy as np
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
 from flowcompute.checkpoint.job.not_bound import NotBound
 from flowcompute.files import FILES, Files, explain, shown
+from flowcompute.model_files import WeightFile
 from flowcompute.sources import StoredSource
 
 _BLOCK_BYTES = 1 << 12
@@ -88,11 +89,11 @@ def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sample": digest.hexdigest()}
 
 
-def described_file(source: StoredSource, contents: int | None = None) -> dict[str, Any]:
+def described_file(source: StoredSource | WeightFile, contents: int | None = None) -> dict[str, Any]:
     """Return path and state of the file of a source.
 
     Args:
-        source: of one file.
+        source: of one file, or a file of weights.
         contents: the blocks of its contents that are to be compared later; None for none.
 
     Raises:

@@ -25,7 +25,6 @@ from flowcompute.elements.axes.shape import (
     INDEX,
     PERMUTE,
     RESHAPE,
-    TAKE,
     broadcast_to,
     expand_dims,
     flip,
@@ -35,8 +34,8 @@ from flowcompute.elements.axes.shape import (
     require_unknown,
     reshape,
     squeeze,
-    take,
 )
+from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
 from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, positions, trace, tril, triu
 
 __all__ = [
@@ -46,6 +45,8 @@ __all__ = [
     "CUT",
     "FLATTEN",
     "INDEX",
+    "INDICES",
+    "LOOKUP",
     "PAD",
     "PERMUTE",
     "REPEAT",

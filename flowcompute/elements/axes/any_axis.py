@@ -9,7 +9,8 @@ import numpy as np
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes.along import flatten, repeat_records, window
 from flowcompute.elements.axes.joining import concat
-from flowcompute.elements.axes.shape import broadcast_to, reshape, take
+from flowcompute.elements.axes.shape import broadcast_to, reshape
+from flowcompute.elements.axes.taking import take
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index

@@ -12,7 +12,8 @@ from flowcompute.elements.arguments import whole, wholes
 from flowcompute.elements.axes.along import concat_streams, section
 from flowcompute.elements.axes.any_axis import MOST_REPEATED
 from flowcompute.elements.axes.joining import concat
-from flowcompute.elements.axes.shape import reshape, take
+from flowcompute.elements.axes.shape import reshape
+from flowcompute.elements.axes.taking import take
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST

@@ -79,11 +79,6 @@ def _rebuild_broadcast(kept: KeptOp) -> Any:
     return broadcast_to(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
 
 
-def _rebuild_take(kept: KeptOp) -> Any:
-    x, indices = kept.operands(2)
-    return take(x, indices, kept.public_axis(kept.attrs.whole("axis", most=63)))
-
-
 def view_op(name: str, numpy: Callable[..., Any], rebuild: Rebuild, arity: int = 1) -> Op:
     """Return the record of a view of items."""
     return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False, rebuild=rebuild)
@@ -93,7 +88,6 @@ INDEX = view_op("index", np.asarray, _rebuild_index)
 PERMUTE = view_op("permute_dims", np.permute_dims, _rebuild_permute)
 RESHAPE = view_op("reshape", np.reshape, _rebuild_reshape)
 BROADCAST = view_op("broadcast_to", np.broadcast_to, _rebuild_broadcast)
-TAKE = view_op("take", np.take, _rebuild_take, 2)
 
 
 def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
@@ -102,7 +96,7 @@ def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **att
     return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
 
 
-def _item_axis(op: str, element: Any, axis: int) -> int:
+def item_axis(op: str, element: Any, axis: int) -> int:
     """Return an axis of the items (of the whole value when resident).
 
     Raises:
@@ -259,7 +253,7 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
         SpecError: if that would turn the stream around.
     """
     element = as_element(x, "flip")
-    turned = {_item_axis("flip", element, one) for one in normalise_axes("flip", element, axis)}
+    turned = {item_axis("flip", element, one) for one in normalise_axes("flip", element, axis)}
     lead = [slice(None)] * element.spec.is_stream
     keys = [slice(None, None, -1) if item in turned else slice(None) for item in range(len(element.spec.shape))]
     return Element.apply("index", element, (*lead, *keys))
@@ -324,7 +318,7 @@ def squeeze(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
         )
     alone = [one for one, size in enumerate(element.spec.shape) if size == 1]
     named = () if axis is None else wholes("squeeze", "axis", axis, expected="an int, a tuple of ints or None")
-    dropped = set(alone) if axis is None else {_item_axis("squeeze", element, one) for one in named}
+    dropped = set(alone) if axis is None else {item_axis("squeeze", element, one) for one in named}
     for one in dropped:
         if element.spec.shape[one] != 1:
             raise SpecError(
@@ -364,48 +358,3 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
             got=format_shape(wanted),
         ) from None
     return element if wanted == element.spec.shape else make_view(BROADCAST, (element,), wanted)
-
-
-@public
-def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
-    """Take the numbers at `indices` along an item axis, as `numpy.take`.
-
-    Args:
-        x: any element.
-        indices: a resident vector of integers; negative ones count from the end.
-        axis: may be left out where there is one axis.
-
-    Raises:
-        SpecError: if an index that is known is out of range, or `axis` is the stream.
-    """
-    element = as_element(x, "take")
-    where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
-    if axis is None and element.ndim != 1:
-        raise SpecError(
-            "cannot choose an axis",
-            element="take",
-            site=user_site(),
-            expected=f"axis= for {element.spec}",
-        )
-    along = _item_axis("take", element, 0 if axis is None else axis)
-    if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
-        raise SpecError(
-            "cannot take by these indices",
-            element="take",
-            site=user_site(),
-            expected="a resident vector of integers",
-            got=str(where.spec),
-        )
-    size = element.spec.shape[along]
-    known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
-    bad = known[(known < -size) | (known >= size)]
-    if len(bad):
-        raise SpecError(
-            "cannot take a number outside the axis",
-            element="take",
-            site=user_site(),
-            expected=f"{-size} to {size - 1}",
-            got=str(bad[0]),
-        )
-    shape = (*element.spec.shape[:along], *where.spec.shape, *element.spec.shape[along + 1 :])
-    return make_view(TAKE, (element, where), shape, axis=along)

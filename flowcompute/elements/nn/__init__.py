@@ -24,6 +24,7 @@ from flowcompute.elements.nn.dot_product_attention import attention_of as attent
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from flowcompute.elements.nn.positions import position, rope
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN as SELECTIVE_SCAN
 from flowcompute.elements.nn.state_space import selective_scan
@@ -56,8 +57,10 @@ __all__ = [
     "max_pool2d",
     "mish",
     "mse",
+    "position",
     "relu",
     "rms_norm",
+    "rope",
     "selective_scan",
     "sigmoid",
     "silu",

@@ -91,6 +91,17 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
     return axes.pad(array, pad_width, mode, constant_values)
 
 
+def _like(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, dtype: Any = None) -> Any:
+        return function(a, dtype=dtype)
+
+    return call
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    return creation.full_like(a, fill_value, dtype=dtype)
+
+
 def _unstack(x: Any, /, *, axis: Any = 0) -> Any:
     return axes.unstack(x, axis)
 
@@ -129,17 +140,6 @@ def _cross(a: Any, b: Any, *, axis: Any = -1) -> Any:
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return products.tensordot(a, b, axes)
-
-
-def _like(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, dtype: Any = None) -> Any:
-        return function(a, dtype=dtype)
-
-    return call
-
-
-def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
-    return creation.full_like(a, fill_value, dtype=dtype)
 
 
 def _sort(a: Any, axis: Any = -1, *, stable: Any = None) -> Any:
@@ -203,6 +203,13 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.repeat: axes.repeat,
     np.diff: _diff,
     np.pad: _pad,
+    np.zeros_like: _like(creation.zeros_like),
+    np.ones_like: _like(creation.ones_like),
+    np.empty_like: _like(creation.empty_like),
+    np.full_like: _full_like,
+    np.real: creation.real,
+    np.imag: creation.imag,
+    np.result_type: creation.result_type,
     np.unstack: _unstack,
     np.tile: _tile,
     np.roll: _roll,
@@ -215,13 +222,6 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.cross: _cross,
     np.tensordot: _tensordot,
     np.einsum: products.einsum,
-    np.zeros_like: _like(creation.zeros_like),
-    np.ones_like: _like(creation.ones_like),
-    np.empty_like: _like(creation.empty_like),
-    np.full_like: _full_like,
-    np.real: creation.real,
-    np.imag: creation.imag,
-    np.result_type: creation.result_type,
     np.sort: _sort,
     np.argsort: _argsort,
     np.take_along_axis: _take_along_axis,

@@ -15,21 +15,7 @@ import numpy as np
 
 from flowcompute.gpu.device import Device, cl
 from flowcompute.gpu.memory.device_buffers import copy_lines
-from flowcompute.gpu.memory.staging import MIN_BYTES
-
-
-class _StagingSlot:
-    """Pinned memory for one array, and the event that signals that the device has read it."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        self.event: cl.Event | None = None
-
-    def wait(self) -> None:
-        """Wait until the device has read it."""
-        event, self.event = self.event, None
-        if event is not None:
-            event.wait()
+from flowcompute.gpu.memory.staging import MIN_BYTES, PinnedSlot
 
 
 class SmallStaging:
@@ -44,8 +30,8 @@ class SmallStaging:
     def __init__(self, device: Device, size_bytes: int, enqueuing: threading.Lock) -> None:
         self._pinned = device.pinned
         self._count = size_bytes // MIN_BYTES
-        self._ring: queue.SimpleQueue[_StagingSlot] = queue.SimpleQueue()
-        self._slots: list[_StagingSlot] = []
+        self._ring: queue.SimpleQueue[PinnedSlot] = queue.SimpleQueue()
+        self._slots: list[PinnedSlot] = []
         self._making = threading.Lock()
         self._enqueuing = enqueuing
 
@@ -62,7 +48,7 @@ class SmallStaging:
         self._allocate()
         slot = self._ring.get()
         try:
-            slot.wait()
+            slot.settle()
             part = slot.array[: lines.size]
             copy_lines(lines, 0, part)
             with self._enqueuing:
@@ -76,7 +62,7 @@ class SmallStaging:
             return
         with self._making:
             while len(self._slots) < self._count:
-                slot = _StagingSlot(self._pinned.take(MIN_BYTES))
+                slot = PinnedSlot(self._pinned.take(MIN_BYTES))
                 self._ring.put(slot)
                 self._slots.append(slot)
 
@@ -86,4 +72,4 @@ class SmallStaging:
         with ExitStack() as all_of_it:
             for slot in slots:
                 all_of_it.callback(self._pinned.give, slot.array)
-                all_of_it.callback(slot.wait)
+                all_of_it.callback(slot.settle)

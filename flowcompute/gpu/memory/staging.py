@@ -30,16 +30,20 @@ _AHEAD = STAGING_BLOCKS // 2
 """Blocks of one transfer that threads may copy at a time. The others are for the device and other transfers."""
 
 
-class _StagingBlock:
-    """Pinned memory that the device reads or writes in one command, with the copies in progress."""
+class PinnedSlot:
+    """Pinned memory, and the event that signals that the device has finished with it.
+
+    Attributes:
+        array: the memory.
+        event: of the latest command of the device, None if nothing is to be waited for.
+    """
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.event: cl.Event | None = None
-        self.copies: PendingCalls[None] = PendingCalls(0)
 
     def settle(self) -> None:
-        """Wait until the device has finished with the block.
+        """Wait until the device has finished with the memory.
 
         Raises:
             cl.Error: if the device could not read it.
@@ -47,6 +51,14 @@ class _StagingBlock:
         event, self.event = self.event, None
         if event is not None:
             event.wait()
+
+
+class _StagingBlock(PinnedSlot):
+    """Pinned memory that the device reads or writes in one command, with the copies in progress."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array)
+        self.copies: PendingCalls[None] = PendingCalls(0)
 
 
 _Step = Callable[[_StagingBlock, int, int], None]

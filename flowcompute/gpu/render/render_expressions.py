@@ -21,6 +21,7 @@ from flowcompute.gpu.render.opencl_types import (
 )
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
+from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
 from flowcompute.gpu.render.tensor_ptx import of_fragments
@@ -44,6 +45,8 @@ class ExpressionRenderer:
     def _load(self, load: ir.Load, var: Var) -> str:
         argument, lanes = load.argument, var.lanes
         name, dtype = argument.name, argument.dtype
+        if argument.blocks is not None:
+            return decoded(load, argument.blocks, var, self.helpers)
         if load.stride == 0 or lanes == 1:
             one = self._read(name, dtype, index_text(load.index) if load.each is None else index_text(load.each, 0))
             if lanes == 1:

@@ -41,7 +41,7 @@ from flowcompute.ir import (
     register_dtype,
     storage,
 )
-from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Point, Scope, loaded, units_loop
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Point, Scope, loaded, loads_of, units_loop
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_blocks, by_numbers
 from flowcompute.lower.kernel_knobs import (
@@ -76,8 +76,7 @@ def is_flat(graph: Graph, region: Region) -> bool:
     made = [i for i in region.nodes if isinstance(graph.nodes[i].op, Generator)]
     if any(graph.nodes[i].spec.item_numbers != region.numbers for i in made):
         return False
-    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
-    return all(_fits(graph, region, access) for access in accesses) and all(
+    return all(_fits(graph, region, access) for access in loads_of(graph, region)) and all(
         graph.nodes[i].spec.item_numbers == region.numbers for i in region.outputs
     )
 
@@ -123,13 +122,13 @@ class FlatPoint(Point):
         dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
         if dense:
             lies = storage(self.graph, access.value, self.region.entered)
-            argument = self.arguments.get("input", spec.dtype, lies.base)
+            argument = self.arguments.input(self.graph, self.region, lies.base)
             if not spec.is_stream or is_dense(self.graph, access.value, self.region.entered):
                 return loaded(self.scope, Load(argument, self.index, 1, self.count, aligned=self.aligned))
             index = self.index * lies.record + lies.offset
             return loaded(self.scope, Load(argument, index, lies.record, self.count))
         if spec.item_numbers == 1:
-            return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), 0, 0))
+            return loaded(self.scope, Load(self.arguments.input(self.graph, self.region, access.value), 0, 0))
         # A resident operand is uploaded with its first vector repeated behind it, so a vector never wraps.
         argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
         return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))

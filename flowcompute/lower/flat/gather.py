@@ -1,4 +1,4 @@
-"""Gathers: padding, concatenation, stacks, and selection by known indices.
+"""Gathers: padding, concatenation, stacks, selection by known indices, and rows of tables by streams of indices.
 
 No strides describe their layout, so a kernel computes the indices (`gather_form.py`). It fuses the
 producers of its operands and the element-wise epilogue, so a gather is an anchor. Where nothing is computed
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Constant, Kind
-from flowcompute.elements.axes import CONCAT, PAD, STACK, TAKE
+from flowcompute.elements.axes import CONCAT, LOOKUP, PAD, STACK, TAKE
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
@@ -25,12 +25,13 @@ from flowcompute.ir import (
     index_max,
     index_min,
     register_dtype,
+    to_long,
     views_of,
 )
 from flowcompute.lower.anchor_point import Anchor, Operand
 from flowcompute.spec import BOOL
 
-TOGETHER = (PAD, TAKE, STACK, CONCAT)
+TOGETHER = (PAD, TAKE, LOOKUP, STACK, CONCAT)
 MOST_OPERANDS = 8
 """Most operands, since a kernel takes few pointers and tests the operands one after the other."""
 
@@ -114,14 +115,14 @@ class Gather(Anchor):
         operands: operands by position; those of `take` without the indices.
         fill: the number that pads.
         table: parameter with the indices of `take`.
+        indices: location of a stream of indices.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]
         shape = node.spec.shape
-        self.axes = _changed(node)
-        columns = max(1, len(shape) - 1 - max(self.axes))
+        columns, across = _columns(graph, node)
         super().__init__(
             graph,
             region,
@@ -131,20 +132,29 @@ class Gather(Anchor):
             dtype=register_dtype(node.spec.dtype),
         )
         self.columns = math.prod(shape[len(shape) - columns :])
-        self.across = len(shape) - 1 in self.axes
-        own = 0 if node.op is STACK and self.across else columns
-        inputs = node.inputs[:1] if node.op is TAKE else node.inputs
+        self.across = across
+        own = 0 if node.op is STACK and across else max(1, columns)
+        indexed = node.op in (TAKE, LOOKUP)
+        inputs = node.inputs[:1] if indexed else node.inputs
         self.operands: list[Operand] = [self.operand(i, 0, own) for i in inputs]
         self.fill = node.spec.dtype.type(node.attrs.get("fill", 0)).item()
-        if node.op is TAKE:
+        if indexed:
             indices = graph.nodes[node.inputs[1]].spec
-            self.table = self.arguments.get("input", indices.dtype, node.inputs[1])
+            self.asked = self.storage(node.inputs[1])
+            self.table = self.arguments.get("input", indices.dtype, self.asked.base)
 
-    def choices(self, indices: list[IndexLike]) -> list[RowChoice]:
-        """Return the possible compositions of a row at these indices of the axes before its columns."""
+    def choices(self, indices: list[IndexLike], record: IndexLike) -> list[RowChoice]:
+        """Return the possible compositions of a row at these indices of the axes before its columns.
+
+        Args:
+            indices: by axis.
+            record: number of the row's record in the batch.
+        """
         node = self.node
         if node.op is PAD:
             return self._padded(indices)
+        if node.op is LOOKUP:
+            return [self._looked_up(indices, record)]
         axis = node.attrs["axis"]
         if self.across:
             return [RowChoice(None, tuple(indices), self._runs_across())]
@@ -170,6 +180,23 @@ class Gather(Anchor):
     def _table_lookup(self, at: IndexLike, size: int) -> IndexLike:
         index = ArrayNumber(self.table.name, at, narrow=self.table.dtype.itemsize < 8)
         return index + choose(index < 0, size, 0)
+
+    def _looked_up(self, indices: list[IndexLike], record: IndexLike) -> RowChoice:
+        """Return the composition of a row of a table, or of numbers along its last axis."""
+        axis, item = self.node.attrs["axis"], self.asked.strides
+        start = self.asked.offset + record * self.asked.record
+        for at, stride in zip(indices[axis:], item, strict=False):
+            start += at * stride
+        if not self.across:
+            return RowChoice(None, (*indices[:axis], self._row_of_table(start)), self._whole(0))
+        step = item[-1] if item else 0
+        run = ColumnRun(0, self.columns, 0, lambda at: self._row_of_table(start + at * step))
+        return RowChoice(None, tuple(indices[:axis]), (run,))
+
+    def _row_of_table(self, at: IndexLike) -> IndexLike:
+        """Return an index of the stream, in 64 bits where places in the table need them."""
+        index = ArrayNumber(self.table.name, at, narrow=self.table.dtype.itemsize < 8)
+        return index if self.operands[0].spec.item_numbers < 1 << 31 else to_long(index)
 
     def _runs_across(self) -> tuple[ColumnRun, ...]:
         """Return the runs along the last axis, where that is the one that changes."""
@@ -214,11 +241,21 @@ class Gather(Anchor):
         return [RowChoice(all_of(*conditions), tuple(places), runs), nothing]
 
 
-def _changed(node: Node) -> list[int]:
-    """Return the axes of the result along which the layout differs from that of an operand."""
+def _columns(graph: Graph, node: Node) -> tuple[int, bool]:
+    """Return the number of axes that a row of the result has, and whether the layout differs along the last of them.
+
+    A row has the axes behind all along which the layout differs from that of an operand, else the last axis.
+    """
+    if node.op is LOOKUP:
+        behind = len(graph.nodes[node.inputs[0]].spec.shape) - 1 - node.attrs["axis"]
+        # With one index for each record, numbers of different rows of the table stand side by side.
+        return behind or min(1, len(graph.nodes[node.inputs[1]].spec.shape)), not behind
     if node.op is PAD:
-        return [axis for axis, pair in enumerate(node.attrs["widths"]) if any(pair)]
-    return [node.attrs["axis"]]
+        last = max(axis for axis, pair in enumerate(node.attrs["widths"]) if any(pair))
+    else:
+        last = node.attrs["axis"]
+    behind = len(node.spec.shape) - 1 - last
+    return max(1, behind), not behind
 
 
 def repeated(at: IndexLike, size: int, mode: str) -> IndexLike:

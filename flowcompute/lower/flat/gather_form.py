@@ -52,7 +52,7 @@ def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
                 one.store(body, row, whole, count, _value(one, body, row, choice, run, whole, count))
                 inner.add(If(True, tuple(body.statements)))
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), columns)
+    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)], row.record), columns)
     return *CHUNK_RANGE, For(_ROW, START, STOP, 1, tuple(scope.statements))
 
 
@@ -73,7 +73,7 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
             rest = tuple(body.statements) if last else (If(column < run.stop, tuple(body.statements), rest),)
         inner.add(*rest)
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)]), runs)
+    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)], row.record), runs)
     one.store(scope, row, column, None, total)
     return (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
 

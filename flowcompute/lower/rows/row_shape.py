@@ -15,7 +15,7 @@ from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, IndexLike, Storage, c_strides, register_dtype, storage
-from flowcompute.lower.emit import Key, Point, Scope
+from flowcompute.lower.emit import Key, Point, Scope, loads_of
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, written_turns
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import INT64
@@ -87,8 +87,8 @@ class RowShape:
     def _values(self) -> list[tuple[Layout, tuple[int, ...]]]:
         region, nodes = self.region, self.graph.nodes
         values = [(region.layouts[i], nodes[i].spec.shape) for i in region.layouts]
-        accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
-        return values + [(access.layout, nodes[access.value].spec.shape) for access in accesses]
+        loads = loads_of(self.graph, region)
+        return values + [(access.layout, nodes[access.value].spec.shape) for access in loads]
 
     def _alike(self, layout: Layout, shape: tuple[int, ...], first: int, second: int) -> bool:
         wide = [axis for axis, size in zip(layout, shape, strict=True) if axis is not None and size != 1]

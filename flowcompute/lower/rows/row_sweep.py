@@ -147,7 +147,7 @@ class RowSweep:
     def locate(self, access: Access) -> tuple[Argument, IndexLike, RowStrides]:
         """Return the argument of an access, the integer with the offset of its row, and its strides."""
         lies, place = self.shape.place_of(access)
-        argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
+        argument = self.arguments.input(self.shape.graph, self.shape.region, lies.base)
         return argument, self.base(argument.name, place, lies.offset), place
 
     def load(self, point: ColumnPoint, access: Access) -> Var:

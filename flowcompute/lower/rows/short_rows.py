@@ -37,7 +37,7 @@ from flowcompute.ir import (
     index_min,
     row_lanes,
 )
-from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, loaded
+from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, loaded, loads_of
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
@@ -85,9 +85,8 @@ def _operations(statement: Stmt) -> int:
 def _places(shape: RowShape) -> list[RowStrides]:
     """Return the strides of all values that the region reads, generates or stores."""
     region, nodes = shape.region, shape.graph.nodes
-    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
     made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
-    return [shape.place_of(access)[1] for access in accesses] + [shape.stored(i) for i in made]
+    return [shape.place_of(access)[1] for access in loads_of(shape.graph, region)] + [shape.stored(i) for i in made]
 
 
 def row_stride(shape: RowShape, place: RowStrides) -> int | None:
@@ -116,7 +115,7 @@ class _RowsPoint(Point):
         """Load the column's number of each row."""
         shape = self.rows.shape
         lies, place = shape.place_of(access)
-        argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
+        argument = self.arguments.input(self.graph, self.region, lies.base)
         return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
 
     def position(self, node: Node) -> tuple[IndexLike, int, None]:

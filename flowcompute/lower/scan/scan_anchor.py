@@ -99,7 +99,7 @@ class ScanPoint(Point):
         """Load these numbers of a value, with the value's strides."""
         spec, numbers = self.graph.nodes[access.value].spec, self.numbers
         lies = storage(self.graph, access.value, self.region.entered)
-        argument = self.arguments.get("input", spec.dtype, lies.base)
+        argument = self.arguments.input(self.graph, self.region, lies.base)
         strides = [0] * len(self.region.domain)
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:

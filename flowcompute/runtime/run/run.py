@@ -93,13 +93,9 @@ class Run(Watched):
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
+        stream = self._chosen.stream
         self._record = record = RunRecord(
-            total,
-            room_bytes,
-            metrics=options.metrics,
-            places=plan.places,
-            lengths=lengths,
-            stream=self._chosen.stream,
+            total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths, stream=stream
         )
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
@@ -107,7 +103,7 @@ class Run(Watched):
             about=partial(_about, plan, self._chosen, record),
             tracks=sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes),
         )
-        self._observers = Observers(options.observe, view, record.stream)
+        self._observers = Observers(options.observe, view, stream)
         self._draw = draw
         self._aliases = aliases
         self._pid = os.getpid()

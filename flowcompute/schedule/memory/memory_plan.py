@@ -435,8 +435,8 @@ def _residents(
     lines = []
     for node in graph.nodes:
         spec = node.spec
-        if isinstance(node.element, Constant) and spec.item_numbers > 1:
-            lines.append((node.name, spec.item_bytes + VECTOR_NUMBERS * spec.dtype.itemsize))
+        if isinstance(node.element, Constant) and spec.item_numbers > 1 and node.element.memory_bytes:
+            lines.append((node.name, node.element.memory_bytes + VECTOR_NUMBERS * spec.dtype.itemsize))
     for step in (step for one in passes for step in (*one.before, *one.after)):
         values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]

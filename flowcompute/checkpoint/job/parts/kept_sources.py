@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
+from flowcompute.model_files import Weight, weights
 from flowcompute.sources import (
     FeedSource,
     IterateSource,
@@ -163,6 +165,31 @@ def _rebuild_constant(fields: Fields, node: KeptNode, rebuilding: Rebuilding) ->
     return Constant(_rebuild_array(fields, node, rebuilding), name=node.given)
 
 
+def _describe_weight(weight: Weight, describing: Describing) -> dict[str, Any]:
+    file = weight.file
+    if file.path not in describing.files:
+        describing.files[file.path] = described_file(file, content_blocks(1) if describing.contents else None)
+    return {"file": dict(describing.files[file.path]), "tensor": weight.tensor.name, "raw": weight.is_raw}
+
+
+def _rebuild_weight(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    if path not in rebuilding.weights:
+        rebuilding.weights[path] = weights(path)
+    opened, name = rebuilding.weights[path], fields.text("tensor")
+    if name not in opened:
+        refuse("cannot find this tensor in its file", expected=name)
+    made = opened.raw(name) if fields.flag("raw") else opened[name]
+    if not isinstance(made, Weight):
+        fields.wrong("raw", "True for a tensor that is decoded")
+    # Kept nodes have names and lines of their own.
+    twin = copy.copy(made)
+    twin.freeze_fields(name=node.given)
+    return twin
+
+
 # -- given by hand -----------------------------------------------------------------------------------
 
 
@@ -209,6 +236,7 @@ SOURCES: dict[type[Element], Part] = {
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
     Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),
+    Weight: Part("weight", _describe_weight, _rebuild_weight),
     FeedSource: Part("feed", _describe_feed, _rebuild_feed),
     IterateSource: Part("iterate", _describe_iterate, _rebuild_iterate, "iterable"),
 }

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.elements import Element
+from flowcompute.model_files import Weights
 from flowcompute.spec import Spec
 
 INLINE_BYTES = 1 << 14
@@ -28,11 +29,13 @@ class Describing:
         put: keeps an array beside the description and gives what stands for it there.
         kernels: functions of `fc.kernel` found so far, by digest.
         contents: whether digests of the contents of files are taken, to be compared later.
+        files: descriptions of files that several elements lie in, by path.
     """
 
     put: Callable[[np.ndarray], Any]
     kernels: dict[str, ir.TypedFunction] = field(default_factory=dict)
     contents: bool = False
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
         """Return an array of a dtype of ours, in the description or beside it."""
@@ -50,6 +53,7 @@ class Rebuilding:
         kernels: functions of `fc.kernel`, by digest.
         allow: folders whose files the job may replace.
         accept_touched: whether a file that was touched since is taken if its contents are the same.
+        weights: files of weights that were opened already, by path.
     """
 
     get: Callable[[Any], np.ndarray]
@@ -57,6 +61,7 @@ class Rebuilding:
     kernels: Mapping[str, ir.TypedFunction]
     allow: tuple[str, ...] = ()
     accept_touched: bool = False
+    weights: dict[str, Weights] = field(default_factory=dict)
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """Return the array of that dtype and shape.

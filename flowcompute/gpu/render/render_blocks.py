@@ -1,0 +1,146 @@
+"""Loads from blocks of quantised numbers: each format becomes a function that decodes a number of a block."""
+
+from __future__ import annotations
+
+from flowcompute import ir
+from flowcompute.elements.quantized import (
+    AsFloat,
+    BlockFormat,
+    Byte,
+    Choice,
+    Entry,
+    Expression,
+    FloatNumber,
+    FromBits,
+    OfFloats,
+    OfWhole,
+    Place,
+    Whole,
+    WholeNumber,
+    in_order,
+    operands,
+)
+from flowcompute.ir import Var, factor_text, index_text
+
+_HALF = """
+static inline float fc_float_of_half(int bits) {
+    ushort half_bits = bits;
+    return vload_half(0, (const half *)&half_bits);
+}
+"""
+
+# All numbers of a run lie in one block wherever the run begins at a multiple of its length, so the block's scales are
+# decoded once. A run across blocks, or of numbers that are apart, finds its block for each number.
+_RUN = """
+static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
+    float all[{L}];
+    const __global uchar *block = p + (ulong)n / {N} * {B};
+    int place = (int)((ulong)n % {N});
+    if (place + {L} <= {N}) for (int lane = 0; lane < {L}; lane++) all[lane] = {F}_of_block(block, place + lane);
+    else for (int lane = 0; lane < {L}; lane++) all[lane] = {F}(p, n + lane);
+    return vload{L}(0, all);
+}}
+"""
+_APART = """
+static inline float{L} {F}_apart{L}(const __global uchar *p, long n, long stride, long count) {{
+    float all[{L}];
+    for (int lane = 0; lane < {L}; lane++) all[lane] = lane < count ? {F}(p, n + lane * stride) : 0;
+    return vload{L}(0, all);
+}}
+"""
+
+
+def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[str, str]) -> str:
+    """Return the text of a load that decodes float32. The functions that it calls are added to `helpers`."""
+    pointer, lanes = load.argument.name, var.lanes
+    one = _function(block_format, helpers)
+    if load.stride == 0 or lanes == 1:
+        number = f"{one}({pointer}, {index_text(load.index) if load.each is None else index_text(load.each, 0)})"
+        return number if lanes == 1 else f"(float{lanes})({number})"
+    if load.each is not None:
+        every = [f"{one}({pointer}, {index_text(load.each, lane)})" for lane in range(lanes)]
+        if load.count is not None:
+            every = [f"({lane} < {factor_text(load.count)} ? {text} : 0)" for lane, text in enumerate(every)]
+        return f"(float{lanes})({', '.join(every)})"
+    if load.stride == 1 and load.count is None:
+        return f"{_several(_RUN, 'run', one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
+    apart = _several(_APART, "apart", one, block_format, lanes, helpers)
+    count = lanes if load.count is None else index_text(load.count)
+    return f"{apart}({pointer}, {index_text(load.index)}, {load.stride}, {count})"
+
+
+def _several(template: str, kind: str, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
+    """Return the name of a function that decodes the numbers of several lanes."""
+    name = f"{one}_{kind}{lanes}"
+    text = template.format(F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes)
+    helpers.setdefault(name, text.lstrip("\n"))
+    return name
+
+
+def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
+    """Return the name of the function that decodes number `n` from the first block on."""
+    name = f"fc_{block_format.name.lower()}"
+    if name in helpers:
+        return name
+    value: Expression = block_format.value
+    nodes = in_order(value)
+    for node in nodes:
+        if isinstance(node, Entry):
+            codebook = node.codebook
+            codes = ", ".join(map(str, codebook.numbers))
+            table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
+            helpers.setdefault(f"fc_{codebook.name}_codes", table)
+        if isinstance(node, FromBits) and node.half:
+            helpers.setdefault("fc_float_of_half", _HALF.lstrip("\n"))
+    numbers, size = block_format.numbers, block_format.block_bytes
+    helpers[f"{name}_of_block"] = _of_block(name, value, nodes)
+    helpers[name] = (
+        f"static inline float {name}(const __global uchar *p, long n) {{\n"
+        f"    return {name}_of_block(p + (ulong)n / {numbers} * {size}, (int)((ulong)n % {numbers}));\n}}\n"
+    )
+    return name
+
+
+def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
+    """Return the function that decodes the number at a place of a block. Parts that are used twice are variables."""
+    uses: dict[Expression, int] = {}
+    for node in nodes:
+        for one in operands(node):
+            uses[one] = uses.get(one, 0) + 1
+    lines: list[str] = []
+    texts: dict[Expression, str] = {}
+    for node in nodes:
+        text = _text(node, [texts[one] for one in operands(node)])
+        if uses.get(node, 0) > 1 and not isinstance(node, Place | WholeNumber | FloatNumber):
+            kind, variable = "int" if isinstance(node, Whole) else "float", f"v{len(lines)}"
+            lines.append(f"    {kind} {variable} = {text};\n")
+            text = variable
+        texts[node] = text
+    body = "".join(lines)
+    return (
+        f"static inline float {name}_of_block(const __global uchar *block, int place) {{\n"
+        f"{body}    return {texts[value]};\n}}\n"
+    )
+
+
+def _text(node: Expression, parts: list[str]) -> str:
+    match node:
+        case Place():
+            return "place"
+        case WholeNumber(value):
+            return str(value)
+        case FloatNumber(value):
+            return f"{value.hex()}f"
+        case Byte():
+            return f"(int)block[{parts[0]}]"
+        case Entry(codebook):
+            return f"(int)fc_{codebook.name}_codes[{parts[0]}]"
+        case Choice():
+            return f"({parts[0]} ? {parts[1]} : {parts[2]})"
+        case AsFloat():
+            return f"(float)({parts[0]})"
+        case FromBits(_, half):
+            return f"fc_float_of_half({parts[0]})" if half else f"as_float({parts[0]})"
+        case OfWhole(op) | OfFloats(op):
+            return f"({parts[0]} {op} {parts[1]})"
+    raise AssertionError(f"an expression of another kind: {node}")

@@ -1,0 +1,133 @@
+"""A tensor of a file as a resident value, which stays in the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import Constant, Element, user_site
+from flowcompute.errors import SourceError
+from flowcompute.files import Files, Fingerprint, shown
+from flowcompute.model_files.tensors import Tensor
+from flowcompute.sources import changed, source_errors, why_not_mapped
+from flowcompute.spec import BOOL, UINT8, Spec
+
+
+class WeightFile:
+    """A file of weights, in the state in which its header was read.
+
+    It is mapped at the first use, unless that is risky; see `StoredSource.must_read`. Then each tensor is read into
+    memory at its first use.
+
+    Attributes:
+        path: the file, as an absolute path.
+        fingerprint: its state.
+        files: the file layer.
+    """
+
+    def __init__(self, path: str, fingerprint: Fingerprint, files: Files) -> None:
+        self.path, self.fingerprint, self.files = path, fingerprint, files
+        self._mapped: np.ndarray | None = None
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The file in its state: equal for two that are read alike."""
+        state = self.fingerprint
+        return (os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
+
+    def check(self, element: str | None = None) -> None:
+        """Check that the file is in its state.
+
+        Raises:
+            SourceError: if it is not, or is not there.
+        """
+        with source_errors("look at", self.path, element=element, site=user_site()):
+            now = Fingerprint.of(self.files.stat(self.path))
+        if now != self.fingerprint:
+            raise changed(self.path, self.fingerprint, now, element=element, site=user_site())
+
+    def bytes_of(self, tensor: Tensor) -> tuple[np.ndarray, bool]:
+        """Return the bytes of a tensor, read-only, and whether they are mapped.
+
+        Raises:
+            SourceError: if the file cannot be read, or has changed.
+        """
+        begin, end = tensor.offset, tensor.offset + tensor.size_bytes
+        if self._mapped is not None:
+            return self._mapped[begin:end], True
+        with source_errors("open", self.path, element=tensor.name, site=user_site()):
+            handle = self.files.open_read(self.path)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.files.close, handle)
+            with source_errors("read", self.path, element=tensor.name, site=user_site()):
+                status = self.files.status(handle)
+                if (now := Fingerprint.of(status)) != self.fingerprint:
+                    raise changed(self.path, self.fingerprint, now, element=tensor.name, site=user_site())
+                if why_not_mapped(self.path, status) is None:
+                    self._mapped = np.frombuffer(self.files.map_read(handle, status.st_size), np.uint8)
+                    return self._mapped[begin:end], True
+                data = np.empty(tensor.size_bytes, np.uint8)
+                count = self.files.read_into(handle, memoryview(data.data), begin)
+        if count < len(data):
+            raise SourceError(f"cannot read {shown(self.path)}: it ends before tensor {tensor.name!r} does")
+        return data, False
+
+
+class Weight(Constant):
+    """A tensor of a file as a resident value. Its numbers are where they are: in the mapped file.
+
+    Attributes:
+        file: what holds it.
+        tensor: its place there.
+    """
+
+    file: WeightFile
+    tensor: Tensor
+    _mapped: bool
+
+    def __init__(self, file: WeightFile, tensor: Tensor, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+        data, mapped = file.bytes_of(tensor)
+        if dtype == BOOL and data.size and data.max() > 1:
+            raise SourceError(
+                f"cannot read tensor {tensor.name!r} of {shown(file.path)}: it holds a byte that is not a bool",
+                site=user_site(),
+                expected="0 or 1",
+                got=str(data.max()),
+            )
+        value = data.view(dtype).reshape(shape)
+        if not value.flags.aligned:
+            # Kernels read aligned numbers only.
+            value, mapped = value.copy(), False
+        value.setflags(write=False)
+        Element.__init__(self, Spec(dtype, shape))
+        self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The file in its state, and the place in it."""
+        return (*self.file.identity, self.tensor.offset)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes beyond those that the system maps, and can drop."""
+        return 0 if self._mapped else self.value.nbytes
+
+    def check(self) -> None:
+        """Check that the file has not changed; see `WeightFile.check`."""
+        self.file.check(self.name or self.label)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether these are the bytes of the tensor, and not its numbers."""
+        return self.dtype == UINT8 and self.tensor.type != "U8"
+
+    @property
+    def label(self) -> str:
+        """The tensor's name."""
+        return self.tensor.name
+
+    def __deepcopy__(self, memo: Any) -> Weight:
+        return self
