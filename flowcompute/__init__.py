@@ -1,6 +1,7 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-import difflib
+import importlib
+from typing import TYPE_CHECKING
 
 from numpy import e, inf, nan, newaxis, pi
 
@@ -209,49 +210,43 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
-from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
-from flowcompute.model_files import Weights, weights
-from flowcompute.runtime.run import Run
-from flowcompute.schedule.explain import Plan
+from flowcompute.errors import missing_name as _missing_name
+from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
-from flowcompute.thawing import Frozen, thaw
 from flowcompute.version import __version__
 
-_INSTEAD = {
-    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
-    "cumsum": "fc.cumulative_sum",
-    "dot": "fc.matmul or fc.vecdot",
-    "from_array": "fc.source(array)",
-    "from_numpy": "fc.source(array)",
-    "load": "fc.open(path)",
-    "map": "fc.host(function, x)",
-    "map_batches": "fc.host(function, x)",
-    "read": "fc.open(path)",
-    "tensor": "fc.constant(array)",
-    "unique": "fc.unique_values(x, max_values=n)",
-    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
-    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
-    "transpose": "fc.permute_dims(x, axes) or x.T",
+if TYPE_CHECKING:
+    from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+    from flowcompute.runtime.run import Run
+    from flowcompute.schedule.explain import Plan
+    from flowcompute.thawing import Frozen, thaw
+
+_LATE = {
+    **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
+    "Run": "flowcompute.runtime.run",
+    "Plan": "flowcompute.schedule.explain",
+    "Frozen": "flowcompute.thawing",
+    "thaw": "flowcompute.thawing",
 }
-"""What stands for names of other libraries."""
+"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
 
 
 def __getattr__(name: str) -> object:
-    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, __all__, 1)), None)
-    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
-    raise AttributeError(f"flowcompute has no {name!r}{hint}", name=name)
+    if name not in _LATE:
+        raise _missing_name(name, __all__)
+    globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+    return found
 
 
 __all__ = [
     "CheckpointError", "CheckpointWarning", "Compute", "Constant", "Destination", "DestinationError",
     "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning",
-    "FlowError", "Frozen", "KernelError", "Matrix", "MetricsWarning", "Number", "Plan", "PlanError", "Run",
-    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
-    "Weights", "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin",
-    "argsort", "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
+    "FlowError", "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError",
+    "Run", "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
+    "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
+    "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
     "callback", "can_cast", "ceil", "clip", "concat", "conj", "constant", "convolve", "copysign", "corrcoef", "cos",
     "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",

@@ -21,7 +21,7 @@ from tests.model_files.files import gguf_file, safetensors_file
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
 
 
-def of_weights(blocks: fc.Weights, plain: fc.Weights) -> tuple[Any, ...]:
+def of_weights(blocks: fc.NamedWeights, plain: fc.NamedWeights) -> tuple[Any, ...]:
     numbers = rows("f4", (5, 512)) @ blocks["Q4_0"].T, blocks["f32"] + 1, blocks.raw("i8") + 1, blocks["i8"] + 1
     return (*numbers, plain["f16"] * 2, plain["u8"] + 1, plain.raw("f64") + 1)
 

@@ -70,6 +70,11 @@ def looked_up() -> list[fc.Element]:
     return [fc.take(fc.constant(np.zeros((50, 21), "f4")), rows(3, "i8"), axis=0) * 2]
 
 
+def decoded() -> list[fc.Element]:
+    x = fc.dequantize(fc.source(np.zeros((8, 2 * 144), "u1"), name="x"), "Q4_K")
+    return [x @ fc.dequantize(fc.constant(np.zeros((19, 16 * 34), "u1")), "Q8_0").T]
+
+
 def slope(x: fc.Element) -> fc.Element:
     padded = fc.pad(x, ((0, 0), (1, 1)), mode="reflect")
     return padded[:, 2:] - padded[:, :-2]
@@ -125,6 +130,8 @@ GRAPHS = {
     "scan_in_items_on_a_gpu": (lambda: [fc.cumulative_sum(rows(8), axis=1)], GPU),
     "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
+    "blocks": (decoded, CPU),
+    "blocks_on_a_gpu": (decoded, GPU),
     "lookup": (looked_up, CPU),
     "lookup_on_a_gpu": (looked_up, GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),

@@ -117,6 +117,18 @@ def layer(size: int) -> list[Element]:
     return [fc.maximum(stream(size, 20) * 2, 0) @ fc.constant(drawn(20, 19)) + drawn(19)]
 
 
+def blocks(size: int) -> list[Element]:
+    """Decoded in an element-wise kernel, in a product of thin and of many rows, and along rows."""
+    weights = fc.dequantize(fc.constant(drawn(19, 2 * 18, dtype="u1")), "Q4_0")
+    rows = fc.dequantize(stream(size, 144, dtype="u1"), "Q4_K")
+    return [
+        rows * 2,
+        rows.max(axis=1),
+        stream(size, 64) @ weights.T,
+        fc.dequantize(stream(3, 50 * size, dtype="u1"), "IQ1_S"),
+    ]
+
+
 def attention(size: int, **options: Any) -> list[Element]:
     return [fc.nn.attention(stream(2, 1, 5, 16), stream(2, 1, size, 16, seed=1), stream(2, 1, size, 4), **options)]
 
@@ -173,7 +185,7 @@ def looked_up(size: int) -> list[Element]:
     return [
         fc.take(table * 2, indices, axis=0) + 1,
         fc.take(fc.constant(drawn(3, 9)), stream(size, dtype="i4"), axis=1) + 1,
-        fc.take(fc.constant(drawn(size, 9)), indices[:, 0], axis=1) + 1,
+        fc.take(fc.constant(drawn(size, 9)), indices, axis=1) + 1,
     ]
 
 
@@ -213,6 +225,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "thin matmul": thin,
     "depthwise convolution": depthwise,
     "layer": layer,
+    "blocks": blocks,
     "attention": attention,
     "attention, causal": queries,
     "scan": along_the_stream,
