@@ -46,7 +46,13 @@ from flowcompute.elements.streams.statistics import (
     last,
     top_k,
 )
-from flowcompute.elements.streams.unique import UNIQUE_COUNTS, UNIQUE_VALUES, unique_counts, unique_values
+from flowcompute.elements.streams.unique import (
+    UNIQUE_COUNTS,
+    UNIQUE_VALUES,
+    UniqueCountsResult,
+    unique_counts,
+    unique_values,
+)
 
 __all__ = [
     "BINCOUNT",
@@ -74,6 +80,7 @@ __all__ = [
     "Description",
     "KernelScan",
     "ScanFunction",
+    "UniqueCountsResult",
     "bincount",
     "corrcoef",
     "count_nonzero",
