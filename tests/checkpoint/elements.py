@@ -355,6 +355,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.nn.selective_scan(
             cubes := fc.source(np.ones((12, 4, 3), "f4")), cubes, np.ones((3, 2), "f4"), *[cubes[:, :, :2]] * 2
         ),
+        fc.nn.self_attention(cubes, cubes[:, :2], cubes[:, :2], window=3),
+        fc.nn.self_attention(cubes.astype("f2"), cubes, cubes, text=numbers("i4"), context=7, scale=0.5),
         fc.linear_recurrence(np.ones((6,), "f8"), rows("f2"), 1),
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),

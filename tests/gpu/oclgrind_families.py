@@ -174,6 +174,14 @@ def state_space(size: int) -> list[Element]:
     return [fc.nn.selective_scan(u, fc.abs(u) / 8, -fc.abs(fc.constant(drawn(size, 3))), b, c, drawn(size))]
 
 
+def looking_back(size: int) -> list[Element]:
+    q, k, v = stream(70, 6, size), stream(70, 2, size, seed=1), stream(70, 2, 5, seed=2)
+    return [
+        fc.nn.self_attention(q, k, v) + 1,
+        fc.nn.self_attention(q, k, v, text=fc.source(np.arange(70) // 9), window=5),
+    ]
+
+
 def put_together(size: int) -> list[Element]:
     x = stream(3, 4, size) * 2
     taken = np.arange(size)[::-2].copy()
@@ -234,6 +242,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "steps of users": steps,
     "recurrence of rows": lambda n: [fc.linear_recurrence(stream(3, n) / 8, 1, axis=1)],
     "selective scan": state_space,
+    "attention along the stream": looking_back,
     "put together": put_together,
     "looked up": looked_up,
     "user function": lambda n: [polynomial(stream(n), stream(n, dtype="i4"))],

@@ -243,6 +243,9 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "u": SQUARES, "delta": SQUARES, "A": np.ones((4, 2), "f4"), "B": SQUARES[..., :2], "C": SQUARES[..., :2],
         "D": np.ones(4, "f4"),
     },
+    "nn.self_attention": {
+        "q": SQUARES, "k": SQUARES, "v": SQUARES, "text": fc.source(np.zeros(2, "i4")), "window": 2, "context": 9, "scale": 0.5,
+    },
     "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
     **{f"fft.{name}": {"x": ROWS, "n": 3, "axis": 1, "norm": "ortho"} for name in ("fft", "rfft", "ifft", "irfft")},
     **{f"fft.{name}": {"n": 5, "d": 0.5, "dtype": "f4"} for name in ("fftfreq", "rfftfreq")},
