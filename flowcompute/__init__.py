@@ -218,12 +218,14 @@ from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
 if TYPE_CHECKING:
+    from flowcompute import models
     from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
     from flowcompute.runtime.run import Run
     from flowcompute.schedule.explain import Plan
     from flowcompute.thawing import Frozen, thaw
 
 _LATE = {
+    "models": "flowcompute.models",
     **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
     "Run": "flowcompute.runtime.run",
     "Plan": "flowcompute.schedule.explain",
@@ -236,7 +238,8 @@ _LATE = {
 def __getattr__(name: str) -> object:
     if name not in _LATE:
         raise _missing_name(name, __all__)
-    globals()[name] = found = getattr(importlib.import_module(_LATE[name]), name)
+    module = importlib.import_module(_LATE[name])
+    globals()[name] = found = getattr(module, name, module)
     return found
 
 
@@ -256,8 +259,8 @@ __all__ = [
     "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf", "isnan", "iterate", "kernel", "last", "less",
     "less_equal", "linalg", "linear_recurrence", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
     "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum", "mean",
-    "median", "min", "minimum", "moveaxis", "multiply", "nan", "nanmax", "nanmean", "nanmin", "nanstd", "nansum",
-    "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones", "ones_like", "open",
+    "median", "min", "minimum", "models", "moveaxis", "multiply", "nan", "nanmax", "nanmean", "nanmin", "nanstd",
+    "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones", "ones_like", "open",
     "open_flow", "opencl", "outer", "pad", "percentile", "permute_dims", "pi", "pinned", "plan", "positive", "pow",
     "prod", "quantile", "random", "range", "real", "reciprocal", "remainder", "repeat", "reshape", "resolve",
     "result_type", "roll", "round", "run", "save", "scan", "searchsorted", "segment_max", "segment_mean",

@@ -34,7 +34,7 @@ def name_of(path: Path) -> str:
 
 def names_imported(body: list[ast.stmt]) -> dict[str, str | None]:
     return {
-        alias.asname or alias.name: node.module
+        alias.asname or alias.name: f"flowcompute.{alias.name}" if node.module == "flowcompute" else node.module
         for node in body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -78,7 +78,9 @@ def test_the_package_is_typed() -> None:
 
 
 def test_files_have_one_subject() -> None:
-    lengths = {name_of(path): len(path.read_text().splitlines()) for path in OURS if "programs" not in path.parts}
+    # The door of the package is a list of names.
+    files = [path for path in OURS if "programs" not in path.parts and path != PACKAGE / "__init__.py"]
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
 
 

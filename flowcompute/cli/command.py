@@ -19,6 +19,7 @@ import flowcompute as fc
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.completion import add_completion
+from flowcompute.cli.generate_text import add_generate, describe_model
 from flowcompute.cli.inspect_file import describe_file, describe_job, first_records
 from flowcompute.cli.make_report import add_report
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
@@ -170,7 +171,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_observe(run)
     run.set_defaults(act=_run)
 
-    for add in (add_resume, add_checkpoint, add_clean, add_strategies, add_report):
+    for add in (add_resume, add_checkpoint, add_clean, add_strategies, add_report, add_generate):
         add(commands)
     add_completion(commands, parser)
     return parser
@@ -250,6 +251,9 @@ def _inspect(options: argparse.Namespace) -> None:
         return
     if kept:
         print(describe_checkpoint(what))
+        return
+    if what.endswith(".gguf") and options.head is None:
+        print(describe_model(what))
         return
     source: Source = fc.open(
         what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset

@@ -28,6 +28,7 @@ COMMANDS = {
     "tune": "find a fast strategy for a job ahead of time, and keep it",
     "strategies": "what tuning has found and keeps",
     "report": "write a page about a run: timeline, graph by time, trials",
+    "generate": "let a language model in a GGUF file go on with a text",
     "completion": "print a script that completes commands and options in a shell",
 }
 """What help says of each command, by its name."""

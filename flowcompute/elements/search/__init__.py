@@ -2,8 +2,8 @@
 
 from flowcompute.elements.search.lookup import TAKE_ALONG, take_along_axis
 from flowcompute.elements.search.membership import SEARCH, isin, searchsorted
+from flowcompute.elements.search.nonzero_positions import nonzero
 from flowcompute.elements.search.ordering import ARGSORT, SORT, argsort, sort
-from flowcompute.elements.search.positions import nonzero
 
 ORDERING = (SORT, ARGSORT, SEARCH, TAKE_ALONG)
 """Operations that the host computes where no kernel does. What each means is its record's function, on arrays."""
