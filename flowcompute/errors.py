@@ -81,7 +81,8 @@ class FlowError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.element = element
+        # What a user gave for a name may be anything until it is checked, which is not always first.
+        self.element = element if isinstance(element, str) else None
         self.site = site
         self.records = records
         self.expected = expected

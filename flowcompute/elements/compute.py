@@ -377,10 +377,8 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
 def common_length(op: str, streams: list[Element]) -> int | None:
     """Return the one known length of streams that advance together; None if none is known."""
     known = [(stream, length) for stream in streams if (length := stream.spec.length) is not None]
-    if not known:
-        return None
-    first, wanted = known[0]
     for other, length in known[1:]:
+        first, wanted = known[0]
         if length != wanted:
             raise SpecError(
                 "cannot align streams of different length",
@@ -390,7 +388,7 @@ def common_length(op: str, streams: list[Element]) -> int | None:
                 got=f"{length} records in {_giver(other)}",
                 hint=f"x[:{min(length, wanted)}] is as much of the longer one",
             )
-    return wanted
+    return known[0][1] if known else None
 
 
 def _giver(stream: Element) -> str:

@@ -14,7 +14,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.streams import KernelScan
-from flowcompute.fuse.anchors import anchor_name, share_carry
+from flowcompute.fuse.anchors import anchor_name, has_own_nest, share_carry
 from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, why_folded_apart
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
@@ -62,7 +62,7 @@ class _Builder(Groups):
         if node.id in self.stencils:
             self._start_stencil(self.stencils[node.id])
             return
-        if node.kind in (Kind.CONTRACT, Kind.VIEW):
+        if has_own_nest(node) or node.kind is Kind.VIEW:
             self._start_anchor(node, stream)
             return
         if isinstance(node.op, Dequantize):

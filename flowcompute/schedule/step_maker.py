@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flowcompute.elements import Kind
+from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
     Reason,
@@ -19,7 +20,7 @@ from flowcompute.fuse import (
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel
 from flowcompute.lower import KernelStyle, lower
-from flowcompute.lower.flat import is_together, why_copied
+from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
@@ -138,9 +139,12 @@ class StepMaker:
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
-        if not is_together(node):
+        if node.op in ORDERING:
+            reason = why_sorted_by_host(node, self._capabilities)
+        elif is_together(node):
+            reason = why_copied(self.graph, self._users, node, places)
+        else:
             return False
-        reason = why_copied(self.graph, self._users, node, places)
         if reason is not None:
             self._record(Reason("cut", node.name, reason))
         return reason is None
