@@ -14,7 +14,7 @@ from flowcompute.engine.scans import Carry, KeyValueCache, carried, carries_of
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
-from flowcompute.ir import RUN, Argument, first_carries, merge_dtype, register_dtype
+from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype
 from flowcompute.lower.scan import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 
@@ -241,6 +241,15 @@ class AttentionCarry(DeviceCarry):
         """Continue from a snapshot."""
         self._cache.restore(state)
         self._begin_anew()
+
+
+def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: int) -> DeviceCarry:
+    """Make what the scan of a kernel carries, for batches of so many records, at its beginning."""
+    if kernel.work == "walk":
+        return LastCarry(node, memory)
+    if kernel.work == "attend":
+        return AttentionCarry(node, memory, batch_items)
+    return TileCarry(node, kernel.block, memory, batch_items)
 
 
 def begin_nothing() -> int:

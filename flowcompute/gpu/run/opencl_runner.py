@@ -20,14 +20,7 @@ from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
-from flowcompute.gpu.run.device_carries import (
-    AttentionCarry,
-    DeviceCarry,
-    LastCarry,
-    ScanLaunch,
-    TileCarry,
-    begin_nothing,
-)
+from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
@@ -240,12 +233,7 @@ class OpenCLRunner(RegionRunner):
         if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
             return make_scan(node)
         with self._told(step):
-            if kernel.work == "walk":
-                return LastCarry(node, self.memory)
-            room = self.one_pass.clock_of(region.anchor).batch_items
-            if kernel.work == "attend":
-                return AttentionCarry(node, self.memory, room)
-            return TileCarry(node, kernel.block, self.memory, room)
+            return make_device_carry(node, kernel, self.memory, self.one_pass.clock_of(region.anchor).batch_items)
 
     def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
