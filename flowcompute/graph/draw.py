@@ -11,7 +11,7 @@ from flowcompute.graph.graph import Graph, Node
 MOST_LINES = 500
 MOST_LEVELS = 64
 """Lines and levels of a drawn tree. The indentation of a long chain takes memory with the square of its length."""
-_UNTOLD = ("correction", "inner")
+_UNTOLD = ("correction", "inner", "function", "source")
 """Attributes that say nothing to a user."""
 
 

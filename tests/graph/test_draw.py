@@ -126,3 +126,15 @@ def test_plans_name_the_first_and_the_last_of_many() -> None:
     assert "add_4999 add_5000" in plan.text
     assert "260 more" in plan.text
     assert len([reason for reason in plan.reasons if "more than 300 operations" in reason.text]) == 16
+
+
+@fc.kernel
+def doubled(v: float) -> float:
+    return v * 2
+
+
+def test_functions_of_users_are_drawn_by_name_and_without_digests() -> None:
+    x = fc.source(np.zeros(5, np.float32), name="x")
+    square = fc.opencl("float square(float v) { return v * v; }", x)
+    for element, name in ((doubled(x), "doubled"), (square, "square")):
+        assert draw_tree(build_graph((element,))).startswith(f"{name}: float32(5,) stream")
