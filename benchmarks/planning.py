@@ -1,7 +1,7 @@
 """What flowcompute costs before and between the numbers: `python -m benchmarks.planning`.
 
-Composing and planning a graph of 1000 elements; the first result of a small graph in a fresh process, with an empty
-and with a filled program cache; the time a batch costs beyond its numbers.
+Composing and planning a graph of 1000 elements; planning 30 layers of a transformer; the first result of a small
+graph in a fresh process, with an empty and with a filled program cache; the time a batch costs beyond its numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import flowcompute as fc
 from benchmarks.harness import ROOT
 
 ELEMENTS = 1000
+LAYERS = 30
+WIDTH = 32
 ROWS = 1024
 NUMBERS = 4096
 
@@ -49,6 +51,29 @@ def compose_and_plan(device: str) -> tuple[float, float]:
     composed = time.perf_counter()
     y.plan(device=device)
     return composed - began, time.perf_counter() - composed
+
+
+def plan_layers(device: str) -> float:
+    """Seconds of the processor to plan equal layers of a transformer, whose positions every layer reads."""
+
+    rng = np.random.default_rng(1)
+
+    def weights(rows: int, columns: int) -> fc.Element:
+        return fc.constant(rng.standard_normal((rows, columns), np.float32))
+
+    def heads(x: fc.Element) -> fc.Element:
+        return fc.permute_dims(fc.reshape(x @ weights(WIDTH, WIDTH), (-1, 64, 4, WIDTH // 4)), (0, 2, 1, 3))
+
+    x, at = fc.source(np.ones((16, 64, WIDTH), np.float32)), fc.source(np.arange(16, dtype=np.int32))
+    for _ in range(LAYERS):
+        h = fc.nn.rms_norm(x)
+        mixed = fc.nn.attention(fc.nn.rope(heads(h), at), fc.nn.rope(heads(h), at), heads(h), causal=True)
+        x = x + fc.reshape(fc.permute_dims(mixed, (0, 2, 1, 3)), (-1, 64, WIDTH)) @ weights(WIDTH, WIDTH)
+        h = fc.nn.rms_norm(x)
+        x = x + (fc.nn.silu(h @ weights(WIDTH, 64)) * (h @ weights(WIDTH, 64))) @ weights(64, WIDTH)
+    began = time.process_time()
+    fc.plan(x, device=device)
+    return time.process_time() - began
 
 
 def first_result(device: str, cache: str) -> tuple[float, float]:
@@ -92,6 +117,7 @@ def main() -> None:
         composed, planned = compose_and_plan(options.device)
         note(f"compose {ELEMENTS} elements", composed)
         note(f"plan {ELEMENTS} elements", planned)
+        note(f"plan {LAYERS} layers", plan_layers(options.device))
         note("a batch beyond its numbers", batch_overhead(options.device))
         with tempfile.TemporaryDirectory() as cache:
             for temperature in ("cold", "warm"):

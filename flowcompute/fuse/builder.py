@@ -22,7 +22,9 @@ from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import CANONICAL_FOLDS, below_views
+from flowcompute.ir import CANONICAL_FOLDS
+
+BLOCKS_STORED = "blocks are decoded from memory"
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
@@ -66,8 +68,8 @@ class _Builder(Groups):
             self._start_anchor(node, stream)
             return
         if isinstance(node.op, Dequantize):
-            # Blocks are read from memory.
             self._start(node, stream)
+            self._record_stored(node, node.id, BLOCKS_STORED)
             return
         operand_groups = [
             group
@@ -83,19 +85,36 @@ class _Builder(Groups):
             else:
                 break
         else:
-            self._record_views(node)
             self._start(node, stream)
+        self._record_stored(node, node.id)
         if node.kind is Kind.SCAN:
             self._add_scans_of_carry(node)
 
-    def _record_views(self, node: Node) -> None:
-        """Record the operands that start a region because they are views of what a region of its clock computes."""
-        for i in dict.fromkeys(node.inputs):
-            base = below_views(self.graph, i)
+    def _record_stored(self, named: Node, reading: int, why: str | None = None) -> None:
+        """Record why a node of a region reads from memory what other kernels of its clock compute.
+
+        Args:
+            named: the operation that the reasons name: the node itself, or the anchor that it is computed for.
+            reading: id of the node.
+            why: the reason for operands that are no views; None if the refusals to join their kernels are recorded.
+        """
+        group = self.groups[self.group_of[named.id]]
+        values = [operand.value for operand in group.reads[reading] if isinstance(operand, Access)]
+        for value in dict.fromkeys(values):
+            base = self._below_views(value)
             owner = self.groups.get(self.group_of.get(base, -1))
-            if base != i and owner is not None and (owner.stream, owner.level) == (True, self.levels[node.id]):
-                name = self.graph.nodes[base].name
-                self.reasons.append(Reason("cut", node.name, f"{name} is stored: it is read in another shape or order"))
+            if owner is None or (owner.stream, owner.level) != (group.stream, group.level):
+                continue
+            text = why if base == value else "it is read in another shape or order"
+            if text is not None:
+                self.reasons.append(Reason("cut", named.name, f"{self.graph.nodes[base].name} is stored: {text}"))
+
+    def _below_views(self, value: int) -> int:
+        """Return the value that a value is a view of. What a kernel gathers is no view."""
+        nodes = self.graph.nodes
+        while value not in self.group_of and nodes[value].kind is Kind.VIEW:
+            value = nodes[value].inputs[0]
+        return value
 
     def _add_scans_of_carry(self, node: Node) -> None:
         """Make a scan the anchor of its region, and add the other components of its carry."""
@@ -144,6 +163,9 @@ class _Builder(Groups):
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.put(group, node.id)
+        for i in sorted({i for producers in fused_producers for i in producers.nodes}):
+            decodes = isinstance(self.graph.nodes[i].op, Dequantize)
+            self._record_stored(node, i, BLOCKS_STORED if decodes else "a scan or gather computes it in its own kernel")
 
     def _start_stencil(self, stencil: Stencil) -> None:
         """Start a region with operations that read neighbours, their borders, and all of their results."""
@@ -159,6 +181,8 @@ class _Builder(Groups):
             self.put(group, i)
         for i in stencil.users:
             self._place(group, self.graph.nodes[i], _own_axes(group.domain))
+        for i in (*stencil.inside, *stencil.users):
+            self._record_stored(first, i, "a stencil reads its operands from memory")
 
     def _place_producers(self, group: Group, producers: FusedProducers) -> None:
         """Add the producers of an operand, whose axes are those of its root."""

@@ -7,6 +7,7 @@ directed acyclic graphs" (2006). A new dependency sorts only the steps between i
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 from flowcompute.elements import Kind
@@ -62,7 +63,18 @@ class Dependencies:
         """Check whether one of these values is computed by one of the target steps, or depends on one."""
         wanted = {self._find(i) for i in targets}
         first = min(self._rank[i] for i in wanted)
-        return not wanted.isdisjoint(self._search(self._steps(values), self._before, first, len(self._rank)))
+        found = {i for i in self._steps(values) if self._rank[i] >= first}
+        todo = [(self._rank[i], i) for i in found]
+        heapq.heapify(todo)
+        # The earliest step first: what skips layers leads to a target by way of few steps.
+        while todo and wanted.isdisjoint(found):
+            step = heapq.heappop(todo)[1]
+            self._before[step] = {self._find(i) for i in self._before[step]}
+            for i in self._before[step] - found:
+                if self._rank[i] >= first:
+                    found.add(i)
+                    heapq.heappush(todo, (self._rank[i], i))
+        return not wanted.isdisjoint(found)
 
     def operands(self, step: int) -> set[int]:
         """Return the steps that a step reads."""

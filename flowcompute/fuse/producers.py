@@ -136,15 +136,21 @@ class _ProducerSearch:
         nodes = self.graph.nodes
         root, views = views_of(self.graph, operand)
         top = nodes[root]
-        if root in self.gathered and anchor.kind is Kind.CONTRACT and self._is_here(anchor, top):
-            raise _StoredError("its index would be computed at each load")
-        if top.kind not in _COMPUTED or not self._is_here(anchor, top):
+        if not self._is_here(anchor, top):
+            return None, set()
+        name = anchor_name(anchor)
+        if root in self.gathered:
+            if anchor.kind is Kind.CONTRACT:
+                raise _StoredError("its index would be computed at each load")
+            raise _StoredError("a kernel holds one gather")
+        if top.kind is Kind.SCAN:
+            raise _StoredError(f"a scan computes it, and {name} reads it in another order")
+        if top.kind not in _COMPUTED:
             return None, set()
         if top.spec.is_stream and any(self.places.get(view) != self.places[anchor.id] for view in views):
             return None, set()
         if any(is_copied(self.graph, view) for view in views if top.spec.is_stream):
-            return None, set()
-        name = anchor_name(anchor)
+            raise _StoredError("no strides describe its views")
         if anchor.op is LOOKUP:
             # What can be computed for the rows asked for only stands behind the lookup; see `rewrite/lookups.py`.
             raise _StoredError("it is computed once for all batches")

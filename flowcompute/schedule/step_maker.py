@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from flowcompute.elements import Kind
+from flowcompute.elements import HostFunction, Kind
+from flowcompute.elements.axes import INDICES
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
@@ -18,7 +19,7 @@ from flowcompute.fuse import (
     find_stencils,
 )
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel
+from flowcompute.ir import FoldSpec, Kernel, is_copied
 from flowcompute.lower import KernelStyle, lower
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
@@ -109,6 +110,7 @@ class StepMaker:
         for region in regions:
             here = entered.get(region.level, frozenset())
             made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), placement))
+        self._record(*(Reason("cut", node.name, why) for node in standalone if (why := self._why_alone(node))))
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return made
@@ -148,6 +150,17 @@ class StepMaker:
         if reason is not None:
             self._record(Reason("cut", node.name, reason))
         return reason is None
+
+    def _why_alone(self, node: Node) -> str | None:
+        """Return why the host fills memory for a node; None if it fills none, or the reason is recorded already."""
+        if node.kind is Kind.HOST:
+            called = "a Python function" if isinstance(node.element, HostFunction) else "LAPACK"
+            return f"{called} computes it on the host"
+        if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node):
+            return None
+        if node.op is INDICES:
+            return "the host checks indices before a kernel reads the table"
+        return "no strides describe this view: the host copies" if is_copied(self.graph, node.id) else None
 
     def _region_step(self, region: Region, placement: int) -> RegionStep:
         kernel = None

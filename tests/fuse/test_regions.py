@@ -349,6 +349,36 @@ def test_what_stands_beside_a_scan_or_product_is_read_again_and_the_plan_says_so
         assert not [reason for reason in after.reasons if "once more" in reason.text]
 
 
+@fc.kernel(boundary="edge")
+def uphill(u, v, *, i):  # type: ignore[no-untyped-def]
+    return u[i] - u[i - 1] + v[i]
+
+
+def test_what_a_kernel_computes_for_another_is_named_with_the_reason() -> None:
+    x, square = rows(8), weights(8, 8)
+    scanned = fc.cumulative_sum(x, axis=0)
+    blocks = fc.source(np.zeros((300, 34), np.uint8))
+    cases = {
+        "matmul: cumulative_sum is stored: a scan computes it, and a matrix product reads it in another order":
+            scanned @ square,
+        "matmul: cumulative_sum is stored: a scan or gather computes it in its own kernel":
+            (scanned + fc.cumulative_sum(x * 2, axis=0)) @ square,
+        "attention: pad is stored: its index would be computed at each load":
+            fc.nn.attention(fc.pad(rows(8, 8) * 2, ((0, 0), (1, 1), (0, 0))), rows(8, 8), rows(8, 8)),
+        "pad_2: pad is stored: a kernel holds one gather": fc.pad(fc.pad(x + 1, ((0, 0), (1, 1))) , ((0, 0), (1, 1))) + 1,
+        "uphill: exp is stored: a stencil reads its operands from memory": uphill(x, fc.exp(x)),
+        "dequantize: bitwise_xor is stored: blocks are decoded from memory":
+            fc.dequantize(blocks ^ np.uint8(1), "Q8_0") + 1,
+        "take.indices: the host checks indices before a kernel reads the table": fc.take(square, labels(), axis=0) + 1,
+        "reshape: no strides describe this view: the host copies": fc.exp(fc.reshape(fc.flip(rows(8, 4), 2), (-1, 32))),
+        "square: a Python function computes it on the host": fc.exp(fc.host(np.square, x)),
+        "inv: LAPACK computes it on the host": fc.exp(fc.linalg.inv(rows(3, 3))),
+    }  # fmt: skip
+    for wanted, root in cases.items():
+        cuts = [f"{reason.element}: {reason.text}" for reason in plan_of(root).reasons if reason.kind == "cut"]
+        assert wanted in cuts, cuts
+
+
 def test_a_view_of_a_computed_value_is_named_where_it_cuts() -> None:
     x = fc.source(np.ones((8, 8, 16, 16), np.float32))
     for made in (fc.nn.relu(fc.nn.group_norm(x, groups=4)), fc.nn.max_pool2d(fc.nn.relu(x), 2)):
