@@ -65,6 +65,24 @@ def test_each_record_sees_those_before(device: str, window: int | None, texts: l
     assert {one.tobytes() for one in results} == {results[0].tobytes()}
 
 
+@pytest.mark.parametrize("device", [*DEVICES, "isolated"])
+@pytest.mark.parametrize("window", [None, 20])
+def test_texts_are_told_by_their_numbers(device: str, window: int | None) -> None:
+    lengths = [1, 5, 70, 3, 40]
+    q, k, v = drawn(sum(lengths), 4, 2, 16, 24)
+    text = fc.source(np.repeat([7, 3, 7, 2**40, -1], lengths))
+    made = fc.nn.self_attention(*map(fc.source, (q, k, v)), text=text, window=window, context=70)
+    if device == "isolated":
+        strategy = fc.Strategy(batch_bytes=4000)
+        result = made.resolve(device="cpu", isolate=True, strategy=strategy, progress=False)
+    else:
+        result = resolved(made, device, 4000)
+    np.testing.assert_allclose(result, exact(q, k, v, positions(lengths), window), rtol=2e-5, atol=2e-6)
+    short = fc.nn.self_attention(*map(fc.source, (q, k, v)), text=text, window=window, context=69)
+    with pytest.raises(fc.RunError, match="text of more records"):
+        resolved(short, "cpu" if device == "isolated" else device, 4000)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_shapes_dtypes_and_texts(data: st.DataObject) -> None:

@@ -348,6 +348,8 @@ class OpenCLRunner(RegionRunner):
         value = self.nodes[anchor].inputs[place]
         array = batch_slice.array(value)
         if any(value in step.region.outputs for step in self._regions()):
+            # What stays on the device has no room of its own on the host.
+            array = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
             self.memory.fetch(value, array)
         return array
 
