@@ -18,8 +18,10 @@ FlowError
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _CELL = re.compile(r"<ipython-input-(\d+)-|.*[/\\]ipykernel_\d+[/\\]()")
@@ -81,7 +83,8 @@ class FlowError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.element = element
+        # What a user gave for a name may be anything until it is checked, which is not always first.
+        self.element = element if isinstance(element, str) else None
         self.site = site
         self.records = records
         self.expected = expected
@@ -169,3 +172,30 @@ class DeviceWarning(UserWarning):
 
 class EventLoopWarning(UserWarning):
     """A warning that a blocking call holds up the asyncio loop that it is made in."""
+
+
+_INSTEAD = {
+    "array": "fc.source(array) makes a stream, fc.constant(array) a resident value",
+    "asarray": "fc.source(array) makes a stream, fc.constant(array) a resident value",
+    "cumsum": "fc.cumulative_sum",
+    "dot": "fc.matmul or fc.vecdot",
+    "from_array": "fc.source(array)",
+    "from_numpy": "fc.source(array)",
+    "load": "fc.open(path)",
+    "map": "fc.host(function, x)",
+    "map_batches": "fc.host(function, x)",
+    "read": "fc.open(path)",
+    "tensor": "fc.constant(array)",
+    "unique": "fc.unique_values(x, max_values=n)",
+    "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
+    "unique_inverse": "fc.unique_values(x, max_values=n): positions of values would be as long as the stream",
+    "transpose": "fc.permute_dims(x, axes) or x.T",
+}
+"""What stands for names of other libraries."""
+
+
+def missing_name(name: str, known: Sequence[str]) -> AttributeError:
+    """Return the error for a name that the package does not have, with what may be meant."""
+    near = _INSTEAD.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
+    hint = f"; use {near}" if name in _INSTEAD else f"; did you mean fc.{near}?" if near else ""
+    return AttributeError(f"flowcompute has no {name!r}{hint}", name=name)

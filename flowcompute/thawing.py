@@ -13,6 +13,7 @@ from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow, start
+from flowcompute.models import TextGeneration, go_on
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import check_names, shows_options
 from flowcompute.runtime.run import Run
@@ -67,6 +68,7 @@ class Frozen:
         progress: how far the job was.
         done: whether it had ended, so that its results are there.
         number: of the checkpoint: how many have been taken before it.
+        extra: what was kept beside a flow by `freeze(extra=)`, or None. Whoever made the checkpoint wrote it.
         created: when it was taken, in seconds since 1970 by the clock of that machine.
     """
 
@@ -79,6 +81,7 @@ class Frozen:
             self._job = KeptJob.read(folder.job())
         self.number, self.created = generation.number, generation.created
         self.progress = read_progress(generation.body)
+        self.extra = generation.body.get("extra")
         self.done = self.progress.done
 
     def elements(self, *, accept_touched: bool = False) -> list[Element]:
@@ -167,6 +170,17 @@ class Frozen:
             checkpoint=self.path,
             **options,
         )
+
+    def generation(self, **options: Unpack[ThawFlowOptions]) -> TextGeneration:
+        """Go on with an answer that a language model was writing: `with frozen.generation() as said: ...`.
+
+        Args:
+            options: as for `flow`.
+
+        Raises:
+            CheckpointError: if none was frozen.
+        """
+        return go_on(self.extra, lambda: self.flow(**options))
 
     @property
     def state(self) -> str:

@@ -7,6 +7,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from flowcompute.schedule.planner import PLANS
+
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_SLOW_IS_FINE)
@@ -15,3 +17,8 @@ settings.register_profile(
 )
 settings.register_profile("full", deadline=None, max_examples=5000, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_runtest_setup() -> None:
+    """Forget plans, since tests change what plans are made by."""
+    PLANS.clear()

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 import flowcompute as fc
+from flowcompute.cli import main
+from flowcompute.cli.command import command_parser
+from flowcompute.cli.command import main as command_main
 
 PACKAGE = Path(fc.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -29,13 +32,24 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE.parent))
 
 
+def names_imported(body: list[ast.stmt]) -> dict[str, str | None]:
+    return {
+        alias.asname or alias.name: f"flowcompute.{alias.name}" if node.module == "flowcompute" else node.module
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if not (alias.asname or alias.name).startswith("_") or alias.name == "__version__"
+    }
+
+
 def test_all_is_complete_and_importable() -> None:
     assert len(fc.__all__) == len(set(fc.__all__))
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert set(fc.__all__) == imported
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    assert names_imported(checked.body) == fc._LATE
+    imported = names_imported(tree.body).keys() - {"TYPE_CHECKING"}
+    assert not imported & fc._LATE.keys()
+    assert set(fc.__all__) == imported | fc._LATE.keys()
     for name in fc.__all__:
         assert (getattr(fc, name) is None) == (name == "newaxis")
 
@@ -64,7 +78,9 @@ def test_the_package_is_typed() -> None:
 
 
 def test_files_have_one_subject() -> None:
-    lengths = {name_of(path): len(path.read_text().splitlines()) for path in OURS if "programs" not in path.parts}
+    # The door of the package is a list of names.
+    files = [path for path in OURS if "programs" not in path.parts and path != PACKAGE / "__init__.py"]
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
 
 
@@ -134,9 +150,57 @@ def test_importing_starts_nothing() -> None:
     assert done.stdout == "1 [] False\n"
 
 
+def test_composing_loads_nothing_that_runs() -> None:
+    """Neither drivers nor event loops, which take longer to load than everything that composes."""
+    done = python(
+        "import sys, flowcompute as fc\n"
+        "x = fc.arange(9).sum()\n"
+        "heavy = {'asyncio', 'trio', 'pyopencl', 'rich', 'prometheus_client', 'flowcompute.flow', 'flowcompute.lower'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "print(x.resolve(device='numpy'), fc.resolve(x, device='numpy'), fc.Run.__name__, fc.Plan.__name__)\n"
+        "print(sorted(heavy - set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n36 36 Run Plan\n[]\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "Run", "Plan", "thaw"])
+def test_a_late_name_is_there_whichever_comes_first(verb: str) -> None:
+    done = python(f"from flowcompute import {verb}, arange\nprint(arange(9).sum().resolve(device='numpy'))\n")
+    assert (done.returncode, done.stdout) == (0, "36\n"), done.stderr
+
+
 def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
     assert dir(fc.fft) == sorted(fc.fft.__all__)
     assert dir(fc.linalg) == sorted(fc.linalg.__all__)
     assert dir(fc.nn) == sorted(fc.nn.__all__)
     assert dir(fc.random) == sorted(fc.random.__all__)
+
+
+def test_help_and_version_load_no_commands() -> None:
+    """And say what the parser of all commands says."""
+    done = python(
+        "import contextlib, sys\n"
+        "from flowcompute.cli import main\n"
+        "for option in ('--help', '--version'):\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        main([option])\n"
+        "heavy = {'rich', 'trio', 'pyopencl', 'flowcompute.flow', 'flowcompute.cli.command'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{command_parser().format_help()}flowcompute {fc.__version__}\n[]\n"
+
+
+@pytest.mark.parametrize("given", [[], ["--nonsense"], ["--traceback"], ["-"]])
+def test_without_a_command_usage_is_told(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for run in (main, command_main):
+        try:
+            code: object = run(given)
+        except SystemExit as ended:
+            code = ended.code
+        told.append((code, *capsys.readouterr()))
+    assert told[0] == told[1]
+    assert told[0][0] == 2

@@ -1,5 +1,5 @@
 """Command `flowcompute`."""
 
-from flowcompute.cli.command import main
+from flowcompute.cli.overview import main
 
 __all__ = ["main"]

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
+from flowcompute.cli.overview import COMMANDS
 from flowcompute.errors import CheckpointError, DestinationError
 from flowcompute.files import explain, find_drafts, remove_draft, shown
 from flowcompute.runtime.checkpoints import draft_token
@@ -14,7 +15,7 @@ from flowcompute.runtime.checkpoints import draft_token
 
 def add_clean(commands: Any) -> None:
     """Add `clean` to a parser's sub-parsers."""
-    parser = commands.add_parser("clean", help="remove unfinished results whose processes have died")
+    parser = commands.add_parser("clean", help=COMMANDS["clean"])
     parser.add_argument("folder", metavar="FOLDER", help="where the results were to be; folders in it stay as they are")
     parser.add_argument("--dry-run", action="store_true", help="only list them")
     parser.add_argument(

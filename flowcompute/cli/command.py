@@ -19,13 +19,14 @@ import flowcompute as fc
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.completion import add_completion
+from flowcompute.cli.generate_text import add_generate, describe_model
 from flowcompute.cli.inspect_file import describe_file, describe_job, first_records
 from flowcompute.cli.make_report import add_report
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
-from flowcompute.cli.output import drop_output, open_closed_outputs, output_console, write_text
+from flowcompute.cli.output import output_console, write_text
+from flowcompute.cli.overview import COMMANDS, bare_parser, printing
 from flowcompute.cli.resume_job import add_resume, is_finished, left_at, say_finished
 from flowcompute.cli.running import (
-    CommandParser,
     add_every,
     add_knobs,
     add_observe,
@@ -39,7 +40,7 @@ from flowcompute.cli.running import (
     print_results,
 )
 from flowcompute.cli.show_checkpoint import add_checkpoint, describe_checkpoint
-from flowcompute.cli.show_error import FAILED, show_error
+from flowcompute.cli.show_error import show_error
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source, user_site
@@ -56,11 +57,6 @@ _ENDED = {
 }
 """What is said of a command that a signal ended, by its exit code."""
 
-_EXIT_CODES = """exit codes:
-  0 if all went well, 1 if the job failed or a checkpoint is damaged, 2 for wrong usage and for a job that cannot
-  be run as asked, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
-"""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
@@ -75,18 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: with code 2 for wrong usage, 143 after SIGTERM and 129 after SIGHUP.
     """
-    open_closed_outputs()
     entry = user_site()
-    try:
-        try:
-            return _act(arguments, entry)
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):
-            print(f"flowcompute: cannot write standard output: {error.strerror}", file=sys.stderr)
-        drop_output()
-        return FAILED
+    return printing(lambda: _act(arguments, entry))
 
 
 def _act(arguments: Sequence[str] | None, entry: Site | None) -> int:
@@ -134,16 +120,8 @@ def _warn(
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = CommandParser(
-        prog="flowcompute",
-        description="Stream data larger than memory through fused OpenCL kernels.",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"flowcompute {fc.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND")
-
-    demo = commands.add_parser("demo", help="the whole thing on real data: how far away the Moon is")
+    parser, commands = bare_parser()
+    demo = commands.add_parser("demo", help=COMMANDS["demo"])
     add_run_options(demo)
     add_precision(demo)
     add_knobs(demo)
@@ -153,7 +131,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_progress(demo)
     demo.set_defaults(act=_demo)
 
-    devices = commands.add_parser("devices", help="what can compute on this machine")
+    devices = commands.add_parser("devices", help=COMMANDS["devices"])
     devices.add_argument(
         "--measure", action="store_true", help="also measure what each can do at most, and keep that for rooflines"
     )
@@ -161,7 +139,7 @@ def command_parser() -> argparse.ArgumentParser:
 
     _add_inspect(commands)
 
-    plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
+    plan = commands.add_parser("plan", help=COMMANDS["plan"])
     _add_job(plan)
     add_run_options(plan)
     add_precision(plan)
@@ -172,7 +150,7 @@ def command_parser() -> argparse.ArgumentParser:
     plan.add_argument("--svg", metavar="FILE", help="write the graph as a picture")
     plan.set_defaults(act=_plan)
 
-    run = commands.add_parser("run", help="run a job and print its values")
+    run = commands.add_parser("run", help=COMMANDS["run"])
     _add_job(run)
     add_run_options(run)
     add_precision(run)
@@ -193,14 +171,14 @@ def command_parser() -> argparse.ArgumentParser:
     add_observe(run)
     run.set_defaults(act=_run)
 
-    for add in (add_resume, add_checkpoint, add_clean, add_strategies, add_report):
+    for add in (add_resume, add_checkpoint, add_clean, add_strategies, add_report, add_generate):
         add(commands)
     add_completion(commands, parser)
     return parser
 
 
 def _add_inspect(commands: Any) -> None:
-    inspect = commands.add_parser("inspect", help="what a file or a checkpoint holds, or what a job is made of")
+    inspect = commands.add_parser("inspect", help=COMMANDS["inspect"])
     inspect.add_argument(
         "what", metavar="FILE|PATH|MODULE:JOB", help=f"a file, a pattern, a checkpoint's folder, or {JOB_HELP}"
     )
@@ -273,6 +251,9 @@ def _inspect(options: argparse.Namespace) -> None:
         return
     if kept:
         print(describe_checkpoint(what))
+        return
+    if what.endswith(".gguf") and options.head is None:
+        print(describe_model(what))
         return
     source: Source = fc.open(
         what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset

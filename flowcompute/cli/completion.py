@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from flowcompute.cli.overview import COMMANDS
+
 
 class _Command(NamedTuple):
     """A command as it is typed: the names before its arguments, the options, and the arguments with choices."""
@@ -28,7 +30,7 @@ def add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
         commands: the sub-parsers.
         parser: what the scripts are made from.
     """
-    own = commands.add_parser("completion", help="print a script that completes commands and options in a shell")
+    own = commands.add_parser("completion", help=COMMANDS["completion"])
     own.add_argument("shell", choices=tuple(_SHELLS), help='for bash: eval "$(flowcompute completion bash)"')
     own.set_defaults(act=lambda options: print(_SHELLS[options.shell](tuple(_every_command(parser, ()))), end=""))
 

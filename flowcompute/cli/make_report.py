@@ -10,6 +10,7 @@ from typing import Any
 import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.overview import COMMANDS
 from flowcompute.cli.running import (
     add_knobs,
     add_precision,
@@ -24,7 +25,7 @@ from flowcompute.strategy import PlanOptions
 
 def add_report(commands: Any) -> None:
     """Add `report` to a parser's sub-parsers."""
-    parser = commands.add_parser("report", help="write a page about a run: timeline, graph by time, trials")
+    parser = commands.add_parser("report", help=COMMANDS["report"])
     parser.add_argument(
         "what", type=_what, metavar="TRACE|MODULE:JOB", help=f"what --trace wrote, or a job to be run: {JOB_HELP}"
     )

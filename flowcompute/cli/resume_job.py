@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.cli.overview import COMMANDS
 from flowcompute.cli.running import (
     add_every,
     add_knobs,
@@ -26,7 +27,7 @@ from flowcompute.thawing import thaw
 
 def add_resume(commands: Any) -> None:
     """Add `resume` to a parser's sub-parsers."""
-    parser = commands.add_parser("resume", help="go on with a frozen job and print its values")
+    parser = commands.add_parser("resume", help=COMMANDS["resume"])
     parser.add_argument("checkpoint", metavar="PATH", help="the folder that keeps the job")
     parser.add_argument(
         "--allow",

@@ -6,43 +6,10 @@ import argparse
 import sys
 from typing import Any, get_args, get_type_hints
 
-from flowcompute.cli.show_error import REFUSED
 from flowcompute.engine import Backend
 from flowcompute.errors import FlowError
-from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
 from flowcompute.strategy import Every, Limits, Precision, Strategy, default_memory_bytes, load_limits, save_limits
-
-
-class CommandParser(argparse.ArgumentParser):
-    """A parser of a command, or of one that only has commands of its own and prints its help alone.
-
-    It offers the nearest name for an option that it does not have. What it parses has `act`, the function of the
-    command, and `known`, the names of the command's options.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.set_defaults(act=self._help)
-        # Without a default, which would replace what was given before the command's name.
-        self.add_argument(
-            "--traceback", action="store_true", default=argparse.SUPPRESS, help="show all frames of an error"
-        )
-
-    def _help(self, _options: argparse.Namespace) -> int:
-        self.print_help(sys.stderr)
-        return REFUSED
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse as the class above, but refuse an unknown option at once: sub-parsers know theirs best."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if not hasattr(parsed, "known"):
-            parsed.known = frozenset(self._option_string_actions)
-        for name in (text.partition("=")[0] for text in unknown if text.startswith("-")):
-            near = nearest(name, tuple(self._option_string_actions))
-            meant = f"; did you mean {near}?" if near else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
-        return parsed, unknown
 
 
 class _OneOrSeveral(argparse.Action):

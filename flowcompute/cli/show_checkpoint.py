@@ -9,6 +9,7 @@ from typing import Any
 
 from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources, find_writes
 from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.cli.overview import COMMANDS
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
 
@@ -17,7 +18,7 @@ _DAMAGED = 1
 
 def add_checkpoint(commands: Any) -> None:
     """Add `checkpoint` with its own commands to a parser's sub-parsers."""
-    parser = commands.add_parser("checkpoint", help="what a frozen job is, and whether it is sound")
+    parser = commands.add_parser("checkpoint", help=COMMANDS["checkpoint"])
     own = parser.add_subparsers(metavar="list|verify|show")
     for name, act, text in (
         ("list", _list, "one line for each generation, oldest first"),

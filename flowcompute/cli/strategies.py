@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from flowcompute.cli.named_job import JOB_HELP, job_name, load_job
 from flowcompute.cli.output import write_text
+from flowcompute.cli.overview import COMMANDS
 from flowcompute.cli.running import add_precision, add_run_options, options_of
 from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
@@ -17,14 +18,14 @@ from flowcompute.strategy import Stored, StrategyStore, TuneOptions, export_stra
 
 def add_strategies(commands: Any) -> None:
     """Add `tune`, and `strategies` with its own commands, to a parser's sub-parsers."""
-    tune = commands.add_parser("tune", help="find a fast strategy for a job ahead of time, and keep it")
+    tune = commands.add_parser("tune", help=COMMANDS["tune"])
     tune.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
     tune.add_argument("--quick", action="store_true", help="in 10 s instead of two minutes")
     add_run_options(tune)
     add_precision(tune)
     tune.set_defaults(act=_tune)
 
-    parser = commands.add_parser("strategies", help="what tuning has found and keeps")
+    parser = commands.add_parser("strategies", help=COMMANDS["strategies"])
     own = parser.add_subparsers(metavar="show|export|import|clear")
 
     show = own.add_parser("show", help="what is kept, the latest first")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
 @dataclass(frozen=True)
 class VerbSlot:
-    """The verbs of elements. Elements know nothing of running: the top level fills this in once."""
+    """The verbs of elements. Elements know nothing of running: `flowcompute.flow` fills this in once."""
 
     resolve: Callable[..., Any]
     run: Callable[..., Any]
@@ -34,6 +35,14 @@ class VerbSlot:
     hash: Callable[..., str]
 
 
+class _LateVerbs:
+    """The place of the verbs until the first is asked for. It loads what plans and runs, by text: that lies above."""
+
+    def __get__(self, element: Element | None, kind: type[Element]) -> VerbSlot:
+        importlib.import_module("flowcompute.flow")
+        return Element.verbs
+
+
 class Element(NoValue, ABC):
     """A node of the lazy graph: Source, Compute or Destination.
 
@@ -41,8 +50,8 @@ class Element(NoValue, ABC):
     elements; nothing runs before `resolve`, `run` or `start`.
     """
 
-    verbs: VerbSlot
-    """Filled once by the top level."""
+    verbs: VerbSlot = cast("VerbSlot", _LateVerbs())
+    """Filled by `flowcompute.flow`, which is loaded for the first verb."""
     apply: Callable[..., Element]
     """Filled once by `elements.operators`."""
     call_numpy: Callable[..., Any]

@@ -19,6 +19,7 @@ from flowcompute.elements import (
     nn,
     quantized,
     random,
+    search,
     spool_stream,
     streams,
 )
@@ -142,7 +143,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, streams)
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, search, streams)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""

@@ -154,7 +154,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             raise
         finally:
             _CURRENT.call = None
-        for one in made if isinstance(made, tuple) else (made,):
+        for one in made if isinstance(made, tuple) else made.values() if isinstance(made, dict) else (made,):
             _returned(one, call)
         return made
 

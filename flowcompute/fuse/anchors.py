@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from flowcompute.elements import Kind
-from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.nn import ATTENTION, SELF_ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Node
 
 
+def has_own_nest(node: Node) -> bool:
+    """Check whether a node starts a region, in which it reads whole operands in a loop nest of its own."""
+    return node.kind is Kind.CONTRACT or node.op is SELF_ATTENTION
+
+
 def anchor_name(node: Node) -> str:
     """Return the name of an anchor in reasons."""
+    if node.op is SELF_ATTENTION:
+        return "attention"
     if node.kind is Kind.SCAN:
         return "a scan"
     if node.kind is Kind.VIEW:

@@ -14,7 +14,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.streams import KernelScan
-from flowcompute.fuse.anchors import anchor_name, share_carry
+from flowcompute.fuse.anchors import anchor_name, has_own_nest, share_carry
 from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, why_folded_apart
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
@@ -64,7 +64,7 @@ class _Builder(Groups):
         if node.id in self.stencils:
             self._start_stencil(self.stencils[node.id])
             return
-        if node.kind in (Kind.CONTRACT, Kind.VIEW):
+        if has_own_nest(node) or node.kind is Kind.VIEW:
             self._start_anchor(node, stream)
             return
         if isinstance(node.op, Dequantize):
@@ -163,9 +163,12 @@ class _Builder(Groups):
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.put(group, node.id)
+        if node.kind is Kind.SCAN:
+            self._record_stored(node, node.id, f"{anchor_name(node)} reads earlier records from memory")
         for i in sorted({i for producers in fused_producers for i in producers.nodes}):
             decodes = isinstance(self.graph.nodes[i].op, Dequantize)
-            self._record_stored(node, i, BLOCKS_STORED if decodes else "a scan or gather computes it in its own kernel")
+            elsewhere = "a scan, attention or gather computes it in its own kernel"
+            self._record_stored(node, i, BLOCKS_STORED if decodes else elsewhere)
 
     def _start_stencil(self, stencil: Stencil) -> None:
         """Start a region with operations that read neighbours, their borders, and all of their results."""

@@ -11,6 +11,7 @@ from flowcompute.ir.access import (
     view_array,
     views_of,
 )
+from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
 from flowcompute.ir.index_nodes import (
@@ -127,6 +128,7 @@ from flowcompute.ir.tensor_nodes import (
 
 __all__ = [
     "ADDS",
+    "ATTENTION_KEYS",
     "BLOCK",
     "BLOCKS",
     "BUSY",
@@ -248,7 +250,10 @@ __all__ = [
     "product_block",
     "reduce_rows",
     "register_dtype",
+    "row_bytes",
     "row_lanes",
+    "rows_kept",
+    "rows_seen",
     "scan_tile",
     "seen_as",
     "storage",

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
+from flowcompute.elements.search import ORDERING
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node, postorder
 
@@ -229,6 +230,8 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first:
         return _checked_indices(node, array, first)
     if name == "lookup":
         return np.moveaxis(np.take(array, arrays[1], axis=attrs["axis"]), attrs["axis"], 0)
+    if node.op in ORDERING:
+        return _in_order(node, arrays, lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
     return joined
 
@@ -242,13 +245,7 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
     size = array.shape[axis]
     outside = (indices < -size) | (indices >= size)
     if outside.any():
-        raise RunError(
-            "cannot take an index that is out of range",
-            element=node.name,
-            site=node.element.site,
-            expected=f"{-size} to {size - 1}",
-            got=str(indices[outside][0]),
-        )
+        raise _out_of_range(node, size, str(indices[outside][0]))
     return np.take(array, indices.astype(np.int64), axis=axis)
 
 
@@ -276,6 +273,31 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
     made = indices.astype(node.spec.dtype)
     np.add(made, size, out=made, where=made < 0)
     return made
+
+
+def _in_order(node: Node, arrays: Sequence[np.ndarray], lead: int) -> np.ndarray:
+    """Return what sorting, a search or a lookup makes of arrays.
+
+    Raises:
+        RunError: if a computed index is out of range.
+    """
+    assert node.op is not None
+    attrs = {key: value + lead if key == "axis" else value for key, value in node.attrs.items()}
+    try:
+        return np.asarray(node.op.numpy(*arrays, **attrs))
+    except IndexError as error:
+        index, _, size = str(error).partition(" of ")
+        raise _out_of_range(node, int(size), index) from None
+
+
+def _out_of_range(node: Node, size: int, index: str) -> RunError:
+    return RunError(
+        "cannot take an index that is out of range",
+        element=node.name,
+        site=node.element.site,
+        expected=f"{-size} to {size - 1}",
+        got=index,
+    )
 
 
 def _slice(start: int, count: int, step: int) -> slice:

@@ -19,7 +19,7 @@ class Kernel:
         arguments: its parameters, in order.
         body: its statements.
         work: unit of the global size. "flat" counts vectors, "rows" rows, "records" and "columns" blocks of a fold.
-            "matmul" and "scan" count tiles, and "walk" counts sequences of a serial scan.
+            "matmul" and "scan" count tiles, "walk" counts sequences of a serial scan, and "attend" records.
         work_group: work-items that share local memory; 1 on CPUs.
         block: records in a canonical block, for kernels with folds.
         columns: for folds of columns, columns per work-item (0: all).
@@ -27,6 +27,7 @@ class Kernel:
         lanes: numbers in a vector.
         tile: rows (tiles of a scan) per work-group, or per work-item of a CPU. The second number is the count of
             work-groups that span the columns of a matrix product or scan.
+        stages: how often it is launched over the same records; `phase` is the number of the launch.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
@@ -39,13 +40,14 @@ class Kernel:
     region: str
     arguments: tuple[Argument, ...]
     body: tuple[Stmt, ...]
-    work: Literal["flat", "rows", "records", "columns", "matmul", "scan", "walk"]
+    work: Literal["flat", "rows", "records", "columns", "matmul", "scan", "walk", "attend"]
     work_group: int = 1
     block: int = 0
     columns: int = 0
     units: int = 1
     lanes: int = 1
     tile: tuple[int, int] = (1, 1)
+    stages: int = 1
     contract: bool = False
     tensor: bool = False
     form: str = ""

@@ -12,8 +12,14 @@ from flowcompute.function_ir import leaves_unroll_open
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
-from flowcompute.lower.attention import CPU_ATTENTION, TENSOR_ATTENTION, TILED_ATTENTION
-from flowcompute.lower.flat import GATHER, MAP, NUMBERS, STENCIL
+from flowcompute.lower.attention import (
+    CPU_ATTENTION,
+    CPU_STREAM_ATTENTION,
+    TENSOR_ATTENTION,
+    TILED_ATTENTION,
+    TILED_STREAM_ATTENTION,
+)
+from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
 from flowcompute.lower.matmul import CPU_MATMUL, PACKED_MATMUL, TENSOR_MATMUL, THIN_MATMUL, TILED_MATMUL
@@ -38,7 +44,10 @@ FORMS: tuple[Form, ...] = (
     TENSOR_ATTENTION,
     TILED_ATTENTION,
     CPU_ATTENTION,
+    TILED_STREAM_ATTENTION,
+    CPU_STREAM_ATTENTION,
     GATHER,
+    SORTED_ROWS,
     STENCIL,
     TILED_SERIAL_SCAN,
     SERIAL_SCAN,

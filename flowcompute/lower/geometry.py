@@ -72,6 +72,14 @@ def by_sequences(task: LaunchTask) -> Division:
     return Division(task.items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most)))
 
 
+def by_records(task: LaunchTask) -> Division:
+    """Divide records, and blocks of them, which work-groups take in turn; the carry says what `chunk` is."""
+    kernel = task.kernel
+    blocks = -(-task.items // kernel.tile[0]) * kernel.units
+    most = task.capabilities.units * (GPU_PARTS_PER_UNIT if task.is_gpu else PARTS_PER_UNIT)
+    return Division(task.items, 0, max(1, min(max(task.items, blocks), most)))
+
+
 def _groups(task: LaunchTask, wanted: int) -> int:
     most = task.capabilities.units * (task.kernel.knobs.fold_parts or GPU_PARTS_PER_UNIT)
     return max(1, min(wanted, most))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from flowcompute.model_files.tensors import Header, ReadAt, Tensor, check_places, checked_numbers, refuse
+from flowcompute.model_files.tensors import ReadAt, Tensor, WeightsHeader, check_places, checked_numbers, refuse
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -43,11 +43,11 @@ NUMBERS = {"I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8", "F64": "f8"}
 """Types of plain numbers that are no block format, with their dtypes."""
 
 
-def read_gguf(read: ReadAt, size_bytes: int) -> Header:
+def read_gguf(read: ReadAt, size_bytes: int) -> WeightsHeader:
     """Read the header of a GGUF file.
 
     Raises:
-        HeaderError: if it is not sound.
+        WeightsHeaderError: if it is not sound.
     """
     cursor = _Cursor(read, size_bytes)
     if cursor.take(4) != MAGIC:
@@ -78,7 +78,7 @@ def read_gguf(read: ReadAt, size_bytes: int) -> Header:
             refuse(f"tensor {name!r} is not aligned", expected=f"a multiple of {alignment}", got=offset)
         placed.append(Tensor(name, kind, shape, begin + offset, size))
     check_places(placed, begin, size_bytes)
-    return Header(metadata, tuple(placed))
+    return WeightsHeader(metadata, tuple(placed))
 
 
 def _tensors(cursor: _Cursor, count: int) -> list[tuple[str, str, tuple[int, ...], int, int]]:
@@ -132,7 +132,7 @@ class _Cursor:
         """Return the next bytes.
 
         Raises:
-            HeaderError: if the file has fewer. Nothing is allocated then.
+            WeightsHeaderError: if the file has fewer. Nothing is allocated then.
         """
         if count > self.left:
             refuse("it ends before its header does", expected=f"{self.at + count} bytes", got=f"{self._size} bytes")

@@ -13,17 +13,17 @@ import numpy as np
 from flowcompute.elements import Element, user_site
 from flowcompute.elements.quantized import BLOCK_FORMATS, dequantize
 from flowcompute.errors import SourceError
-from flowcompute.files import FILES, Files, shown
+from flowcompute.files import FILES, shown
 from flowcompute.model_files import gguf_header, safetensors_header
 from flowcompute.model_files.gguf_header import MAGIC, read_gguf
 from flowcompute.model_files.safetensors_header import read_safetensors
-from flowcompute.model_files.tensors import Header, HeaderError, Tensor
+from flowcompute.model_files.tensors import Tensor, WeightsHeader, WeightsHeaderError
 from flowcompute.model_files.weight import Weight, WeightFile
 from flowcompute.sources import absolute, probe
 from flowcompute.spec import FLOAT32, UINT8
 
 
-class Weights(Mapping[str, Element]):
+class NamedWeights(Mapping[str, Element]):
     """The tensors of a file of weights, by name and in the order of the file. `fc.weights` makes it.
 
     A tensor in blocks is decoded where it is loaded, as float32; see `fc.dequantize`.
@@ -35,7 +35,7 @@ class Weights(Mapping[str, Element]):
         types: name of each tensor's type in the format of the file, such as "Q4_K".
     """
 
-    def __init__(self, file: WeightFile, format: str, header: Header) -> None:
+    def __init__(self, file: WeightFile, format: str, header: WeightsHeader) -> None:
         self.path = file.path
         self.format = format
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(header.metadata))
@@ -81,7 +81,7 @@ class Weights(Mapping[str, Element]):
         return len(self._tensors)
 
     def __repr__(self) -> str:
-        return f"<Weights {shown(self.path)}: {len(self)} tensors>"
+        return f"<NamedWeights {shown(self.path)}: {len(self)} tensors>"
 
     def _element(self, tensor: Tensor) -> Element:
         if self.format == "gguf" and tensor.type in BLOCK_FORMATS and tensor.type != "F32":
@@ -109,7 +109,7 @@ class Weights(Mapping[str, Element]):
         return FLOAT32 if tensor.type == "F32" else np.dtype(gguf_header.NUMBERS[tensor.type])
 
 
-def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> Weights:
+def weights(path: str | os.PathLike[str]) -> NamedWeights:
     """Open a file of weights: GGUF (versions 2 and 3, little-endian) or safetensors. Only its header is read.
 
     The weights stay in the file. Devices in the host's memory read them in the mapped file, others are given them once,
@@ -118,7 +118,6 @@ def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> Weights:
 
     Args:
         path: the file.
-        files: the file layer.
 
     Returns:
         A mapping from names to resident elements, with `metadata`, `types` and `raw`.
@@ -128,15 +127,15 @@ def weights(path: str | os.PathLike[str], *, files: Files = FILES) -> Weights:
         SpecError: if `path` is no path.
     """
     where = absolute(path, None)
-    with probe(where, element=None, site=user_site(), files=files) as (handle, fingerprint):
+    with probe(where, element=None, site=user_site(), files=FILES) as (handle, fingerprint):
 
         def read(offset: int, count: int) -> bytes:
             data = bytearray(count)
-            return bytes(data[: files.read_into(handle, memoryview(data), offset)])
+            return bytes(data[: FILES.read_into(handle, memoryview(data), offset)])
 
         try:
             is_gguf = read(0, len(MAGIC)) == MAGIC
             header = (read_gguf if is_gguf else read_safetensors)(read, fingerprint.size)
-        except HeaderError as error:
+        except WeightsHeaderError as error:
             raise error.of_file(shown(where), user_site()) from None
-    return Weights(WeightFile(where, fingerprint, files), "gguf" if is_gguf else "safetensors", header)
+    return NamedWeights(WeightFile(where, fingerprint, FILES), "gguf" if is_gguf else "safetensors", header)

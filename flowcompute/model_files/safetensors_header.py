@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from flowcompute.files import ForeignJsonError, expect, read_json
-from flowcompute.model_files.tensors import MOST_BYTES, Header, ReadAt, Tensor, check_places, checked_numbers, refuse
+from flowcompute.model_files.tensors import (
+    MOST_BYTES,
+    ReadAt,
+    Tensor,
+    WeightsHeader,
+    check_places,
+    checked_numbers,
+    refuse,
+)
 from flowcompute.spec import BFLOAT16
 
 _MOST_HEADER_BYTES = 100_000_000
@@ -29,11 +37,11 @@ DTYPES: dict[str, np.dtype] = {
 """Types that elements may have. Tensors of other types can be had as bytes only."""
 
 
-def read_safetensors(read: ReadAt, size_bytes: int) -> Header:
+def read_safetensors(read: ReadAt, size_bytes: int) -> WeightsHeader:
     """Read the header of a safetensors file.
 
     Raises:
-        HeaderError: if it is not sound.
+        WeightsHeaderError: if it is not sound.
     """
     if size_bytes < 8:
         refuse("it ends before its header does", expected="at least 8 bytes", got=f"{size_bytes} bytes")
@@ -60,7 +68,7 @@ def read_safetensors(read: ReadAt, size_bytes: int) -> Header:
             )
         tensors.append(Tensor(name, one["dtype"], shape, begin + first, size))
     check_places(tensors, begin, size_bytes)
-    return Header(metadata, tuple(tensors))
+    return WeightsHeader(metadata, tuple(tensors))
 
 
 def _described(data: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Header:
+class WeightsHeader:
     """What a file of weights says before its weights.
 
     Attributes:
@@ -53,11 +53,11 @@ class ReadAt(Protocol):
         """Return `count` bytes from `offset`, fewer only at the end of the file."""
 
 
-ReadHeader = Callable[[ReadAt, int], Header]
-"""Reads the header of a file, of which it is given the bytes and the size. Raises HeaderError."""
+ReadHeader = Callable[[ReadAt, int], WeightsHeader]
+"""Reads the header of a file, of which it is given the bytes and the size. Raises WeightsHeaderError."""
 
 
-class HeaderError(Exception):
+class WeightsHeaderError(Exception):
     """A header that is not sound: what is wrong, what was expected, and what was found."""
 
     def __init__(self, message: str, *, expected: str | None = None, got: object = None) -> None:
@@ -74,15 +74,15 @@ class HeaderError(Exception):
 
 
 def refuse(message: str, *, expected: str | None = None, got: object = None) -> NoReturn:
-    """Raise HeaderError."""
-    raise HeaderError(message, expected=expected, got=got)
+    """Raise WeightsHeaderError."""
+    raise WeightsHeaderError(message, expected=expected, got=got)
 
 
 def checked_numbers(name: str, shape: Sequence[int]) -> int:
     """Return the count of numbers of a tensor.
 
     Raises:
-        HeaderError: if there are too many axes or numbers.
+        WeightsHeaderError: if there are too many axes or numbers.
     """
     if len(shape) > MOST_AXES:
         refuse(f"tensor {short_repr(name)} has too many axes", expected=f"at most {MOST_AXES}", got=len(shape))
@@ -101,7 +101,7 @@ def check_places(tensors: Sequence[Tensor], begin: int, size_bytes: int) -> None
         size_bytes: of the file.
 
     Raises:
-        HeaderError: naming the tensor.
+        WeightsHeaderError: naming the tensor.
     """
     end, before = begin, "the header"
     for tensor in sorted(tensors, key=lambda one: (one.offset, one.size_bytes)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 from flowcompute.elements import Destination, Source, places_of
@@ -206,6 +207,12 @@ class ExecutionPlan:
     def steps(self) -> tuple[Step, ...]:
         """All steps of all passes, in the order in which they run."""
         return tuple(step for one in self.passes for step in (*one.before, *one.steps, *one.after))
+
+    @cached_property
+    def record_numbers(self) -> dict[str, int]:
+        """Numbers of a record in the domain of each kernel, by the kernel's name; a launch asks for it."""
+        regions = (step for step in self.steps if isinstance(step, RegionStep))
+        return {one.kernel.name: one.region.numbers for one in regions if one.kernel is not None}
 
     def device_of(self, element: str | None) -> str:
         """Return the name of the device that computes an element; that of all of them where no kernel does."""

@@ -28,12 +28,16 @@ from flowcompute.schedule.placement import (
     why_not_shared,
 )
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
+from flowcompute.schedule.plan_cache import PlanCache, plan_key
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink
 from flowcompute.sources import MemorySource, SpoolSource
 from flowcompute.strategy import Config, Strategy
+
+PLANS = PlanCache()
+"""The plans of this process."""
 
 
 def make_plan(
@@ -45,7 +49,7 @@ def make_plan(
     asked: Graph | None = None,
     shaping: Shaping | None = None,
 ) -> Plan:
-    """Plan a graph whose roots are destinations.
+    """Plan a graph whose roots are destinations; one that is equal to an earlier one gets that one's plan.
 
     Args:
         graph: the rewritten graph to run.
@@ -56,6 +60,22 @@ def make_plan(
     Raises:
         PlanError: if the job cannot be run as asked; the error names the element.
     """
+    shaping = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
+    asked = asked or graph
+    key = plan_key(graph, backend, config, strategy, shaping)
+    plan = None if key is None else PLANS.get(key, graph, asked)
+    if plan is not None:
+        _check_surroundings(graph)
+        return plan
+    plan = _planned(graph, config, strategy, backend, asked, shaping)
+    if key is not None:
+        PLANS.keep(key, plan)
+    return plan
+
+
+def _planned(
+    graph: Graph, config: Config, strategy: Strategy, backend: BackendDescription, asked: Graph, shaping: Shaping
+) -> Plan:
     levels = levels_of(graph)
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
@@ -64,9 +84,7 @@ def make_plan(
     if len(backend.placements) > 1 and (single := single_placement(graph, placements)) is not None:
         backend, placements = backend.placements[single], (0,) * len(placements)
     _check_cuts(graph)
-    check_dead_letters(graph)
-    _check_targets(graph)
-    _check_outs(graph)
+    _check_surroundings(graph)
     pass_nodes = find_passes(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements)
@@ -101,8 +119,8 @@ def make_plan(
         memory=memory,
         depth=depth,
         reasons=tuple(reasons),
-        asked=asked or graph,
-        shaping=shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy"),
+        asked=asked,
+        shaping=shaping,
     )
 
 
@@ -178,6 +196,13 @@ def _check_cuts(graph: Graph) -> None:
                 expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
                 hint='use tail="pad" or tail="drop"',
             )
+
+
+def _check_surroundings(graph: Graph) -> None:
+    """Check what does not follow from the structure: files, and the memory of arrays."""
+    check_dead_letters(graph)
+    _check_targets(graph)
+    _check_outs(graph)
 
 
 def _check_targets(graph: Graph) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flowcompute.elements import HostFunction, Kind
 from flowcompute.elements.axes import INDICES
+from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
     Reason,
@@ -20,7 +21,7 @@ from flowcompute.fuse import (
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel, is_copied
 from flowcompute.lower import KernelStyle, lower
-from flowcompute.lower.flat import is_together, why_copied
+from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
@@ -140,9 +141,12 @@ class StepMaker:
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
-        if not is_together(node):
+        if node.op in ORDERING:
+            reason = why_sorted_by_host(node, self._capabilities)
+        elif is_together(node):
+            reason = why_copied(self.graph, self._users, node, places)
+        else:
             return False
-        reason = why_copied(self.graph, self._users, node, places)
         if reason is not None:
             self._record(Reason("cut", node.name, reason))
         return reason is None
@@ -152,7 +156,7 @@ class StepMaker:
         if node.kind is Kind.HOST:
             called = "a Python function" if isinstance(node.element, HostFunction) else "LAPACK"
             return f"{called} computes it on the host"
-        if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node):
+        if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node) or node.op in ORDERING:
             return None
         if node.op is INDICES:
             return "the host checks indices before a kernel reads the table"

@@ -14,9 +14,9 @@ import numpy as np
 
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.math import exp
-from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN
+from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN, SELF_ATTENTION
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import below_views, register_dtype
+from flowcompute.ir import below_views, register_dtype, rows_seen
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import FLOAT64, is_float
 from flowcompute.strategy import Unit
@@ -35,6 +35,10 @@ _OPERATIONS_OF_NUMBER: Mapping[str, int] = {
 
 _SOFTMAX_OPERATIONS = 4
 """Operations on a score besides its exponential: scale, maximum, difference, sum."""
+
+
+TEXT_RECORDS = 1024
+"""Records of a text along which attention looks back, where it may be longer."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ def operations_of(graph: Graph, node: Node) -> float:
         return 0.0
     if node.op is ATTENTION:
         return _attention_operations(node, inputs[0].shape[-1], inputs[1].shape[-2])
+    if node.op is SELF_ATTENTION:
+        (heads, width), size = node.spec.shape, inputs[0].shape[-1]
+        seen = min(rows_seen(node), TEXT_RECORDS) / 2
+        return heads * seen * (2 * size + 2 * width + exp.op.cost + _SOFTMAX_OPERATIONS)
     if node.op is SELECTIVE_SCAN:
         # exp(delta a) h + (delta u) b, and its term of the result, for each state.
         return float(numbers * (1 + inputs[2].shape[-1] * (6 + exp.op.cost)))

@@ -21,7 +21,7 @@ from tests.model_files.files import gguf_file, safetensors_file
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
 
 
-def of_weights(blocks: fc.Weights, plain: fc.Weights) -> tuple[Any, ...]:
+def of_weights(blocks: fc.NamedWeights, plain: fc.NamedWeights) -> tuple[Any, ...]:
     numbers = rows("f4", (5, 512)) @ blocks["Q4_0"].T, blocks["f32"] + 1, blocks.raw("i8") + 1, blocks["i8"] + 1
     return (*numbers, plain["f16"] * 2, plain["u8"] + 1, plain.raw("f64") + 1)
 
@@ -281,6 +281,17 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.squeeze(fc.expand_dims(rows(), 1), 1),
         fc.moveaxis(items(3, 4), 2, 1),
     ),
+    "sorting": lambda _: (
+        fc.sort(items(3, 4), 1),
+        fc.argsort(rows(), descending=True),
+        fc.sort(rows().sum(axis=0)),
+        fc.searchsorted(np.arange(100.0), rows(), side="right"),
+        fc.searchsorted(fc.constant(np.arange(100.0)), np.arange(3)),
+        fc.take_along_axis(rows(), fc.argsort(rows(), descending=True)),
+        fc.take_along_axis(rows(), np.zeros((1, 2), int)),
+        fc.take_along_axis(np.ones((1, 6)), fc.argsort(rows())),
+        fc.take_along_axis(rows().sum(axis=0), np.array([1, -1])),
+    ),
     "pad": lambda _: (
         fc.pad(items(3, 4), 1),
         fc.pad(rows(), ((0, 0), (2, 3)), "reflect"),
@@ -344,6 +355,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.nn.selective_scan(
             cubes := fc.source(np.ones((12, 4, 3), "f4")), cubes, np.ones((3, 2), "f4"), *[cubes[:, :, :2]] * 2
         ),
+        fc.nn.self_attention(cubes, cubes[:, :2], cubes[:, :2], window=3),
+        fc.nn.self_attention(cubes.astype("f2"), cubes, cubes, text=numbers("i4"), context=7, scale=0.5),
         fc.linear_recurrence(np.ones((6,), "f8"), rows("f2"), 1),
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),
@@ -385,6 +398,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.unique_values(np.ones((2, 3))),
         fc.quantile(numbers(), 0.5),
         fc.quantile(numbers("i4"), [[0.25], [0.75]]),
+        fc.quantile(items(3, 4), [0.25, 0.75], axis=0),
+        fc.median(rows(BFLOAT16), axis=0),
         fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
         fc.count_nonzero(rows(), axis=0),
     ),

@@ -220,6 +220,20 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "beyond": attrs(q=[real(0.25), real(1.5)]), "one more": attrs(q=[real(0.25)] * 3), "NaN": attrs(q=[real(0.5), real(np.nan)]),
         "as integers": said(dtype="int64"), "whole": attrs(q=[0, 1]),
     }),
+    "quantiles of columns": (lambda: fc.quantile(rows(), [0.25, 0.5], axis=0), "fold.quantile", {
+        "of numbers": said(shape=[2]), "other columns": said(shape=[2, 5]), "one more": said(shape=[3, 6]),
+        "turned": said(shape=[6, 2]), "columns alone": said(shape=[6]),
+    }),
+    "sort": (lambda: fc.sort(rows()), "view.sort", {
+        "beyond": attrs(axis=1), "both ways": attrs(descending=2), "as floats": said(dtype="float64"), "two": said(inputs=[0, 0]),
+    }),
+    "argsort": (lambda: fc.argsort(rows()), "view.argsort", {"as it is": said(dtype="float32")}),
+    "search": (lambda: fc.searchsorted(np.arange(99, dtype="f4"), rows()), "view.searchsorted", {
+        "no side": attrs(side="up"), "in a stream": said(inputs=[0, 0]), "alone": said(inputs=[0]),
+    }),
+    "lookup": (lambda: fc.take_along_axis(rows(), fc.argsort(rows())), "view.take_along_axis", {
+        "beyond": attrs(axis=1), "by floats": said(inputs=[0, 0]), "other places": said(shape=[5]), "alone": said(inputs=[0]),
+    }),
     "first": (lambda: fc.first(rows()), "fold.first", {"another shape": said(shape=[7])}),
     "first beside nothing": (lambda: rows("f4", (0, 6)).sum(axis=0) + fc.first(rows()), "fold.first", {
         "of nothing": said(inputs=[0])}),

@@ -115,7 +115,7 @@ def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
         (lambda: fc.histogramm, r"did you mean fc\.histogram\?"),
         (lambda: fc.zzzzzz, "flowcompute has no 'zzzzzz'$"),
         (lambda: X.map_batches, r"use fc\.host"),
-        (lambda: X.describe, r"use fc\.resolve\(x\.mean\(\)"),
+        (lambda: X.describe, r"use fc\.describe\(x\)"),
         (lambda: X.nothing_like_it, "has no attribute 'nothing_like_it'$"),
     ],
 )

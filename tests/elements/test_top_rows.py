@@ -64,7 +64,18 @@ def test_of_what_is_resident_any_axis() -> None:
     np.testing.assert_array_equal(places, expected(x, 2, 0)[1])
 
 
-@pytest.mark.parametrize("k", [0, 8, 17])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1"])
+@pytest.mark.parametrize("k", [16, 17, 41])
+def test_as_many_as_one_likes(dtype: str, k: int) -> None:
+    x = special(dtype)
+    values, places = expected(x, k, 1)
+    for of, device in ((fc.source, "numpy"), (fc.constant, "numpy"), (fc.source, "cpu")):
+        made = fc.resolve(*fc.top_k(of(x), k, axis=1), device=device, progress=False)
+        np.testing.assert_array_equal(made[0], values)
+        np.testing.assert_array_equal(made[1], places)
+
+
+@pytest.mark.parametrize("k", [0, 8, 31])
 def test_too_many(k: int) -> None:
     with pytest.raises(
         SpecError, match="cannot take k=" if not k else "cannot find so many numbers along an item axis"

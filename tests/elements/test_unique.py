@@ -29,6 +29,8 @@ def values_of(*elements: Any, device: str = "numpy", **options: Any) -> tuple[An
 )
 def test_numpys_values_of_floats(array: np.ndarray, device: str, small: bool) -> None:
     want, counts = np.unique(np.where(array == 0, 0, array), return_counts=True)
+    # NumPy keeps the sign of one of the NaNs.
+    want = np.where(np.isnan(want), np.float32(np.nan), want)
     x = fc.source(array)
     made = fc.unique_counts(x, max_values=30)
     alone = fc.unique_values(x * 1, max_values=30)

@@ -70,6 +70,11 @@ def looked_up() -> list[fc.Element]:
     return [fc.take(fc.constant(np.zeros((50, 21), "f4")), rows(3, "i8"), axis=0) * 2]
 
 
+def decoded() -> list[fc.Element]:
+    x = fc.dequantize(fc.source(np.zeros((8, 2 * 144), "u1"), name="x"), "Q4_K")
+    return [x @ fc.dequantize(fc.constant(np.zeros((19, 16 * 34), "u1")), "Q8_0").T]
+
+
 def slope(x: fc.Element) -> fc.Element:
     padded = fc.pad(x, ((0, 0), (1, 1)), mode="reflect")
     return padded[:, 2:] - padded[:, :-2]
@@ -116,6 +121,7 @@ GRAPHS = {
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
+    "sorted_rows_on_a_gpu": (lambda: [fc.sort(rows(5) * 2) + 1], GPU),
     "stencil_on_a_gpu": (lambda: [slope(rows(20))], GPU),
     "scan": (lambda: [fc.cumulative_sum(numbers() * 2) + 1], CPU),
     "scan_by_looking_back": (lambda: [fc.cumulative_max(rows(3), axis=0)], NVIDIA),
@@ -124,6 +130,8 @@ GRAPHS = {
     "scan_in_items_on_a_gpu": (lambda: [fc.cumulative_sum(rows(8), axis=1)], GPU),
     "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
+    "blocks": (decoded, CPU),
+    "blocks_on_a_gpu": (decoded, GPU),
     "lookup": (looked_up, CPU),
     "lookup_on_a_gpu": (looked_up, GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),

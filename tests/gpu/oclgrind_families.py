@@ -117,6 +117,18 @@ def layer(size: int) -> list[Element]:
     return [fc.maximum(stream(size, 20) * 2, 0) @ fc.constant(drawn(20, 19)) + drawn(19)]
 
 
+def blocks(size: int) -> list[Element]:
+    """Decoded in an element-wise kernel, in a product of thin and of many rows, and along rows."""
+    weights = fc.dequantize(fc.constant(drawn(19, 2 * 18, dtype="u1")), "Q4_0")
+    rows = fc.dequantize(stream(size, 144, dtype="u1"), "Q4_K")
+    return [
+        rows * 2,
+        rows.max(axis=1),
+        stream(size, 64) @ weights.T,
+        fc.dequantize(stream(3, 50 * size, dtype="u1"), "IQ1_S"),
+    ]
+
+
 def attention(size: int, **options: Any) -> list[Element]:
     return [fc.nn.attention(stream(2, 1, 5, 16), stream(2, 1, size, 16, seed=1), stream(2, 1, size, 4), **options)]
 
@@ -162,6 +174,14 @@ def state_space(size: int) -> list[Element]:
     return [fc.nn.selective_scan(u, fc.abs(u) / 8, -fc.abs(fc.constant(drawn(size, 3))), b, c, drawn(size))]
 
 
+def looking_back(size: int) -> list[Element]:
+    q, k, v = stream(70, 6, size), stream(70, 2, size, seed=1), stream(70, 2, 5, seed=2)
+    return [
+        fc.nn.self_attention(q, k, v) + 1,
+        fc.nn.self_attention(q, k, v, text=fc.source(np.arange(70) // 9), window=5),
+    ]
+
+
 def put_together(size: int) -> list[Element]:
     x = stream(3, 4, size) * 2
     taken = np.arange(size)[::-2].copy()
@@ -173,7 +193,7 @@ def looked_up(size: int) -> list[Element]:
     return [
         fc.take(table * 2, indices, axis=0) + 1,
         fc.take(fc.constant(drawn(3, 9)), stream(size, dtype="i4"), axis=1) + 1,
-        fc.take(fc.constant(drawn(size, 9)), indices[:, 0], axis=1) + 1,
+        fc.take(fc.constant(drawn(size, 9)), indices, axis=1) + 1,
     ]
 
 
@@ -203,6 +223,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "columns of many records": lambda n: [stream(n, 3).sum(axis=0)],
     "argmax": lambda n: [stream(5, n).argmax(axis=1), stream(n).argmax()],
     "top-k": lambda n: list(fc.top_k(stream(3, 3 + n), 3, axis=1)),
+    "sort": lambda n: [fc.sort(stream(5, n) * 2), fc.argsort(stream(3, 2, n), descending=True)],
     "half formats": half_formats,
     "matmul": lambda n: products(n, 20, 19),
     "matmul, wide": lambda n: products(5, 20, n),
@@ -212,6 +233,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "thin matmul": thin,
     "depthwise convolution": depthwise,
     "layer": layer,
+    "blocks": blocks,
     "attention": attention,
     "attention, causal": queries,
     "scan": along_the_stream,
@@ -220,6 +242,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "steps of users": steps,
     "recurrence of rows": lambda n: [fc.linear_recurrence(stream(3, n) / 8, 1, axis=1)],
     "selective scan": state_space,
+    "attention along the stream": looking_back,
     "put together": put_together,
     "looked up": looked_up,
     "user function": lambda n: [polynomial(stream(n), stream(n, dtype="i4"))],

@@ -26,6 +26,7 @@ from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.reference import NumpyBackend
 from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
+from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import two_gpus
@@ -119,6 +120,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
         def place(graph: Any, backend: object) -> Any:
             return tuple(placements[node.id // 2 % len(placements)] for node in graph.nodes), ()
 
+        PLANS.clear()
         with mock.patch("flowcompute.schedule.planner.place_nodes", place):
             plan = planned(*roots, strategy=SMALL)
         devices = Watched(plan)

@@ -282,11 +282,11 @@ HOSTILE_SAFE: dict[str, bytes] = {
 }
 
 
-def opened(path: Path, data: bytes) -> fc.Weights | fc.SourceError:
+def opened(path: Path, data: bytes) -> fc.NamedWeights | fc.SourceError:
     """What opening a file of these bytes gives within a second and without much memory."""
     path.write_bytes(data)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    made: fc.Weights | fc.SourceError
+    made: fc.NamedWeights | fc.SourceError
     try:
         made = fc.weights(path)
     except fc.SourceError as error:
@@ -318,7 +318,7 @@ def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
         data=32,
     )
     weights = opened(tmp_path / "sound.gguf", sound)
-    assert isinstance(weights, fc.Weights)
+    assert isinstance(weights, fc.NamedWeights)
     assert [one.tolist() for one in weights.metadata["k"]] == [[5], [5]]
     assert weights["t"].resolve().tolist() == [0] * 8
     assert weights["none"].resolve().shape == (3, 0)
@@ -347,7 +347,7 @@ def test_flipped_bytes_are_refused_or_read(make: Any, tmp_path: Path, data: st.D
         at = data.draw(st.integers(0, min(1500, len(whole) - 1)))
         whole[at] = data.draw(st.integers(0, 255))
     made = opened(tmp_path / "flipped.gguf", bytes(whole))
-    if isinstance(made, fc.Weights):
+    if isinstance(made, fc.NamedWeights):
         for name in made:
             try:
                 assert made[name].spec.item_bytes < 1 << 22

@@ -92,7 +92,7 @@ class LeafBuilder(Builder):
     ) -> Value:
         item = self.pick([self.item, self.item, *ITEMS]) if item is None else item
         records = self.length if length is None else length
-        form = self.pick(["array", "array", "strided", "iterate", "file", "generated"])
+        form = self.pick(["array", "array", "strided", "iterate", "file", "generated", "blocks"])
         if form == "generated" and dtype is None:
             line, element, array = self._generated((records, *item))
         else:
@@ -120,6 +120,13 @@ class LeafBuilder(Builder):
 
     def _array(self, array: np.ndarray) -> tuple[str, Element]:
         return f"fc.source({array.dtype.name}{array.shape})", fc.source(array)
+
+    def _blocks(self, array: np.ndarray) -> tuple[str, Element]:
+        """The numbers as blocks of one number each, which every layout of items can have."""
+        if array.dtype != FLOAT32 or array.ndim < 2 or not array.size:
+            return self._array(array)
+        raw = np.ascontiguousarray(array).view(np.uint8)
+        return f"fc.dequantize(fc.source(uint8{raw.shape}), 'F32')", fc.dequantize(fc.source(raw), "F32")
 
     def _strided(self, array: np.ndarray) -> tuple[str, Element]:
         if self.pick([True, False]):

@@ -38,7 +38,7 @@ STRATEGIES = st.builds(
 )
 
 
-ANCHORS = ("attention", "numbers", "columns", "items", "recurrence", "states")
+ANCHORS = ("attention", "numbers", "columns", "items", "recurrence", "states", "stream attention")
 LARGEST = {("matmul", 128), ("attention", 128)}
 """Tiles for which there is no room on GPUs when numbers are wide."""
 
@@ -69,6 +69,11 @@ def anchored(draw: st.DrawFn) -> fc.Element:
         u, n = stream(3, length, columns), draw(st.integers(1, 4), label="states")
         return fc.nn.selective_scan(
             u, fc.abs(u), -np.ones((columns, n), dtype), stream(3, length, n), stream(3, length, n)
+        )
+    if form == "stream attention":
+        window = draw(st.sampled_from([None, 9, 90]), label="window")
+        return fc.nn.self_attention(
+            stream(length, 4, 20), stream(length, 2, 20), stream(length, 2, columns), window=window
         )
     if form == "recurrence":
         return fc.linear_recurrence(x, x + 1, axis=0) / 3

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu, two_gpus
 from tests.quantized.blocks import assert_bits, kernels, meant, tame
 
 NAME, ROWS, BLOCKS = "Q4_0", 21, 4
@@ -170,6 +171,33 @@ def test_resident_products_decode_in_their_loads() -> None:
     product = fc.constant(X) @ fc.dequantize(fc.constant(RAW), NAME).T
     assert kernels(product) == 1
     assert_bits(product.resolve(), (fc.constant(X) @ fc.constant(np.ascontiguousarray(W.T))).resolve())
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", ["Q4_1", "Q4_K"])
+def test_fast_kernels_decode_the_same_numbers(name: str) -> None:
+    raw = tame(name, 9, 2)
+    assert_bits(fc.dequantize(fc.source(raw), name).resolve(precision="fast"), meant(raw, name))
+    plan = plan_for_gpu(fc.dequantize(fc.source(raw), name), precision="fast")
+    assert plan.kernels[0].source.count("FP_CONTRACT OFF") == 1
+
+
+@pytest.mark.compiles
+def test_a_worker_process_decodes() -> None:
+    product = fc.source(X) @ fc.dequantize(fc.constant(RAW), NAME).T
+    assert_bits(product.resolve(isolate=True), product.resolve())
+
+
+@pytest.mark.compiles
+def test_devices_share_what_is_decoded() -> None:
+    """Each of two devices reads blocks, and one the numbers that the other has decoded."""
+    x, d = fc.source(X), fc.dequantize(fc.constant(RAW), NAME)
+    roots = [(x @ d.T).on("gpu") + 1, ((x + 1) @ d.T).on("gpu:1"), (d.on("gpu") * 2).on("gpu:1")]
+    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+        run = fc.run(*roots, progress=False)
+    np.testing.assert_allclose(run.values[0], X @ W.T + 1, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(run.values[1], (X + 1) @ W.T, rtol=1e-4, atol=1e-3)
+    assert_bits(run.values[2], W * 2)
 
 
 def test_what_is_asked_for_is_stored() -> None:

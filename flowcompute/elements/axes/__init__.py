@@ -19,6 +19,7 @@ from flowcompute.elements.axes.along import (
 from flowcompute.elements.axes.any_axis import diff, repeat
 from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
 from flowcompute.elements.axes.padding import PAD, pad, padded
+from flowcompute.elements.axes.rearranging import roll, tile, unstack
 from flowcompute.elements.axes.shape import (
     BROADCAST,
     INDEX,
@@ -35,6 +36,7 @@ from flowcompute.elements.axes.shape import (
     squeeze,
 )
 from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
+from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, positions, trace, tril, triu
 
 __all__ = [
     "BROADCAST",
@@ -59,22 +61,31 @@ __all__ = [
     "concat_streams",
     "convolve",
     "cut",
+    "diagonal",
     "diff",
     "expand_dims",
     "flatten",
     "flip",
     "make_view",
+    "matrix_transpose",
     "moveaxis",
     "pad",
     "padded",
     "permute_dims",
+    "positions",
     "repeat",
     "require_unknown",
     "reshape",
+    "roll",
     "section",
     "select",
     "squeeze",
     "stack",
     "take",
+    "tile",
+    "trace",
+    "tril",
+    "triu",
+    "unstack",
     "window",
 ]

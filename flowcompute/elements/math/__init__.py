@@ -125,7 +125,7 @@ from flowcompute.elements.math.transcendental import (
     tan,
     tanh,
 )
-from flowcompute.elements.math.transposition import TransposedStream, matrix_transposed, transposed
+from flowcompute.elements.math.transposition import TransposedStream, matrix_transposed, permuted, transposed
 
 __all__ = [
     "ALL",
@@ -221,6 +221,7 @@ __all__ = [
     "nextafter",
     "normalise_axes",
     "not_equal",
+    "permuted",
     "positive",
     "pow",
     "prod",

@@ -25,6 +25,8 @@ from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, 
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from flowcompute.elements.nn.positions import position, rope
+from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
+from flowcompute.elements.nn.self_attention import self_attention
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN as SELECTIVE_SCAN
 from flowcompute.elements.nn.state_space import selective_scan
@@ -62,6 +64,7 @@ __all__ = [
     "rms_norm",
     "rope",
     "selective_scan",
+    "self_attention",
     "sigmoid",
     "silu",
     "softmax",

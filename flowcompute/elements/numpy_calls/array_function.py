@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import axes, creation, fft, math, streams
+from flowcompute.elements import axes, creation, fft, math, products, search, streams
+from flowcompute.elements.axes import permute_dims
 from flowcompute.elements.numpy_calls.linalg_calls import LINALG_CALLS
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecTypeError
@@ -74,8 +75,8 @@ def _reshape(a: Any, /, shape: Any) -> Any:
     return axes.reshape(a, shape)
 
 
-def _transpose(a: Any, axes_: Any = None) -> Any:
-    return math.transposed(a) if axes_ is None else axes.permute_dims(a, axes_)
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return math.transposed(a) if axes is None else permute_dims(a, axes)
 
 
 def _take(a: Any, indices: Any, axis: Any = None) -> Any:
@@ -99,6 +100,72 @@ def _like(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
     return creation.full_like(a, fill_value, dtype=dtype)
+
+
+def _unstack(x: Any, /, *, axis: Any = 0) -> Any:
+    return axes.unstack(x, axis)
+
+
+def _diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    return axes.diagonal(a, offset, axis1, axis2)
+
+
+def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Any:
+    return axes.trace(a, offset, axis1, axis2, dtype=dtype)
+
+
+def _tril(m: Any, k: Any = 0) -> Any:
+    return axes.tril(m, k)
+
+
+def _triu(m: Any, k: Any = 0) -> Any:
+    return axes.triu(m, k)
+
+
+def _tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    return axes.tile(A, reps)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return axes.roll(a, shift, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return products.outer(a, b)
+
+
+def _cross(a: Any, b: Any, *, axis: Any = -1) -> Any:
+    return products.cross(a, b, axis)
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    return products.tensordot(a, b, axes)
+
+
+def _sort(a: Any, axis: Any = -1, *, stable: Any = None) -> Any:
+    del stable  # it always is
+    return search.sort(a, axis)
+
+
+def _argsort(a: Any, axis: Any = -1, *, stable: Any = None) -> Any:
+    del stable  # it always is
+    return search.argsort(a, axis)
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    return search.take_along_axis(arr, indices, axis)
+
+
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    return search.searchsorted(a, v, side=side, sorter=sorter)
+
+
+def _isin(element: Any, test_elements: Any, *, invert: Any = False) -> Any:
+    return search.isin(element, test_elements, invert=invert)
+
+
+def _nonzero(a: Any) -> Any:
+    return search.nonzero(a)
 
 
 _CALLS: dict[Any, Callable[..., Any]] = {
@@ -143,6 +210,24 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.real: creation.real,
     np.imag: creation.imag,
     np.result_type: creation.result_type,
+    np.unstack: _unstack,
+    np.tile: _tile,
+    np.roll: _roll,
+    np.matrix_transpose: axes.matrix_transpose,
+    np.diagonal: _diagonal,
+    np.trace: _trace,
+    np.tril: _tril,
+    np.triu: _triu,
+    np.outer: _outer,
+    np.cross: _cross,
+    np.tensordot: _tensordot,
+    np.einsum: products.einsum,
+    np.sort: _sort,
+    np.argsort: _argsort,
+    np.take_along_axis: _take_along_axis,
+    np.searchsorted: _searchsorted,
+    np.isin: _isin,
+    np.nonzero: _nonzero,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.fft.fftshift: fft.fftshift,
@@ -224,4 +309,4 @@ def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _words(function: Callable[..., Any]) -> str:
-    return f"arguments among {', '.join(name.rstrip('_') for name in inspect.signature(function).parameters)}"
+    return f"arguments among {', '.join(inspect.signature(function).parameters)}"

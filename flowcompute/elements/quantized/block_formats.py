@@ -30,12 +30,12 @@ from flowcompute.elements.quantized.codebooks import (
 from flowcompute.elements.quantized.decoding import (
     PLACE,
     AsFloat,
-    Choice,
-    Entry,
+    CodebookEntry,
     Float,
     FloatNumber,
     FromBits,
     Whole,
+    WholeChoice,
     bits,
     byte,
     half,
@@ -112,14 +112,14 @@ def _six_bits(at: int) -> tuple[Whole, Whole]:
     group, part = PLACE >> 5, PLACE >> 5 & 3
     low, high, both = byte(at + part), byte(at + 4 + part), byte(at + 8 + part)
     first = group.below(4)
-    scale = Choice(first, low & 63, both & 15 | low >> 2 & 48)
-    minimum = Choice(first, high & 63, both >> 4 | high >> 2 & 48)
+    scale = WholeChoice(first, low & 63, both & 15 | low >> 2 & 48)
+    minimum = WholeChoice(first, high & 63, both >> 4 | high >> 2 & 48)
     return scale, minimum
 
 
 def _entry(codebook: Codebook, row: Whole, width: int) -> Whole:
     """Return the entry of a number in a row of a packed codebook of `width` bits an entry."""
-    return bits(Entry(codebook, row), width * (PLACE & 16 // width - 1), width)
+    return bits(CodebookEntry(codebook, row), width * (PLACE & 16 // width - 1), width)
 
 
 def _signed(value: Float, minus: Whole) -> Float:
@@ -129,14 +129,14 @@ def _signed(value: Float, minus: Whole) -> Float:
 
 def _one_of_signs(word: Whole) -> Whole:
     """Return the sign of a number, of 7 bits for each run of 8 numbers in a word."""
-    return bits(Entry(SIGNS, word), PLACE & 7, 1)
+    return bits(CodebookEntry(SIGNS, word), PLACE & 7, 1)
 
 
 def _e8m0(at: int) -> Float:
     """Return half of the power of two with this exponent."""
     exponent = byte(at)
     subnormal = whole(0x200000) << (exponent & 1)
-    return FromBits(Choice(exponent.below(2), subnormal, (exponent - 1 & 255) << 23))
+    return FromBits(WholeChoice(exponent.below(2), subnormal, (exponent - 1 & 255) << 23))
 
 
 def _e4m3(at: Whole) -> Float:
@@ -144,8 +144,8 @@ def _e4m3(at: Whole) -> Float:
     bits8 = byte(at)
     exponent, fraction = bits(bits8, 3, 4), bits8 & 7
     is_tiny = exponent.equals(0)
-    tiny = AsFloat(Choice(is_tiny, fraction, whole(0))) * FloatNumber(2.0**-10)
-    normal = FromBits(Choice(is_tiny | bits8.equals(0x7F), whole(0), exponent + 119 << 23 | fraction << 20))
+    tiny = AsFloat(WholeChoice(is_tiny, fraction, whole(0))) * FloatNumber(2.0**-10)
+    normal = FromBits(WholeChoice(is_tiny | bits8.equals(0x7F), whole(0), exponent + 119 << 23 | fraction << 20))
     # One of the two is 0, so the sum is the other one.
     return tiny + normal
 
@@ -183,17 +183,17 @@ def _q6_k(f: Any) -> Float:
 def _tq1_0(f: Any) -> Float:
     second, third = PLACE - 160, PLACE - 240
     in_first, in_second = PLACE.below(160), PLACE.below(240)
-    later = Choice(in_second, f.qs + 32 + (second & 15), f.qh + (third & 3))
-    source = byte(Choice(in_first, f.qs + (PLACE & 31), later))
-    digit = Choice(in_first, PLACE >> 5, Choice(in_second, second >> 4, third >> 2))
+    later = WholeChoice(in_second, f.qs + 32 + (second & 15), f.qh + (third & 3))
+    source = byte(WholeChoice(in_first, f.qs + (PLACE & 31), later))
+    digit = WholeChoice(in_first, PLACE >> 5, WholeChoice(in_second, second >> 4, third >> 2))
     # Multiplied by a power of 3 the byte drops the digits before; its highest digit is what is left, times 3.
-    rest = source * Entry(POWERS_OF_3, digit & 7) & 255
+    rest = source * CodebookEntry(POWERS_OF_3, digit & 7) & 255
     return half(f.d) * ((rest * 3 >> 8) - 1)
 
 
 def _nvfp4(f: Any) -> Float:
     source = byte(f.qs + 8 * (PLACE >> 4) + (PLACE & 7))
-    return _e4m3(f.d + (PLACE >> 4)) * Entry(E2M1, bits(source, PLACE >> 1 & 4, 4))
+    return _e4m3(f.d + (PLACE >> 4)) * CodebookEntry(E2M1, bits(source, PLACE >> 1 & 4, 4))
 
 
 def _by_half(scale: Whole) -> Float:
@@ -202,7 +202,7 @@ def _by_half(scale: Whole) -> Float:
 
 def _iq2(f: Any, scale: Whole, codebook: Codebook, row: Whole, sign: Whole) -> Float:
     scaled = half(f.d) * _by_half(scale) * FloatNumber(0.25)
-    return _signed(scaled * Entry(IQ2_LEVELS, _entry(codebook, row, 2)), sign)
+    return _signed(scaled * CodebookEntry(IQ2_LEVELS, _entry(codebook, row, 2)), sign)
 
 
 def _iq2_xxs(f: Any) -> Float:
@@ -226,7 +226,7 @@ def _iq2_s(f: Any) -> Float:
 def _iq3_xxs(f: Any) -> Float:
     group, part = f.scales + 4 * (PLACE >> 5), PLACE >> 3 & 3
     scaled = half(f.d) * _by_half(byte(group + 3) >> 4) * FloatNumber(0.5)
-    level = Entry(IQ3_LEVELS, _entry(IQ3_XXS, byte(f.qs + (PLACE >> 2)), 4))
+    level = CodebookEntry(IQ3_LEVELS, _entry(IQ3_XXS, byte(f.qs + (PLACE >> 2)), 4))
     return _signed(scaled * level, _one_of_signs(bits(word32(group), 7 * part, 7)))
 
 
@@ -262,7 +262,7 @@ def _iq4_xs(f: Any) -> Float:
     group = PLACE >> 5
     high = bits(word16(f.scales_h), 2 * group, 2)
     scale = (_of_pair(f.scales_l, group) | high << 4) - 32
-    return half(f.d) * scale * Entry(IQ4, _nibble(f.qs, 16))
+    return half(f.d) * scale * CodebookEntry(IQ4, _nibble(f.qs, 16))
 
 
 BLOCK_FORMATS: dict[str, BlockFormat] = {
@@ -284,7 +284,7 @@ BLOCK_FORMATS: dict[str, BlockFormat] = {
         _format("Q6_K", 256, _q6_k, ql=128, qh=64, scales=16, d=2),
         _format("TQ1_0", 256, _tq1_0, qs=48, qh=4, d=2),
         _format("TQ2_0", 256, lambda f: half(f.d) * (_share(f.qs, 32, 4) - 1), qs=64, d=2),
-        _format("MXFP4", 32, lambda f: _e8m0(f.e) * Entry(E2M1, _nibble(f.qs, 16)), e=1, qs=16),
+        _format("MXFP4", 32, lambda f: _e8m0(f.e) * CodebookEntry(E2M1, _nibble(f.qs, 16)), e=1, qs=16),
         _format("NVFP4", 64, _nvfp4, d=4, qs=32),
         _format("IQ1_S", 256, _iq1_s, d=2, qs=32, qh=16),
         _format("IQ1_M", 256, _iq1_m, qs=32, qh=16, scales=8),
@@ -293,7 +293,7 @@ BLOCK_FORMATS: dict[str, BlockFormat] = {
         _format("IQ2_S", 256, _iq2_s, d=2, qs=32, signs=32, qh=8, scales=8),
         _format("IQ3_XXS", 256, _iq3_xxs, d=2, qs=64, scales=32),
         _format("IQ3_S", 256, _iq3_s, d=2, qs=64, qh=8, signs=32, scales=4),
-        _format("IQ4_NL", 32, lambda f: half(f.d) * Entry(IQ4, _nibble(f.qs, 16)), d=2, qs=16),
+        _format("IQ4_NL", 32, lambda f: half(f.d) * CodebookEntry(IQ4, _nibble(f.qs, 16)), d=2, qs=16),
         _format("IQ4_XS", 256, _iq4_xs, d=2, scales_h=2, scales_l=4, qs=128),
     )
 }  # fmt: skip

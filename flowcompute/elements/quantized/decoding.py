@@ -103,7 +103,7 @@ class OfWhole(Whole):
 
 
 @dataclass(frozen=True)
-class Entry(Whole):
+class CodebookEntry(Whole):
     """An entry of a codebook."""
 
     codebook: Codebook
@@ -111,7 +111,7 @@ class Entry(Whole):
 
 
 @dataclass(frozen=True)
-class Choice(Whole):
+class WholeChoice(Whole):
     """`yes` where the condition is not 0, else `no`. Both are computed."""
 
     condition: Whole
@@ -167,9 +167,9 @@ def operands(node: Expression) -> tuple[Expression, ...]:
             return left, right
         case OfFloats(_, left, right):
             return left, right
-        case Choice(condition, yes, no):
+        case WholeChoice(condition, yes, no):
             return condition, yes, no
-        case Byte(inner) | Entry(_, inner) | AsFloat(inner) | FromBits(inner):
+        case Byte(inner) | CodebookEntry(_, inner) | AsFloat(inner) | FromBits(inner):
             return (inner,)
         case _:
             return ()

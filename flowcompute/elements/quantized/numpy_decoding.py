@@ -10,14 +10,14 @@ from flowcompute.elements.quantized.block_formats import BlockFormat
 from flowcompute.elements.quantized.decoding import (
     AsFloat,
     Byte,
-    Choice,
-    Entry,
+    CodebookEntry,
     Expression,
     FloatNumber,
     FromBits,
     OfFloats,
     OfWhole,
     Place,
+    WholeChoice,
     WholeNumber,
     in_order,
     operands,
@@ -81,9 +81,9 @@ def _evaluated(node: Expression, values: list[Any], blocks: np.ndarray, numbers:
             return np.float32(value)
         case Byte():
             return blocks[:, np.atleast_1d(values[0])].astype(np.int32)
-        case Entry(codebook):
+        case CodebookEntry(codebook):
             return np.array(codebook.numbers, np.int32)[values[0]]
-        case Choice():
+        case WholeChoice():
             return np.where(values[0] != 0, values[1], values[2])
         case AsFloat():
             return values[0].astype(np.float32)

@@ -14,16 +14,9 @@ from flowcompute.elements.streams.cumulative import (
     ema,
     linear_recurrence,
 )
-from flowcompute.elements.streams.nan_folds import (
-    median,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanstd,
-    nansum,
-    nanvar,
-    percentile,
-)
+from flowcompute.elements.streams.description import Description, describe
+from flowcompute.elements.streams.nan_folds import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
+from flowcompute.elements.streams.quantiles import QUANTILE, median, percentile, quantile
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
 from flowcompute.elements.streams.segment_folds import (
     BINCOUNT,
@@ -43,7 +36,6 @@ from flowcompute.elements.streams.statistics import (
     FIRST,
     HISTOGRAM,
     LAST,
-    QUANTILE,
     TOP_K_INDICES,
     TOP_K_VALUES,
     corrcoef,
@@ -52,10 +44,15 @@ from flowcompute.elements.streams.statistics import (
     first,
     histogram,
     last,
-    quantile,
     top_k,
 )
-from flowcompute.elements.streams.unique import UNIQUE_COUNTS, UNIQUE_VALUES, unique_counts, unique_values
+from flowcompute.elements.streams.unique import (
+    UNIQUE_COUNTS,
+    UNIQUE_VALUES,
+    UniqueCountsResult,
+    unique_counts,
+    unique_values,
+)
 
 __all__ = [
     "BINCOUNT",
@@ -80,8 +77,10 @@ __all__ = [
     "TOP_K_VALUES",
     "UNIQUE_COUNTS",
     "UNIQUE_VALUES",
+    "Description",
     "KernelScan",
     "ScanFunction",
+    "UniqueCountsResult",
     "bincount",
     "corrcoef",
     "count_nonzero",
@@ -90,6 +89,7 @@ __all__ = [
     "cumulative_min",
     "cumulative_prod",
     "cumulative_sum",
+    "describe",
     "ema",
     "first",
     "histogram",

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out, made of those that do not, and quantiles by other names."""
+"""Reductions that leave NaN out, made of those that do not."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.arguments import array_of, meant, real
-from flowcompute.elements.axes import flatten
+from flowcompute.elements.arguments import meant, real
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
     Axis,
@@ -30,8 +29,8 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.site import public
-from flowcompute.elements.streams.statistics import count_nonzero, quantile
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
+from flowcompute.elements.streams.statistics import count_nonzero
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, is_float
 
 
 @public
@@ -88,29 +87,6 @@ def nanstd(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bo
     if not is_float(element.dtype):
         return std(element, axis, correction=correction, keepdims=keepdims)
     return cast(sqrt(_nan_var(element, axis, correction, keepdims)), element.dtype)  # type: ignore[return-value]
-
-
-@public
-def median(x: Operand) -> Compute:
-    """Return the median of all numbers of a stream: `quantile(x, 0.5)`, whose errors and stated bound it has."""
-    return quantile(_numbers(x, "median"), 0.5)
-
-
-@public
-def percentile(x: Operand, q: npt.ArrayLike) -> Compute:
-    """Return percentiles of all numbers of a stream: `quantile(x, q / 100)`, whose errors and stated bound it has.
-
-    Args:
-        x: a stream.
-        q: from 0 to 100.
-    """
-    wanted = array_of("percentile", "q", q, "numbers from 0 to 100", FLOAT64)
-    return quantile(_numbers(x, "percentile"), float(wanted) / 100 if wanted.ndim == 0 else wanted / 100)
-
-
-def _numbers(x: Operand, op: str) -> Any:
-    element = as_element(x, op)
-    return flatten(element) if element.spec.is_stream else element
 
 
 def _wide(element: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +10,13 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, meant, real, whole
 from flowcompute.elements.axes import section
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again, is_weak, truth
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
 from flowcompute.elements.op import MOST, Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
 from flowcompute.elements.streams.top_rows import top_of_rows
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, Spec, is_float
+from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64, INT64, Spec
 
 
 def _declared(*_: object) -> tuple[np.dtype, ...]:
@@ -57,17 +56,6 @@ def _rebuild_top_k(kept: KeptOp) -> Compute:
     return top_k(kept.stream(), kept_size(kept))[kept.op.name == "top_k_indices"]
 
 
-def _rebuild_quantile(kept: KeptOp) -> Compute:
-    x, wanted = kept.stream(), kept.attrs.items("q", 1 << 20)
-    sound = all(type(one) is float for one in wanted) and math.prod(kept.spec.shape) == len(wanted)
-    kept.require(sound, "as many floats as the result has numbers")
-    # What was asked for says its dtype, which is not kept.
-    floats = [_quantile_dtype(x.dtype, other) for other in (None, FLOAT16, FLOAT32, FLOAT64)]
-    kept.require(kept.spec.dtype in floats, f"a float dtype for {x.dtype.name}")
-    places = np.array(wanted, FLOAT64).reshape(kept.spec.shape)
-    return compute_again(kept, kept.spec.dtype, kept.spec.shape, None, quantile(x, places).attrs)
-
-
 def _rebuild_end(kept: KeptOp) -> Compute:
     return _end(kept.op, kept.one())
 
@@ -80,7 +68,6 @@ CORRCOEF = fold_op("corrcoef", np.corrcoef, _rebuild_corrcoef)
 HISTOGRAM = fold_op("histogram", np.histogram, _rebuild_histogram, 2)
 TOP_K_VALUES = fold_op("top_k_values", np.sort, _rebuild_top_k)
 TOP_K_INDICES = fold_op("top_k_indices", np.argsort, _rebuild_top_k)
-QUANTILE = fold_op("quantile", np.quantile, _rebuild_quantile)
 FIRST = fold_op("first", np.take, _rebuild_end)
 LAST = fold_op("last", np.take, _rebuild_end)
 
@@ -274,12 +261,12 @@ def _edges(bins: Any) -> np.ndarray:
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
-    NaN counts as the largest, as in `argmax`. Of equal numbers the earlier comes first. Of zeros in a row the value is
-    +0 if one of them is.
+    NaN counts as the largest, as in `argmax`. Of equal numbers the earlier comes first. Zeros in a row are equal, and
+    the values are zeros of either sign. More than 16 numbers of a row come from a sort of it.
 
     Args:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
-        k: how many. Along an item axis at most 16: one kernel sweeps a row twice for each.
+        k: how many. Along an item axis a kernel sweeps a row twice for each, up to 16 of them.
         axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
 
     Raises:
@@ -304,45 +291,3 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     return make_fold(TOP_K_VALUES, (element,), (count,), element.dtype), make_fold(
         TOP_K_INDICES, (element,), (count,), INT64
     )
-
-
-@public
-def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
-    """Return quantiles of a stream of numbers, of the shape of `q`; NaN if one of them is, or without any.
-
-    Up to 8192 records they are NumPy's (linear interpolation). Beyond, they come from a sketch
-    of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance). What is given for `q` stands, in
-    the sorted records, at most `N * ceil(L / 2) / 16384` places from `q * (N - 1)`, where `L = floor(log2(N / 8192))`.
-    That is 0.02 % of the records for a million and 0.05 % for a thousand million.
-
-    The same records give the same bits, whatever the batches. The dtype is NumPy's, except that quantiles of integers
-    are always floats.
-
-    Args:
-        x: a stream of numbers.
-        q: from 0 to 1.
-
-    Raises:
-        SpecError: for a `q` outside 0 to 1, or if `x` is no stream of numbers.
-    """
-    element = folded_stream("quantile", x, (1,))
-    try:
-        wanted = array_of("quantile", "q", q, "numbers from 0 to 1", FLOAT64, MOST_BINS)
-        sound = wanted.size <= MOST_BINS and bool(((wanted >= 0) & (wanted <= 1)).all())
-    except (TypeError, ValueError, OverflowError):
-        sound = False
-    if not sound:
-        raise SpecError(
-            "cannot take q=", element="quantile", site=user_site(), expected="numbers from 0 to 1", got=short_repr(q)
-        )
-    strong = not is_weak(q) and np.asarray(q).dtype.kind == "f"
-    result = _quantile_dtype(element.dtype, np.asarray(q).dtype if strong else None)
-    numbers = tuple(float(one) for one in wanted.reshape(-1))
-    return make_fold(QUANTILE, (element,), wanted.shape, result, q=numbers)
-
-
-def _quantile_dtype(dtype: np.dtype, asked: np.dtype | None) -> np.dtype:
-    """Return the dtype of quantiles of numbers of `dtype`; `asked` is the float dtype of `q`, if it has one."""
-    if asked is None:
-        return dtype if is_float(dtype) else FLOAT64
-    return np.result_type(FLOAT32 if dtype == BFLOAT16 else dtype, asked)

@@ -1,4 +1,7 @@
-"""Quantiles of a stream from a sketch: sorted blocks, halved as they are merged in the aligned tree."""
+"""Quantiles of a stream from sketches: sorted blocks, halved as they are merged in the aligned tree.
+
+Items of several numbers have a sketch for each of them, side by side in the same arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from flowcompute.engine.folds import BlockedAccumulator
 from flowcompute.ir import SKETCH_RECORDS, HostFold, Parts, canonical_nan
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 
 
 def rank_error(records: int) -> int:
@@ -37,7 +40,7 @@ class Sketch(BlockedAccumulator):
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         self.spec = spec
         super().__init__(SKETCH_RECORDS, start)
-        self._nan = False
+        self._nan = np.zeros(spec.item, BOOL)
 
     @property
     def description(self) -> HostFold:
@@ -47,20 +50,21 @@ class Sketch(BlockedAccumulator):
     @property
     def blocks_at_once(self) -> int:
         """A few: sorting takes a copy."""
-        return 8
+        return 8 if self.spec.item == () else 1
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
         """Return the numbers, half formats as float32."""
         numbers = np.asarray(values[0])
         if numbers.dtype in (FLOAT16, BFLOAT16):
             numbers = numbers.astype(FLOAT32)
-        self._nan = self._nan or (is_float(numbers.dtype) and bool(np.isnan(numbers).any()))
+        if is_float(numbers.dtype):
+            self._nan = self._nan | np.isnan(numbers).any(axis=0)
         return (numbers,)
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
         """Return each block sorted."""
         del first
-        return (np.sort(arrays[0].reshape(-1, records), axis=1),)
+        return (np.sort(arrays[0].reshape(-1, records, *self.spec.item), axis=1),)
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
         """Return every other number of both."""
@@ -70,32 +74,37 @@ class Sketch(BlockedAccumulator):
 
     def _join(self, other: Self) -> None:
         super()._join(other)
-        self._nan = self._nan or other._nan
+        self._nan = self._nan | other._nan
 
     def result(self) -> np.ndarray:
         """Return the quantiles of all records so far; NaN without any, or if one is NaN."""
-        result = self.spec.result
+        result, nodes = self.spec.result, self.nodes()
         wanted = np.array(self.spec.attr("q"), FLOAT64)
-        nodes = self.nodes()
-        if self._nan or not nodes:
-            value = np.full(wanted.shape, np.nan)
-        else:
-            numbers = np.concatenate([parts[0] for parts, _ in nodes])
-            weights = np.concatenate([np.full(len(parts[0]), records // len(parts[0])) for parts, records in nodes])
-            order = np.argsort(numbers, kind="stable")
-            value = _interpolated(numbers[order].astype(FLOAT64), np.cumsum(weights[order]), wanted)
+        made = np.full((wanted.size, *self.spec.item), np.nan)
+        for place in np.ndindex(self.spec.item) if nodes else ():
+            if not self._nan[place]:
+                made[(slice(None), *place)] = _quantiles(
+                    [(parts[0][(slice(None), *place)], n) for parts, n in nodes], wanted
+                )
         with np.errstate(all="ignore"):
-            made: np.ndarray = value.astype(result.dtype).reshape(result.shape)
-        return canonical_nan(made)
+            return canonical_nan(made.astype(result.dtype).reshape(result.shape))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data and arrays."""
-        return {**super().snapshot(), "nan": self._nan}
+        return {**super().snapshot(), "nan": self._nan.copy() if self.spec.item else bool(self._nan)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold."""
         super().restore(state)
-        self._nan = state["nan"]
+        self._nan = np.array(state["nan"], BOOL)
+
+
+def _quantiles(nodes: Sequence[tuple[np.ndarray, int]], wanted: np.ndarray) -> np.ndarray:
+    """Return quantiles of numbers in sorted blocks, each with the number of records that it stands for."""
+    numbers = np.concatenate([block for block, _ in nodes])
+    weights = np.concatenate([np.full(len(block), records // len(block)) for block, records in nodes])
+    order = np.argsort(numbers, kind="stable")
+    return _interpolated(numbers[order].astype(FLOAT64), np.cumsum(weights[order]), wanted)
 
 
 def _interpolated(numbers: np.ndarray, ends: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from flowcompute.engine.scans.carry import Carry, Scan
 from flowcompute.engine.scans.host_scan import make_scan
+from flowcompute.engine.scans.key_value_cache import KeyValueCache
 from flowcompute.engine.scans.recurrences import carried, carries_of
 
-__all__ = ["Carry", "Scan", "carried", "carries_of", "make_scan"]
+__all__ = ["Carry", "KeyValueCache", "Scan", "carried", "carries_of", "make_scan"]

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.nn import SELECTIVE_SCAN, SELF_ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.engine.scans.carry import Scan
+from flowcompute.engine.scans.key_value_cache import AttentionScan
 from flowcompute.engine.scans.recurrences import (
     DecayScan,
     FunctionScan,
@@ -280,4 +281,6 @@ def make_scan(node: Node) -> Scan:
     """Make the scan of a node, at its beginning."""
     if node.op is SELECTIVE_SCAN:
         return SelectiveScan()
+    if node.op is SELF_ATTENTION:
+        return AttentionScan(node)
     return _stream_scan(node) if node.attrs.get("axis") is None else ItemScan(node)

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from flowcompute.errors import DeviceError, RunError
 from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.idle_kernels import IdleKernels
 from flowcompute.gpu.device.pinned_memory import PinnedMemory
 from flowcompute.ir import DeviceCapabilities
 
@@ -34,6 +35,7 @@ class Device:
         unified: whether it shares the host's memory.
         capabilities: its properties for the planner.
         programs: programs built for its context in this process, by key.
+        kernels: kernels of these that no executor has now.
         build_options: compiler options that all its programs get beside the usual ones.
     """
 
@@ -49,6 +51,7 @@ class Device:
         self.unified = bool(handle.host_unified_memory)
         self.capabilities = _capabilities(handle, self.platform, self.kind == "cpu")
         self.programs: dict[str, cl.Program] = {}
+        self.kernels = IdleKernels()
         self.build_options: tuple[str, ...] = ()
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -109,6 +112,7 @@ class Device:
             if not self.is_given_up(context):
                 self._made.clear()
                 self.programs.clear()
+                self.kernels.clear()
 
     def finish(self) -> None:
         """Wait for all commands in all of its queues."""

@@ -7,8 +7,7 @@ from flowcompute.elements.quantized import (
     AsFloat,
     BlockFormat,
     Byte,
-    Choice,
-    Entry,
+    CodebookEntry,
     Expression,
     FloatNumber,
     FromBits,
@@ -16,6 +15,7 @@ from flowcompute.elements.quantized import (
     OfWhole,
     Place,
     Whole,
+    WholeChoice,
     WholeNumber,
     in_order,
     operands,
@@ -85,7 +85,7 @@ def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
     value: Expression = block_format.value
     nodes = in_order(value)
     for node in nodes:
-        if isinstance(node, Entry):
+        if isinstance(node, CodebookEntry):
             codebook = node.codebook
             codes = ", ".join(map(str, codebook.numbers))
             table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
@@ -102,7 +102,10 @@ def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
 
 
 def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
-    """Return the function that decodes the number at a place of a block. Parts that are used twice are variables."""
+    """Return the function that decodes the number at a place of a block. Parts that are used twice are variables.
+
+    What a block means is data, so `precision="fast"` contracts nothing in it.
+    """
     uses: dict[Expression, int] = {}
     for node in nodes:
         for one in operands(node):
@@ -119,7 +122,7 @@ def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
     body = "".join(lines)
     return (
         f"static inline float {name}_of_block(const __global uchar *block, int place) {{\n"
-        f"{body}    return {texts[value]};\n}}\n"
+        f"#pragma OPENCL FP_CONTRACT OFF\n{body}    return {texts[value]};\n}}\n"
     )
 
 
@@ -133,9 +136,9 @@ def _text(node: Expression, parts: list[str]) -> str:
             return f"{value.hex()}f"
         case Byte():
             return f"(int)block[{parts[0]}]"
-        case Entry(codebook):
+        case CodebookEntry(codebook):
             return f"(int)fc_{codebook.name}_codes[{parts[0]}]"
-        case Choice():
+        case WholeChoice():
             return f"({parts[0]} ? {parts[1]} : {parts[2]})"
         case AsFloat():
             return f"(float)({parts[0]})"

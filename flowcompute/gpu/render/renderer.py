@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +35,8 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
 of the batch's first record, and its offset in its block."""
 
+_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
+
 
 def render(kernel: Kernel) -> str:
     """Return the OpenCL C of one kernel, complete with the functions that it needs."""
@@ -43,10 +47,17 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     """Return the text that is compiled for a kernel, and the kernel's name in it.
 
     The name gives the kind of the kernel and not its number in the plan. Equal kernels, as the layers of a
-    network have, are then compiled once.
+    network have, are then compiled once. The text of a kernel is kept for as long as the kernel: plans that are
+    followed again have the same one.
     """
-    name = f"fused_{kernel.work}"
-    return render(replace(kernel, name=name)), name
+    kept = _PROGRAMS.get(id(kernel))
+    if kept is None:
+        name = f"fused_{kernel.work}"
+        text = render(replace(kernel, name=name))
+        # By identity, since kernels are equal whose numbers are 0.0 and -0.0.
+        forget = partial(_PROGRAMS.pop, id(kernel))
+        kept = _PROGRAMS[id(kernel)] = weakref.ref(kernel, lambda _: forget(None)), (text, name)
+    return kept[1]
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.streams import KernelScan
-from flowcompute.engine.scans import Carry, carried, carries_of
+from flowcompute.engine.scans import Carry, KeyValueCache, carried, carries_of
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
-from flowcompute.ir import RUN, Argument, first_carries, merge_dtype, register_dtype
+from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype
 from flowcompute.lower.scan import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 
 _PARTS = ("carry", "runs", "run")
+
+
+@dataclass(frozen=True)
+class ScanLaunch:
+    """A launch of a scan's kernel.
+
+    Attributes:
+        tiles: that the records lie in.
+        start, items: the records.
+        on_host: gives an operand's numbers on the host, by the operand's place.
+    """
+
+    tiles: int
+    start: int
+    items: int
+    on_host: Callable[[int], np.ndarray]
 
 
 class DeviceCarry(Carry):
@@ -37,20 +55,20 @@ class DeviceCarry(Carry):
         self._is_ahead = False
         self._begin_anew()
 
-    def begin(self, tiles: int) -> int:
-        """Begin a launch over so many tiles; gives its number."""
-        del tiles
+    def begin(self, launch: ScanLaunch) -> int:
+        """Begin a launch; gives its number, which the kernel knows as `chunk`."""
+        del launch
         self._is_ahead = True
         self._launches += 1
         return self._launches
 
-    def again(self, tiles: int) -> Callable[[], int]:
-        """Return what begins further launches over the same tiles from where it stands now, and gives their numbers."""
+    def again(self, launch: ScanLaunch) -> Callable[[], int]:
+        """Return what begins further launches over the same records from here, and gives their numbers."""
         state = self.snapshot()
 
         def begin() -> int:
             self.restore(state)
-            return self.begin(tiles)
+            return self.begin(launch)
 
         return begin
 
@@ -128,10 +146,10 @@ class TileCarry(DeviceCarry):
             self._words = np.zeros(words, np.uint64)
             self._memory.forget({("words", self._node.id)})
 
-    def begin(self, tiles: int) -> int:
+    def begin(self, launch: ScanLaunch) -> int:
         """Make room for the words of a launch, which its number marks; see `DeviceCarry.begin`."""
-        self._room(tiles)
-        return super().begin(tiles)
+        self._room(launch.tiles)
+        return super().begin(launch)
 
     def buffer(self, argument: Argument) -> cl.Buffer:
         """Return what an argument of the kernel points to."""
@@ -165,6 +183,73 @@ class TileCarry(DeviceCarry):
         # A state may be asked for before the next launch: it is this one.
         self._begun = tuple(state[name] is not None for name in _PARTS)
         self._begin_anew()
+
+
+class AttentionCarry(DeviceCarry):
+    """The keys and values of the records before, which kernels extend.
+
+    Args:
+        node: the attention.
+        memory: where the device finds them.
+        batch_items: records in a batch.
+    """
+
+    def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
+        self._cache = KeyValueCache(node, batch_items)
+        self._has_positions = len(node.inputs) > 3
+        self._added = (0, 0)
+        super().__init__(node, memory, *self._cache.arrays)
+
+    def begin(self, launch: ScanLaunch) -> int:
+        """Make room for the records of a launch; gives the row of the first one.
+
+        Raises:
+            RunError: if a text is longer than the context.
+        """
+        first, last, highest = launch.start, launch.start + launch.items - 1, launch.start + launch.items - 1
+        if self._has_positions and launch.items:
+            at = launch.on_host(3)
+            first, last, highest = int(at[0]), int(at[-1]), int(at.max())
+        self._cache.check(launch.start, highest)
+        if self._cache.is_full(launch.items):
+            self.fetched()
+            self._cache.drop(first)
+            self._begin_anew()
+        self._added = launch.items, last
+        super().begin(launch)
+        return self._cache.row
+
+    def again(self, launch: ScanLaunch) -> Callable[[], int]:
+        """See `DeviceCarry.again`: a launch writes the same rows again, and reads none of them before."""
+        return partial(self.begin, launch)
+
+    def advanced(self, position: int) -> None:
+        """Note that the launch has ended; see `DeviceCarry.advanced`."""
+        super().advanced(position)
+        self._cache.added(*self._added)
+
+    def mark(self) -> Callable[[], None]:
+        """See `Carry.mark`; nothing is copied."""
+        return self._cache.mark()
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `KeyValueCache.snapshot`."""
+        self.fetched()
+        return self._cache.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._cache.restore(state)
+        self._begin_anew()
+
+
+def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: int) -> DeviceCarry:
+    """Make what the scan of a kernel carries, for batches of so many records, at its beginning."""
+    if kernel.work == "walk":
+        return LastCarry(node, memory)
+    if kernel.work == "attend":
+        return AttentionCarry(node, memory, batch_items)
+    return TileCarry(node, kernel.block, memory, batch_items)
 
 
 def begin_nothing() -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.elements import Constant, Kind
+from flowcompute.elements import Kind
 from flowcompute.engine import BatchSlice, KernelTuner, PassState, RegionRunner
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
@@ -20,11 +20,12 @@ from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
-from flowcompute.gpu.run.device_carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
+from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
-from flowcompute.ir import Argument, Kernel, register_dtype
+from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import (
     TransferPlan,
@@ -34,7 +35,6 @@ from flowcompute.schedule.memory import (
     stored_by,
     uploads_at_a_time,
 )
-from flowcompute.schedule.placement import VECTOR_NUMBERS
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
@@ -70,8 +70,7 @@ class OpenCLRunner(RegionRunner):
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
         self._blocks = FoldBlocks(plan.folds, device.capabilities)
-        self._padded: dict[int, np.ndarray] = {}
-        self._scalars: dict[int, Any] = {}
+        self._residents = ResidentArguments(self.nodes, state.resident)
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
@@ -223,7 +222,7 @@ class OpenCLRunner(RegionRunner):
         if self._memory is not None:
             self.memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
-            self._padded.pop(i, None)
+            self._residents.forget(i)
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """Make a carry in the device's memory."""
@@ -234,10 +233,7 @@ class OpenCLRunner(RegionRunner):
         if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
             return make_scan(node)
         with self._told(step):
-            if kernel.work == "walk":
-                return LastCarry(node, self.memory)
-            room = self.one_pass.clock_of(region.anchor).batch_items
-            return TileCarry(node, kernel.block, self.memory, room)
+            return make_device_carry(node, kernel, self.memory, self.one_pass.clock_of(region.anchor).batch_items)
 
     def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -269,8 +265,9 @@ class OpenCLRunner(RegionRunner):
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
         tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
-        again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
-        launch = carry.begin(blocks) if carry is not None else 0
+        scanned = ScanLaunch(blocks, start, items, partial(self._on_host, region.anchor, batch_slice))
+        again = carry.again(scanned) if tuner is not None and carry is not None else begin_nothing
+        launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
         chunk = launch or chunk
@@ -281,7 +278,7 @@ class OpenCLRunner(RegionRunner):
                 self._streamed_weights.prefetch()
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
-            batch_slice.launches += 1
+            batch_slice.launches += kernel.stages
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
         if count and tuner is not None:
@@ -331,10 +328,28 @@ class OpenCLRunner(RegionRunner):
             self.adopted[adopted.name] = adopted
 
     def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
-        """Launch and wait; gives the seconds on the device where these are asked for."""
+        """Launch all stages and wait; gives the seconds on the device where these are asked for."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
+        if kernel.stages > 1:
+            *known, phase = values
+            every = [
+                self._launcher.launch(
+                    compiled, [*known, phase + stage], groups, kernel.work_group, self._written, timed=timed
+                )
+                for stage in range(kernel.stages)
+            ]
+            return sum(spent for spent in every if spent is not None) if timed else None
         return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
+
+    def _on_host(self, anchor: int | None, batch_slice: BatchSlice, place: int) -> np.ndarray:
+        """Return the numbers of an operand of an anchor on the host."""
+        assert anchor is not None
+        value = self.nodes[anchor].inputs[place]
+        array = batch_slice.array(value)
+        if any(value in step.region.outputs for step in self._regions()):
+            self.memory.fetch(value, array)
+        return array
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         if self.slots.is_late(value):
@@ -349,7 +364,7 @@ class OpenCLRunner(RegionRunner):
     ) -> Any:
         value = argument.value
         if argument.kind == "scalar":
-            return self._scalar(value)
+            return self._residents.scalar(value)
         if argument.kind == "integer":
             return self.one_pass.weight_tiles[value].start(0)
         if argument.kind == "output":
@@ -364,7 +379,7 @@ class OpenCLRunner(RegionRunner):
         if argument.kind == "carry":
             return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
-            return self.memory.input(("cyclic", value), self._cyclic(value), fresh=False)
+            return self.memory.input(("cyclic", value), self._residents.cyclic(value), fresh=False)
         if self._streamed_weights is not None and value in self.one_pass.streamed:
             return self._streamed_weights.buffer(value, 0)
         fresh = stream and value in self._streamed
@@ -376,21 +391,6 @@ class OpenCLRunner(RegionRunner):
         buffer = self.memory.output(key, array, late=late)
         self._written.append(buffer)
         return buffer
-
-    def _scalar(self, value: int) -> Any:
-        if value not in self._scalars:
-            element = self.nodes[value].element
-            assert isinstance(element, Constant)
-            number = element.value.astype(register_dtype(element.dtype))[()]
-            self._scalars[value] = number
-        return self._scalars[value]
-
-    def _cyclic(self, value: int) -> np.ndarray:
-        """Return a resident operand with one vector of itself behind it."""
-        if value not in self._padded:
-            flat = self.state.resident[value].reshape(-1)
-            self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])
-        return self._padded[value]
 
     # -- folds ------------------------------------------------------------------------------------
 
@@ -439,7 +439,7 @@ class OpenCLRunner(RegionRunner):
         self._written = []
         self._kernels.clear()
         self._blocks.close()
-        self._padded.clear()
+        self._residents.clear()
         if launcher is None:
             return
         with launcher.told():

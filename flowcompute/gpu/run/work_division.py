@@ -6,7 +6,7 @@ from functools import partial
 
 from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.lower import LaunchTask, form_of
-from flowcompute.schedule import ExecutionPlan, RegionStep
+from flowcompute.schedule import ExecutionPlan
 
 
 def division(
@@ -21,11 +21,10 @@ def division(
         items: records of the batch.
         blocks: canonical blocks or tiles that they lie in.
     """
-    # Looking for the region takes time, and few geometries ask.
-    numbers = partial(_record_numbers, plan, kernel)
-    return form_of(kernel).geometry(LaunchTask(kernel, capabilities, items, blocks, plan.folds, numbers))
+    return form_of(kernel).geometry(
+        LaunchTask(kernel, capabilities, items, blocks, plan.folds, partial(_record_numbers, plan, kernel))
+    )
 
 
 def _record_numbers(plan: ExecutionPlan, kernel: Kernel) -> int:
-    regions = (step for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None)
-    return next(one.region.numbers for one in regions if one.kernel and one.kernel.name == kernel.name)
+    return plan.record_numbers[kernel.name]

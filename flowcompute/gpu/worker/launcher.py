@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import Site
-from flowcompute.gpu.device import Device, Faults, build, cl, save_new_programs
+from flowcompute.gpu.device import Device, Faults, TakenKernel, build, cl, save_new_programs
 from flowcompute.gpu.memory import Memory, make_memory
 
 
@@ -82,6 +82,7 @@ class LocalLauncher(Launcher):
     def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         self._faults = Faults(device)
+        self._taken: list[tuple[cl.Context, TakenKernel]] = []
         self.memory = make_memory(device, budget_bytes, device_bytes)
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
@@ -90,10 +91,10 @@ class LocalLauncher(Launcher):
 
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> cl.Kernel:
         """Build a kernel in the device's context."""
-        kernel = cl.Kernel(build(self._device, text, ()), name)
-        # Declaring the types once makes a scalar argument free. Without them each costs 10 microseconds.
-        kernel.set_scalar_arg_dtypes(list(types))
-        return kernel
+        context = self._device.context
+        taken = self._device.kernels.take(build(self._device, text, ()), name, types)
+        self._taken.append((context, taken))
+        return taken.kernel
 
     def launch(
         self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
@@ -115,5 +116,9 @@ class LocalLauncher(Launcher):
         save_new_programs(limit_s)
 
     def close(self) -> None:
-        """Release the buffers."""
+        """Release the buffers, and let others have the kernels."""
         self.memory.close()
+        while self._taken:
+            context, taken = self._taken.pop()
+            if not self._device.is_given_up(context):
+                self._device.kernels.give_back(taken)

@@ -1,7 +1,9 @@
 """Scaled dot-product attention, tile by tile of its keys."""
 
 from flowcompute.lower.attention.cpu_attention import CPU_ATTENTION
+from flowcompute.lower.attention.cpu_stream_attention import CPU_STREAM_ATTENTION
 from flowcompute.lower.attention.tensor_attention import TENSOR_ATTENTION
 from flowcompute.lower.attention.tiled_attention import TILED_ATTENTION
+from flowcompute.lower.attention.tiled_stream_attention import TILED_STREAM_ATTENTION
 
-__all__ = ["CPU_ATTENTION", "TENSOR_ATTENTION", "TILED_ATTENTION"]
+__all__ = ["CPU_ATTENTION", "CPU_STREAM_ATTENTION", "TENSOR_ATTENTION", "TILED_ATTENTION", "TILED_STREAM_ATTENTION"]

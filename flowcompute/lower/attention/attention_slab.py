@@ -203,7 +203,7 @@ class Slab:
             at = index_min(at, self.exist - self.vector)
         if not self.near:
             line, at = to_long(line), to_long(at)
-        return base + line * row + at * column, count
+        return base + self.operand.rows.offset(line) + at * column, count
 
 
 def _guarded(condition: ConditionLike, statements: Sequence[Stmt]) -> list[Stmt]:

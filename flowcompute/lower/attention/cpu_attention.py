@@ -158,7 +158,7 @@ class AttentionLowering:
         scope = Scope(one.names, lanes=self.lanes)
         sums = [scope.let(ArrayItem("sums", QUERY * parts + part), self.dtype) for part in range(parts)]
         total = one.lanes_combined(scope, one.added, one.combined(scope, one.added, sums))
-        row = self.block.row(scope.integer(self.block.first + QUERY))
+        row = self._row(scope)
         whole = one.columns // self.lanes
         body = scope.inner()
         self._store(body, row, total, VALUE_VECTOR, VALUE_VECTOR * self.lanes, None)
@@ -166,6 +166,10 @@ class AttentionLowering:
         if one.columns % self.lanes:
             self._store(scope, row, total, whole, whole * self.lanes, one.columns % self.lanes)
         return [For(QUERY, 0, self.block.last - self.block.first + 1, 1, tuple(scope.statements))]
+
+    def _row(self, scope: Scope) -> Row:
+        """Declare the row of the result that belongs to query `r` of the block."""
+        return self.block.row(scope.integer(self.block.first + QUERY))
 
     def _store(
         self, scope: Scope, row: Row, total: Var, vector: IndexLike, column: IndexLike, count: IndexLike | None

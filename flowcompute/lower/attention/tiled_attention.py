@@ -44,7 +44,7 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
-from flowcompute.lower.anchor_point import Operand
+from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.attention.attention_anchor import (
     BLOCK_INDEX,
     KEYS,
@@ -78,15 +78,14 @@ class TiledAttentionLowering:
         self.wide, self.parts = self.shape.wide, self.shape.parts
         self.shuffles = style.capabilities.shuffles and one.dtype == FLOAT32
         self.aligned = not style.capabilities.host_memory
+        self.ragged = one.queries % self.shape.rows > 0
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
         one, shape = self.one, self.shape
         scope = Scope(one.names, lanes=shape.keys)
         self._block(scope)
-        queries = shape.rows * shape.query_pitch if shape.resident else 0
-        sizes = {TILES: queries + 2 * shape.slot, WEIGHTS: KEYS * shape.weight_pitch, EXCHANGE: shape.rows * LANES}
-        arrays = [Array(array, self.dtype, 1, size, local=True) for array, size in sizes.items()]
+        arrays = self._arrays()
         return Kernel(
             name,
             self.region.name,
@@ -99,17 +98,31 @@ class TiledAttentionLowering:
             knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
         )
 
+    def _arrays(self) -> list[Stmt]:
+        shape = self.shape
+        queries = shape.rows * shape.query_pitch if shape.resident else 0
+        sizes = {TILES: queries + 2 * shape.slot, WEIGHTS: KEYS * shape.weight_pitch, EXCHANGE: shape.rows * LANES}
+        return [Array(array, self.dtype, 1, size, local=True) for array, size in sizes.items()]
+
     # -- a block of queries -----------------------------------------------------------------------------
 
     def _block(self, scope: Scope) -> None:
-        one, shape = self.one, self.shape
-        rows = range(shape.queries)
-        self.block = block = one.block(scope, shape.rows)
+        self.block = self.one.block(scope, self.shape.rows)
         self._places(scope)
+        self._attend(scope)
+
+    def _bases(self, scope: Scope) -> list[IndexLike]:
+        """Declare the offsets of the block's queries, keys and values."""
+        return [self.one.base(scope, side, self.block) for side in (self.one.q, self.one.k, self.one.v)]
+
+    def _attend(self, scope: Scope) -> None:
+        """Compute the queries of the block."""
+        one, shape, block = self.one, self.shape, self.block
+        rows = range(shape.queries)
         mine = scope.integer(to_long(block.first + self.y))
         self.own = [scope.integer(index_min(mine + row * shape.down, block.last)) for row in rows]
         self.seen = [one.seen(scope, own, own) for own in self.own]
-        self.at_q, self.at_k, self.at_v = (one.base(scope, side, block) for side in (one.q, one.k, one.v))
+        self.at_q, self.at_k, self.at_v = self._bases(scope)
         self.at_mask = one.base(scope, one.mask, block)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
@@ -230,8 +243,7 @@ class TiledAttentionLowering:
     def _origin_of(self, operand: Operand, t: IndexLike = 0) -> Origin:
         one = self.one
         if operand is one.q:
-            ragged = one.queries % self.shape.rows > 0
-            return Origin(self.at_q, self.block.first, self.block.last if ragged else None)
+            return Origin(self.at_q, self.block.first, self.block.last if self.ragged else None)
         base = self.at_k if operand is one.k else self.at_v
         return Origin(base, t, one.keys - 1 if one.partial else None)
 
@@ -376,6 +388,15 @@ class TiledAttentionLowering:
         for total, value in zip(totals, values, strict=True):
             self.one.add_product(scope, total, weight, value)
 
+    def _row(self, scope: Scope, own: IndexLike) -> Row:
+        """Return the row of the result that belongs to a query."""
+        del scope
+        return self.block.row(own)
+
+    def _exists(self, query: IndexLike) -> ConditionLike:
+        """Return whether there is such a query."""
+        return query < self.one.queries
+
     # -- results --------------------------------------------------------------------------------------------
 
     def _end(self, scope: Scope, mine: IndexLike) -> None:
@@ -391,9 +412,9 @@ class TiledAttentionLowering:
                 inside = storing.inner()
                 count = None if one.columns % self.wide == 0 else index_min(self.wide, one.columns - column)
                 count = None if count is None else inside.integer(count)
-                one.store(inside, self.block.row(own), column, count, one.share(inside, values, total))
+                one.store(inside, self._row(storing, own), column, count, one.share(inside, values, total))
                 storing.add(If(column < one.columns, tuple(inside.statements)))
-            scope.add(If(mine + i * shape.down < one.queries, tuple(storing.statements)))
+            scope.add(If(self._exists(mine + i * shape.down), tuple(storing.statements)))
         scope.add(WorkGroupBarrier())
 
 

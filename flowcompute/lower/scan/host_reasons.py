@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.streams import SCAN, KernelScan
 from flowcompute.graph import Node
 from flowcompute.ir import DeviceCapabilities
@@ -20,6 +21,8 @@ def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) 
     assert node.op is not None
     if capabilities.code_shape == "numpy":
         return "NumPy scans it by itself"
+    if node.op is SELF_ATTENTION:
+        return None
     if by_hand:
         return "records are sent by hand, a few at a time, and are scanned on the host"
     if node.op is SCAN:

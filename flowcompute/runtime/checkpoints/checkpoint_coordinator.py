@@ -197,6 +197,11 @@ class CheckpointCoordinator:
                 raise ValueError("not all sources and results are in it")
             return index, Resume(starts, body["executor"], list(body["sinks"]))
 
+    @property
+    def is_open(self) -> bool:
+        """True while it has the folder of a checkpoint, which is to be given back."""
+        return self._folder is not None
+
     def close(self) -> None:
         """Give the checkpoint back."""
         folder, self._folder = self._folder, None

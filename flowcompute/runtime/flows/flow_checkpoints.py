@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import numpy as np
 
 from flowcompute.checkpoint.job import KeptJob
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import user_site
+from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES
 from flowcompute.runtime.checkpoints import (
     check_alike,
@@ -16,6 +20,9 @@ from flowcompute.runtime.checkpoints import (
     sound_state,
 )
 from flowcompute.runtime.flows.flow_core import FlowCore
+
+DEEPEST = 16
+"""Levels of lists and dicts that are kept beside a flow."""
 
 
 class FlowCheckpoints:
@@ -53,8 +60,9 @@ class FlowCheckpoints:
             raise
         self._folder = folder
 
-    def freeze(self, path: str | os.PathLike[str] | None) -> str:
+    def freeze(self, path: str | os.PathLike[str] | None, extra: Any = None) -> str:
         """Commit what the flow holds now; see `Flow.freeze`."""
+        _check_plain(extra)
         target = freezing_path(self._path, path, "flow")
         state = self._core.snapshot()
         created = self._folder is None
@@ -64,7 +72,8 @@ class FlowCheckpoints:
         try:
             items = sum(self._core.sent.values())
             progress = {"items": items, "total_items": None, "bytes_read": 0, "seconds": 0.0}
-            self._folder.commit({"done": False, "progress": progress, "flow": state})
+            beside = {} if extra is None else {"extra": extra}
+            self._folder.commit({"done": False, "progress": progress, "flow": state, **beside})
             if created:
                 self._folder.publish()
         except BaseException:
@@ -79,3 +88,26 @@ class FlowCheckpoints:
         folder, self._folder = self._folder, None
         if folder is not None:
             folder.close()
+
+
+def _check_plain(extra: Any) -> None:
+    """Check that what is kept beside a flow is plain data.
+
+    Raises:
+        CheckpointError: if it is not.
+    """
+    waiting = [(extra, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise CheckpointError("cannot keep this beside the flow", expected=f"at most {DEEPEST} levels", got="more")
+        if isinstance(one, dict) and all(isinstance(key, str) for key in one):
+            waiting += [(value, depth + 1) for value in one.values()]
+        elif isinstance(one, list):
+            waiting += [(value, depth + 1) for value in one]
+        elif one is not None and type(one) not in (bool, int, float, str, bytes, np.ndarray):
+            raise CheckpointError(
+                "cannot keep this beside the flow",
+                expected="numbers, texts, bytes, arrays, and lists and dicts (by text) of them",
+                got=type(one).__name__,
+            )

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy.typing as npt
 import trio
@@ -188,7 +188,7 @@ class Flow(WatchedFlow):
         with self._using() as core:
             return core.resolve()
 
-    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+    def freeze(self, path: str | os.PathLike[str] | None = None, *, extra: Any = None) -> str:
         """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
 
         A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`, holds what this one
@@ -196,6 +196,8 @@ class Flow(WatchedFlow):
 
         Args:
             path: of the checkpoint; by default the flow's own one.
+            extra: plain data of yours that is kept with it, as `fc.thaw(path).extra`: numbers, texts, bytes, arrays,
+                and lists and dicts of them.
 
         Returns:
             The path.
@@ -205,7 +207,7 @@ class Flow(WatchedFlow):
             RunError: if the flow has failed.
         """
         with self._using():
-            return self._coordinator.freeze(path)
+            return self._coordinator.freeze(path, extra)
 
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""
@@ -301,12 +303,12 @@ class AsyncFlow(WatchedFlow):
             finally:
                 self._changed.tell()
 
-    async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+    async def freeze(self, path: str | os.PathLike[str] | None = None, *, extra: Any = None) -> str:
         """Freeze as `Flow.freeze`."""
         async with self._turn:
             if self._closed:
                 raise RunError("cannot go on: the flow is closed", element="flow")
-            return await in_thread(self._coordinator.freeze, path)
+            return await in_thread(self._coordinator.freeze, path, extra)
 
     async def aclose(self) -> None:
         """Release everything; calling it twice is harmless."""

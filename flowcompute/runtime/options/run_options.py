@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -159,12 +160,18 @@ def check_names(verb: str, given: Mapping[str, Any], known: type) -> None:
     Raises:
         TypeError: as Python would, with the options that there are and the nearest of them.
     """
-    names = tuple(get_type_hints(known))
+    names = _names(known)
     for option in given:
         if option not in names:
             near = nearest(option, names)
             meant = f'; did you mean "{near}"?' if near else ""
             raise TypeError(f'cannot {verb}: got option "{option}", expected one of {", ".join(names)}{meant}')
+
+
+@functools.cache
+def _names(known: type) -> tuple[str, ...]:
+    """Return the names of a verb's options; finding out takes as long as a hand-over to a thread."""
+    return tuple(get_type_hints(known))
 
 
 def nearest(given: object, known: tuple[str, ...]) -> str | None:
@@ -179,7 +186,7 @@ def shows_options(known: type, *, method: bool = False) -> Callable[[F], F]:
         known: the `TypedDict` of the options that the verb has.
         method: whether it is a method of what it runs, in place of a function of elements.
     """
-    names = get_type_hints(known)
+    names = _names(known)
     options = [
         Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
         for each in fields(RunOptions)

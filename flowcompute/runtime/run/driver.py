@@ -10,7 +10,7 @@ import numpy as np
 import trio
 
 from flowcompute.elements import Writer
-from flowcompute.engine import PlannedJob
+from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.runtime.channels import RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
 from flowcompute.runtime.run.running_pass import OpenWriters, PassSettings, RunningPass
@@ -65,22 +65,22 @@ class Driver:
             FrozenError: when it was asked to freeze, and has.
         """
         try:
-            body = await self._workers.call(self._coordinator.open)
+            body = await self._workers.call(self._begin)
             if body is not None and body["done"]:
                 values = await self._workers.call(self._recover, body)
             else:
                 await self._run_passes(body)
                 with trio.CancelScope(shield=True):
-                    await self._workers.call(self._coordinator.finish)
-                    values = await self._workers.call(self._commit)
+                    values = await self._workers.call(self._complete)
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
             with trio.CancelScope(shield=True):
                 await self._workers.call(self._suspend if self._coordinator.keeps else partial(self._abort, error))
             raise
         finally:
-            with trio.CancelScope(shield=True):
-                await self._workers.call(self._coordinator.close)
+            if self._coordinator.is_open:
+                with trio.CancelScope(shield=True):
+                    await self._workers.call(self._coordinator.close)
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
     @property
@@ -91,7 +91,6 @@ class Driver:
 
     async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
         """Run all passes, or those that are left of a frozen job."""
-        await self._workers.call(self._open_letters, body)
         first, resume = 0, None
         if body is None and self._coordinator.token is not None:
             # The checkpoint appears when nothing but batches is left to do.
@@ -101,6 +100,14 @@ class Driver:
             await self._workers.call(self._reopen, first, body)
         for index in range(first, len(self._plan.passes)):
             await self._run_pass(index, resume if index == first else None)
+
+    def _begin(self) -> dict[str, Any] | None:
+        """Take the checkpoint, and open dead-letter files unless the job is done; gives the state to go on with."""
+        body = self._coordinator.open()
+        if body is None or not body["done"]:
+            check_stopped()
+            self._open_letters(body)
+        return body
 
     def _reopen(self, first: int, body: Mapping[str, Any]) -> None:
         """Open the results and whole values of the passes before `first` again."""
@@ -162,6 +169,11 @@ class Driver:
 
     def _letters_token(self, position: int) -> str | None:
         return None if self._coordinator.token is None else self._coordinator.letters_token(position)
+
+    def _complete(self) -> dict[int, Any]:
+        """Decide that the job is done, and give all results their names."""
+        self._coordinator.finish()
+        return self._commit()
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}

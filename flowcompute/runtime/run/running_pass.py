@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import trio
 
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
-from flowcompute.engine import PlannedJob
+from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
@@ -103,29 +103,37 @@ class RunningPass:
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
-        knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
-        mapped = knobs.input == "mapped"
-        for source in self._pass.sources:
-            start = self._start_of(source.value)
-            with attributed(source.name, source.element.site):
-                reader = await self._workers.call(partial(source.element.open, position=start, mapped=mapped))
-            reader.element = source.name
-            reader.threads = knobs.reader_threads or 1
-            self._readers.append(reader)
-        for sink in self._pass.sinks:
-            with attributed(sink.name, sink.element.site):
-                self._writers.append((sink, await self._workers.call(self._open_sink, sink)))
-        began_s = trio.current_time()
-        with attributed(self._record.compute.label):
-            await self._workers.call(self._executor.open)
-            self._record.compute.mark("building kernels", began_s)
-            if self._resume is not None:
+        took_s = await self._workers.call(self._open)
+        self._record.compute.mark("building kernels", trio.current_time() - took_s)
+        if self._resume is not None:
+            with attributed(self._record.compute.label):
                 await self._workers.call(self._restore, self._resume.executor)
         for skip_counter in (*(reader.skip_counter for reader in self._readers), *self._executor.skip_counters):
             if skip_counter is not None:
                 skip_counter.element = policies(self._plan.graph)[skip_counter.policy]
                 skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
                 self._skips.watch(skip_counter)
+
+    def _open(self) -> float:
+        """Open everything in one thread call; gives the seconds that the executor took."""
+        knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
+        mapped = knobs.input == "mapped"
+        for source in self._pass.sources:
+            start = self._start_of(source.value)
+            with attributed(source.name, source.element.site):
+                reader = source.element.open(position=start, mapped=mapped)
+            reader.element = source.name
+            reader.threads = knobs.reader_threads or 1
+            self._readers.append(reader)
+            check_stopped()
+        for sink in self._pass.sinks:
+            with attributed(sink.name, sink.element.site):
+                self._writers.append((sink, self._open_sink(sink)))
+            check_stopped()
+        began_s = time.perf_counter()
+        with attributed(self._record.compute.label):
+            self._executor.open()
+        return time.perf_counter() - began_s
 
     def _start_of(self, value: int) -> int:
         """Return the first record to read of a source.
@@ -164,12 +172,11 @@ class RunningPass:
         )
 
     async def run(self) -> None:
-        """Let all batches through, write what is known only at the end, and look at the sources again."""
+        """Let all batches through, look at the sources again, and write what is known only at the end."""
         await self._flow()
         compute = self._record.compute
         compute.enter(StageState.BUSY, "finishing")
-        with attributed(compute.label):
-            values = await self._workers.call(self._finish)
+        values = await self._workers.call(self._finish)
         compute.observe(self._executor)
         compute.enter(StageState.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
@@ -181,29 +188,40 @@ class RunningPass:
                 await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
             record.enter(StageState.DONE)
-        for source, reader in zip(self._pass.sources, self._readers, strict=True):
-            with attributed(source.name, source.element.site):
-                await self._workers.call(reader.check)
 
     def _finish(self) -> dict[int, np.ndarray]:
-        with self._coordinator.sound_pass():
-            return self._executor.finish()
+        """End the folds, and look at the sources again, of which nothing more is read."""
+        with attributed(self._record.compute.label), self._coordinator.sound_pass():
+            values = self._executor.finish()
+        for source, reader in zip(self._pass.sources, self._readers, strict=True):
+            with attributed(source.name, source.element.site):
+                reader.check()
+        return values
 
     async def close(self) -> list[BaseException]:
         """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""
         failures: list[BaseException] = []
         for source, reader in zip(self._pass.sources, self._readers, strict=False):
-            try:
-                with attributed(source.name, source.element.site):
-                    if isinstance(reader, AsyncReader):
+            if isinstance(reader, AsyncReader):
+                try:
+                    with attributed(source.name, source.element.site):
                         await reader.aclose()
-                    else:
-                        await self._workers.call(reader.close)
+                except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
+                    failures.append(error)
+        return [*failures, *await self._workers.call(self._close)]
+
+    def _close(self) -> list[BaseException]:
+        failures: list[BaseException] = []
+        for source, reader in zip(self._pass.sources, self._readers, strict=False):
+            try:
+                if not isinstance(reader, AsyncReader):
+                    with attributed(source.name, source.element.site):
+                        reader.close()
             except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
                 failures.append(error)
         try:
             with attributed(self._record.compute.label):
-                await self._workers.call(self._executor.close)
+                self._executor.close()
         except Exception as error:  # noqa: BLE001 - as above
             failures.append(error)
         return failures

@@ -51,9 +51,13 @@ def _segments(fold: HostFold, length: int | None) -> int:
 
 
 def _sketch(fold: HostFold, length: int | None) -> int:
-    """Count the nodes, an unfinished block, what a merge takes, and all of them in order for the result."""
-    del fold
-    return SKETCH_RECORDS * 8 * (5 * tree_levels(length, SKETCH_RECORDS) + 40)
+    """Count the nodes, an unfinished block, what a merge takes, and all of them in order for the result.
+
+    Of items of several numbers blocks are reduced one by one, and results made number by number.
+    """
+    levels = tree_levels(length, SKETCH_RECORDS)
+    columns = 0 if fold.item == () else fold.numbers * (2 * levels + 12)
+    return SKETCH_RECORDS * 8 * (5 * levels + 40 + columns)
 
 
 def _top_k(fold: HostFold, length: int | None) -> int:

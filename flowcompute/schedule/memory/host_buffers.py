@@ -8,6 +8,7 @@ from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, is_copied
 from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.memory.attention_memory import attention_state
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import assign_host_buffers
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -91,7 +92,7 @@ def _steps(
 
     `counts` gives the number of batches that each step holds.
     """
-    edges, sinks_by_value = [], _sinks_by_value(one_pass, clock)
+    edges, sinks_by_value = attention_state(graph, clock.steps, clock.id), _sinks_by_value(one_pass, clock)
     for step, held in zip(clock.steps, counts, strict=True):
         if isinstance(step, RegionStep):
             # Both ends of a batch may divide a block, and the rest of the last block is stored.

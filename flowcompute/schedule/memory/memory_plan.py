@@ -13,6 +13,7 @@ from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
 from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
@@ -188,8 +189,8 @@ class _PassSizer:
         planned = (self.graph, self.one, self.folds, self.config, self.backend)
         found = host_edges(*planned, mapped=self.mapped, depth=depth)
         if self.config.resumable:
-            # A checkpoint copies the waiting records.
-            waiting = [one for one in found if one.what.endswith("(waiting)")]
+            # A checkpoint copies the waiting records, and what attention looks back on.
+            waiting = [one for one in found if one.what.endswith(("(waiting)", ATTENTION_STATE))]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
         for placement, _ in isolated_placements(self.config, self.backend):
             transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=placement)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.memory.attention_memory import attention_state
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -117,6 +118,7 @@ def device_edges(
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
     for clock in one_pass.clocks:
+        edges += attention_state(graph, clock.steps, clock.id)
         read: set[int] = set()
         for kernel in kernels_of(clock.steps):
             read.update(direct_inputs(kernel))

@@ -34,7 +34,11 @@ def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
 def why_in_order(step: Step) -> str | None:
     """Return why a step must process the records in order; None if it has no state."""
     if isinstance(step, RegionStep):
-        carries = step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk")
+        carries = (
+            step.region.anchor is not None
+            and step.kernel is not None
+            and step.kernel.work in ("scan", "walk", "attend")
+        )
     elif isinstance(step.node.element, HostFunction):
         return f"{step.name} calls a function of yours, in the order of the records"
     else:

@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.elements import Element
-from flowcompute.model_files import Weights
+from flowcompute.model_files import NamedWeights
 from flowcompute.spec import Spec
 
 INLINE_BYTES = 1 << 14
@@ -61,7 +61,7 @@ class Rebuilding:
     kernels: Mapping[str, ir.TypedFunction]
     allow: tuple[str, ...] = ()
     accept_touched: bool = False
-    weights: dict[str, Weights] = field(default_factory=dict)
+    weights: dict[str, NamedWeights] = field(default_factory=dict)
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """Return the array of that dtype and shape.

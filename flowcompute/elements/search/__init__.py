@@ -1,0 +1,23 @@
+"""Numbers of items in order, and where numbers stand: sorting, searching, and lookups by position."""
+
+from flowcompute.elements.search.lookup import TAKE_ALONG, take_along_axis
+from flowcompute.elements.search.membership import SEARCH, isin, searchsorted
+from flowcompute.elements.search.nonzero_positions import nonzero
+from flowcompute.elements.search.ordering import ARGSORT, SORT, argsort, sort
+
+ORDERING = (SORT, ARGSORT, SEARCH, TAKE_ALONG)
+"""Operations that the host computes where no kernel does. What each means is its record's function, on arrays."""
+
+__all__ = [
+    "ARGSORT",
+    "ORDERING",
+    "SEARCH",
+    "SORT",
+    "TAKE_ALONG",
+    "argsort",
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take_along_axis",
+]

@@ -1,0 +1,147 @@
+"""Self-attention along the stream on CPUs: a work-item takes a block of records of one head of the keys.
+
+The records of a block that belong to one text share tiles of keys, and so do all heads of the queries that belong to
+that head. The rest is that of `cpu_attention`.
+"""
+
+from __future__ import annotations
+
+from flowcompute.elements.math import multiply
+from flowcompute.fuse import Reason, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    GID,
+    GSIZE,
+    PHASE,
+    ConstantValue,
+    For,
+    If,
+    Kernel,
+    Load,
+    N,
+    Name,
+    PutItem,
+    Stmt,
+    equal,
+    index_min,
+)
+from flowcompute.lower.anchor_point import Row
+from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, LANES, TILE, QueryBlock
+from flowcompute.lower.attention.cpu_attention import BLOCK, QUERY, TOGETHER, VALUE_VECTOR, AttentionLowering
+from flowcompute.lower.attention.stream_anchor import (
+    StreamAttentionAnchor,
+    TextRun,
+    block_end,
+    blocks_of,
+    why_no_stream_attention,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_records
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul import strip_lanes
+
+ADDED = Name("a")
+"""A record whose key and value are added to the state."""
+
+
+class StreamAttentionLowering(AttentionLowering):
+    """Lowering of a region with self-attention along the stream for a CPU."""
+
+    one: StreamAttentionAnchor
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.one = one = StreamAttentionAnchor(graph, region)
+        self.dtype = one.dtype
+        self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
+        self.knobs = knobs = style.settled(CPU_STREAM_ATTENTION.knobs)
+        self.together = knobs.tile_rows or TOGETHER
+        self.records = max(1, (knobs.block_rows or BLOCK) // one.group)
+        self.block_rows = -(-self.records * one.group // self.together) * self.together
+        self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
+        self.pitch = -(-one.size // self.lanes) * self.lanes
+
+    def lower(self, name: str) -> Kernel:
+        """Return the kernel; its work counts records."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        self._block(scope)
+        append = For(ADDED, GID, N, GSIZE, tuple(one.append(ADDED, self.lanes)))
+        attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*self._arrays(), If(equal(PHASE, 0), (append,), (attend,))),
+            work="attend",
+            units=one.matrices,
+            lanes=self.lanes,
+            tile=(self.records, 1),
+            stages=2,
+            knobs=self.knobs,
+        )
+
+    def _block(self, scope: Scope) -> None:
+        self.matrix = scope.integer(BLOCK_INDEX % self.one.matrices)
+        first = scope.integer(BLOCK_INDEX // self.one.matrices * self.records)
+        self.one.runs(scope, first, scope.integer(block_end(first, self.records)), self._run)
+
+    def _run(self, scope: Scope, run: TextRun) -> None:
+        """Compute the queries of records of one text."""
+        one = self.one
+        one.enter(scope, run)
+        last = scope.integer((run.stop - run.first) * one.group - 1)
+        self.block = block = QueryBlock(run.first, self.matrix, 0, last)
+        scope.add(*self._begin(scope))
+        start, stop = one.tiles(scope, block)
+        at_k, at_v = (one.kept_base(scope, operand, self.matrix) for operand in (one.k, one.v))
+        self.at_mask = 0
+        tile = scope.inner()
+        tile.add(*self._transpose(at_k), *self._pack(at_v, KEYS))
+        group = tile.inner()
+        self._group(group, KEYS)
+        tile.add(self._rows(group))
+        scope.add(For(TILE, start, stop, KEYS, tuple(tile.statements)))
+        scope.add(*self._end())
+
+    def _begin(self, scope: Scope) -> list[Stmt]:
+        """Store scaled queries and initial sums; repeat the last query up to the end of its group."""
+        one, last = self.one, self.block.last
+        body = scope.inner()
+        row = body.integer(one.query_base(self.matrix) + one.q.rows.offset(body.integer(index_min(QUERY, last))))
+        scale = body.let(ConstantValue(one.scale), self.dtype)
+        for column in range(0, one.size, self.lanes):
+            count = None if column + self.lanes <= one.size else one.size - column
+            stride = one.q.columns.stride
+            query = one.factor(body, Load(one.q.argument, row + column * stride, stride, count))
+            scaled = one.apply(body, multiply.op, query, scale)
+            body.add(PutItem("scaled", QUERY * self.pitch + column, scaled, vector=True))
+        body.add(PutItem("highest", QUERY, body.let(one.lowest, self.dtype, 1)))
+        zero = body.let(ConstantValue(0.0), self.dtype)
+        for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
+            body.add(For(VALUE_VECTOR, 0, count_, 1, (PutItem(array, QUERY * count_ + VALUE_VECTOR, zero),)))
+        stop = scope.integer((last + self.together) // self.together * self.together)
+        return [For(QUERY, 0, stop, 1, tuple(body.statements))]
+
+    def _row(self, scope: Scope) -> Row:
+        return self.one.row_of(scope, QUERY, self.matrix)
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return task.refuse("a work-item of a GPU has no such caches") if task.is_gpu else why_no_stream_attention(task)
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return StreamAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+CPU_STREAM_ATTENTION = Form(
+    name="cpu stream attention",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_records,
+    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK))),
+    family="attention",
+)
+"""Self-attention along the stream on CPUs."""

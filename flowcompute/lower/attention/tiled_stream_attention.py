@@ -1,0 +1,142 @@
+"""Self-attention along the stream on GPUs: a work-group takes a block of records of heads that share keys.
+
+The records of a block that belong to one text share tiles of keys. The rest is that of `tiled_attention`.
+"""
+
+from __future__ import annotations
+
+from flowcompute.fuse import Reason, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    CHUNK,
+    GID,
+    GSIZE,
+    PHASE,
+    WID,
+    WSIZE,
+    ConditionLike,
+    For,
+    If,
+    IndexLike,
+    Kernel,
+    Load,
+    N,
+    Name,
+    Stmt,
+    Store,
+    equal,
+)
+from flowcompute.lower.anchor_point import Row
+from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
+from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
+from flowcompute.lower.attention.stream_anchor import (
+    StreamAttentionAnchor,
+    TextRun,
+    block_end,
+    blocks_of,
+    why_no_stream_attention,
+)
+from flowcompute.lower.attention.tiled_attention import TiledAttentionLowering
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_records
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.spec import FLOAT32
+from flowcompute.strategy import KernelKnobs
+
+ADDED = Name("a")
+"""A number of the batch's keys or values, which is added to the state."""
+
+
+class TiledStreamAttentionLowering(TiledAttentionLowering):
+    """Lowering of a region with self-attention along the stream for a GPU."""
+
+    one: StreamAttentionAnchor
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.one = one = StreamAttentionAnchor(graph, region)
+        self.dtype = one.dtype
+        self.shape = choose_shape(one, style)
+        self.wide, self.parts = self.shape.wide, self.shape.parts
+        self.shuffles = style.capabilities.shuffles and one.dtype == FLOAT32
+        self.aligned = not style.capabilities.host_memory
+        self.ragged = True
+        self.records = self.shape.rows // one.group
+
+    def lower(self, name: str) -> Kernel:
+        """Return the kernel; its work counts records."""
+        one, shape = self.one, self.shape
+        scope = Scope(one.names, lanes=shape.keys)
+        self._block(scope)
+        attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*self._arrays(), If(equal(PHASE, 0), tuple(self._append()), (attend,))),
+            work="attend",
+            work_group=shape.group,
+            units=one.matrices,
+            lanes=shape.keys,
+            tile=(self.records, 1),
+            stages=2,
+            knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
+        )
+
+    def _append(self) -> list[Stmt]:
+        """Add the keys and values of the batch to the state; neighbouring work-items add neighbouring numbers."""
+        one, made = self.one, []
+        for new, kept in ((one.new_k, one.k), (one.new_v, one.v)):
+            scope = Scope(one.names, lanes=1)
+            (heads, size), lies = new.spec.shape, new.lies
+            within = scope.integer(ADDED % (heads * size))
+            at = lies.offset + ADDED // (heads * size) * lies.record
+            at += within // size * new.rows.stride + within % size * new.columns.stride
+            number = one.factor(scope, Load(new.argument, at))
+            scope.add(Store(kept.argument, CHUNK * (heads * size) + ADDED, number))
+            made.append(For(ADDED, WID, N * (heads * size), WSIZE, tuple(scope.statements)))
+        return list(made)
+
+    def _block(self, scope: Scope) -> None:
+        self.matrix = scope.integer(BLOCK_INDEX % self.one.matrices)
+        first = scope.integer(BLOCK_INDEX // self.one.matrices * self.records)
+        self._places(scope)
+        self.one.runs(scope, first, scope.integer(block_end(first, self.records)), self._run)
+
+    def _run(self, scope: Scope, run: TextRun) -> None:
+        """Compute the queries of records of one text."""
+        self.one.enter(scope, run)
+        last = scope.integer((run.stop - run.first) * self.one.group - 1)
+        self.block = QueryBlock(run.first, self.matrix, 0, last)
+        self._attend(scope)
+
+    def _bases(self, scope: Scope) -> list[IndexLike]:
+        one = self.one
+        kept = [one.kept_base(scope, operand, self.matrix) for operand in (one.k, one.v)]
+        return [scope.integer(one.query_base(self.matrix)), *kept]
+
+    def _row(self, scope: Scope, own: IndexLike) -> Row:
+        return self.one.row_of(scope, own, self.matrix)
+
+    def _exists(self, query: IndexLike) -> ConditionLike:
+        return query <= self.block.last
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return why_no_stream_attention(task) if task.is_gpu else task.refuse("work-items of a CPU share no local memory")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return TiledStreamAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+TILED_STREAM_ATTENTION = Form(
+    name="tiled stream attention",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_records,
+    knobs=KNOBS,
+    family="attention",
+)
+"""Self-attention along the stream on GPUs."""

@@ -1,0 +1,41 @@
+"""The one import of jinja2, which is needed for chats alone. Without it the first chat says what to install."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowcompute.errors import SourceError
+
+try:
+    from jinja2 import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+except ImportError as missing:
+    _problem: ImportError | None = missing
+else:
+    _problem = None
+
+
+def rendered(template: str, path: str, **values: Any) -> str:
+    """Return what a template of a file makes of values. It is not trusted: it sees nothing else, and changes nothing.
+
+    Raises:
+        SourceError: where jinja2 is not installed, or the template fails.
+    """
+    if _problem is not None:
+        raise SourceError(
+            "a chat needs jinja2, which is not installed",
+            element="models",
+            got=str(_problem),
+            hint="\"pip install 'flowcompute[models]'\"",
+        ) from _problem
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.globals["raise_exception"] = _refuse
+    try:
+        text: str = environment.from_string(template).render(**values)
+    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise SourceError("cannot write the chat by the file's template", element=path, got=str(error)[:500]) from error
+    return text
+
+
+def _refuse(message: str) -> None:
+    raise ValueError(message)

@@ -1,0 +1,67 @@
+"""Drawing of the next token from the scores of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is drawn. Draw t uses Philox(seed, t), so it depends on nothing before.
+
+    Attributes:
+        temperature: divides the scores; 0 takes the highest.
+        top_k: how many of the highest scores take part; 0 for all.
+        top_p: the smallest set of the likeliest tokens takes part whose probabilities reach it.
+        seed: of the random numbers.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            SpecError: if one makes no sense.
+        """
+        reals = (self.temperature, self.top_p)
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in reals):
+            raise _refusal("temperature= and top_p=", "numbers", repr(reals))
+        if not 0 <= self.temperature < 1e6:
+            raise _refusal("temperature=", "a number from 0", repr(self.temperature))
+        if not 0 < self.top_p <= 1:
+            raise _refusal("top_p=", "a number above 0, at most 1", repr(self.top_p))
+        for name, most in (("top_k", 1 << 31), ("seed", 1 << 64)):
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value < most:
+                raise _refusal(f"{name}=", f"a whole number from 0, below {most}", repr(value))
+
+    def draw(self, scores: np.ndarray, number: int) -> int:
+        """Return a token.
+
+        Args:
+            scores: of all tokens.
+            number: of the draw, from 0.
+        """
+        if not self.temperature:
+            return int(np.argmax(scores))
+        order = np.argsort(-scores, kind="stable")[: self.top_k or len(scores)]
+        wide = scores[order].astype(np.float64) / self.temperature
+        weights = np.exp(wide - wide[0])
+        sums = np.cumsum(weights / weights.sum())
+        # The token that reaches top_p takes part.
+        count = int(np.searchsorted(sums, self.top_p)) + 1
+        sums = sums[:count] / sums[min(count, len(sums)) - 1]
+        drawn = np.random.Generator(np.random.Philox(key=self.seed, counter=number)).random()
+        return int(order[min(int(np.searchsorted(sums, drawn, side="right")), len(sums) - 1)])
+
+
+def _refusal(what: str, expected: str, got: str) -> SpecError:
+    return SpecError(f"cannot draw tokens with this {what}", element="generate", expected=expected, got=got)

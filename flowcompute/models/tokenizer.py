@@ -1,0 +1,216 @@
+"""Tokenizers of GGUF files, made from the metadata that the file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowcompute.errors import SourceError, SpecError
+from flowcompute.models._tokenizers import Package
+
+MOST_TOKENS = 1 << 24
+"""Most tokens of a vocabulary."""
+
+UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
+"""Kinds of tokens in `tokenizer.ggml.token_type`."""
+
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+"""What stands for a space in vocabularies of SentencePiece."""
+
+_CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3 = _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_QWEN2 = _LLAMA3.replace("{1,3}", "")
+_DIGITS = (r"\p{N}", _GPT2)
+
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "default": (_GPT2,),
+    "gpt-2": (_GPT2,),
+    "phi-2": (_GPT2,),
+    "mpt": (_GPT2,),
+    "olmo": (_GPT2,),
+    "jais": (_GPT2,),
+    "smollm": _DIGITS,
+    "starcoder": _DIGITS,
+    "refact": _DIGITS,
+    "command-r": _DIGITS,
+    "codeshell": _DIGITS,
+    "exaone": _DIGITS,
+    "minerva-7b": _DIGITS,
+    "llama3": (_LLAMA3,),
+    "llama-v3": (_LLAMA3,),
+    "llama-bpe": (_LLAMA3,),
+    "dbrx": (_LLAMA3,),
+    "smaug-bpe": (_LLAMA3,),
+    "qwen2": (_QWEN2,),
+    "deepseek-r1-qwen": (_QWEN2,),
+    "stablelm2": (_QWEN2,),
+    "hunyuan": (_QWEN2,),
+}
+"""Expressions that cut a text into words, one after the other, by `tokenizer.ggml.pre`; those of llama.cpp."""
+
+
+class TextTokenizer:
+    """Turns texts into numbers of tokens, and back.
+
+    Args:
+        metadata: of a GGUF file.
+        path: of the file, for errors.
+
+    Attributes:
+        begin: the token that a text begins with; None for none.
+        ends: tokens that end an answer.
+        special: pieces of control tokens, such as those of chats.
+
+    Raises:
+        SourceError: if the file has no tokenizer, or one of a kind that is not known.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], path: str) -> None:
+        self._path = path
+        self._package = Package()
+        self._tokens = self._texts(metadata, "tokens")
+        kind = metadata.get("tokenizer.ggml.model")
+        makers = {"gpt2": self._byte_pairs, "llama": self._sentence_pieces}
+        if kind not in makers:
+            known = ", ".join(sorted(makers))
+            raise self._refusal("cannot make a tokenizer of this kind", f"tokenizer.ggml.model: {known}", repr(kind))
+        kinds = metadata.get("tokenizer.ggml.token_type", ())
+        self._kinds = list(kinds) if len(kinds) == len(self._tokens) else [1] * len(self._tokens)
+        self._made = makers[kind](metadata)
+        special = [one for one, own in zip(self._tokens, self._kinds, strict=True) if own in (CONTROL, USER_DEFINED)]
+        self.special = frozenset(special)
+        self._made.add_tokens([self._package.base.AddedToken(one, special=True, normalized=False) for one in special])
+        self.begin = (
+            self._token(metadata, "bos") if metadata.get("tokenizer.ggml.add_bos_token", kind == "llama") else None
+        )
+        found = (self._token(metadata, name) for name in ("eos", "eot", "eom"))
+        # Chats end by tokens that files do not always name.
+        found_by_name = (i for i, one in enumerate(self._tokens) if one in _ENDS and one in self.special)
+        self.ends = frozenset(one for one in (*found, *found_by_name) if one is not None)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text. Control tokens in it are taken as such.
+
+        Raises:
+            SpecError: if it is no text.
+        """
+        if not isinstance(text, str):
+            raise SpecError("cannot turn this into tokens", expected="a text", got=type(text).__name__)
+        ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
+        return ids if self.begin is None else [self.begin, *ids]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, control tokens included.
+
+        Raises:
+            SpecError: if a number is not that of a token.
+        """
+        ids = [int(one) for one in tokens]
+        if any(not 0 <= one < len(self._tokens) for one in ids):
+            wrong = next(one for one in ids if not 0 <= one < len(self._tokens))
+            raise SpecError("cannot decode this token", expected=f"0 to {len(self._tokens) - 1}", got=str(wrong))
+        if ids and ids[0] == self.begin:
+            ids = ids[1:]
+        text: str = self._made.decode(ids, skip_special_tokens=False)
+        return text
+
+    def piece(self, token: int) -> str:
+        """Return a token as the vocabulary has it."""
+        return self._tokens[token]
+
+    # -- kinds --------------------------------------------------------------------------------------------
+
+    def _byte_pairs(self, metadata: Mapping[str, Any]) -> Any:
+        """Make byte pair encoding on bytes (GPT-2)."""
+        pre = metadata.get("tokenizer.ggml.pre", "default")
+        if pre not in WORDS:
+            raise self._refusal("cannot cut texts into words", f"tokenizer.ggml.pre: {', '.join(WORDS)}", repr(pre))
+        models, pre_tokenizers = self._package.models, self._package.pre_tokenizers
+        vocabulary = {one: i for i, one in enumerate(self._tokens)}
+        merges = []
+        for one in self._texts(metadata, "merges"):
+            left, space, right = one.partition(" ")
+            if not space or not {left, right, left + right} <= vocabulary.keys():
+                raise self._refusal("cannot use a merge", "two tokens whose sum is one", repr(one[:80]))
+            merges.append((left, right))
+        # Llama 3 takes a word that is a token as it is.
+        whole = WORDS[pre] == (_LLAMA3,)
+        made = self._package.base.Tokenizer(
+            models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, ignore_merges=whole)
+        )
+        cuts = [pre_tokenizers.Split(self._package.base.Regex(one), "isolated") for one in WORDS[pre]]
+        made.pre_tokenizer = pre_tokenizers.Sequence(
+            [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        )
+        made.decoder = self._package.decoders.ByteLevel()
+        return made
+
+    def _sentence_pieces(self, metadata: Mapping[str, Any]) -> Any:
+        """Make byte pair encoding on characters by the scores of pieces (SentencePiece)."""
+        scores = metadata.get("tokenizer.ggml.scores", ())
+        if len(scores) != len(self._tokens):
+            raise self._refusal("cannot rank pieces", "a score for each token", f"{len(scores)} scores")
+        vocabulary = {one: i for i, one in enumerate(self._tokens)}
+        normalizers, decoders = self._package.normalizers, self._package.decoders
+        unknown = self._token(metadata, "unknown")
+        made = self._package.base.Tokenizer(
+            self._package.models.BPE(
+                vocab=vocabulary,
+                merges=_merges(self._tokens, self._kinds, scores, vocabulary),
+                unk_token=None if unknown is None else self._tokens[unknown],
+                fuse_unk=True,
+                byte_fallback=True,
+            )
+        )
+        prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
+        begin = [normalizers.Prepend(SPACE)] if prefix else []
+        made.normalizer = normalizers.Sequence([*begin, normalizers.Replace(" ", SPACE)])
+        strip = [decoders.Strip(" ", 1, 0)] if prefix else []
+        made.decoder = decoders.Sequence(
+            [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
+        )
+        return made
+
+    # -- metadata -----------------------------------------------------------------------------------------
+
+    def _texts(self, metadata: Mapping[str, Any], name: str) -> list[str]:
+        texts = metadata.get(f"tokenizer.ggml.{name}")
+        if not isinstance(texts, Sequence) or isinstance(texts, str) or not 0 < len(texts) <= MOST_TOKENS:
+            raise self._refusal(
+                "cannot make a tokenizer", f"tokenizer.ggml.{name}, a list of texts", type(texts).__name__
+            )
+        if not all(isinstance(one, str) for one in texts):
+            raise self._refusal("cannot make a tokenizer", f"texts in tokenizer.ggml.{name}", "other values")
+        return list(texts)
+
+    def _token(self, metadata: Mapping[str, Any], name: str) -> int | None:
+        token = metadata.get(f"tokenizer.ggml.{name}_token_id")
+        return token if isinstance(token, int) and 0 <= token < len(self._tokens) else None
+
+    def _refusal(self, message: str, expected: str, got: str) -> SourceError:
+        return SourceError(message, element=self._path, expected=expected, got=got)
+
+
+_ENDS = frozenset(
+    ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
+)
+"""Tokens that end an answer in the vocabularies of known models."""
+
+
+def _merges(
+    tokens: Sequence[str], kinds: Sequence[int], scores: Sequence[float], vocabulary: Mapping[str, int]
+) -> list[tuple[str, str]]:
+    """Return the pairs of pieces that make a piece, the piece of the highest score first."""
+    found: list[tuple[float, int, int, str, str]] = []
+    for token, (piece, kind) in enumerate(zip(tokens, kinds, strict=True)):
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED, BYTE):
+            continue
+        for cut in range(1, len(piece)):
+            left, right = piece[:cut], piece[cut:]
+            if left in vocabulary and right in vocabulary:
+                found.append((-scores[token], vocabulary[left], vocabulary[right], left, right))
+    return [(left, right) for *_, left, right in sorted(found)]

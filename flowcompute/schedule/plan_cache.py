@@ -1,0 +1,224 @@
+"""Plans of graphs that were planned before: an equal graph gets the same steps and kernels, bound to its elements.
+
+Equal is everything that planning looks at: the structure with its names and lines, attributes and small constants,
+what sources and destinations say of themselves, settings, knobs and devices. A graph with an element whose class is
+not known here is planned each time. A plan is kept without its elements, so that it keeps no array alive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+import numpy as np
+
+from flowcompute.elements import Compute, Constant, Element, Op
+from flowcompute.elements.functions import SourceOp, UserOp
+from flowcompute.function_ir import functions
+from flowcompute.graph import Graph, Node
+from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.explain import Plan
+from flowcompute.schedule.plan import Clock, Pass, SinkStage
+from flowcompute.schedule.steps import NodeStep, Step
+from flowcompute.sinks import DiscardSink, MemorySink, NpySink, RawSink
+from flowcompute.sources import FeedSource, MemorySource, NpySource, RawSource
+from flowcompute.spec import Spec
+
+_T = TypeVar("_T")
+
+_MOST_PLANS = 64
+_MOST_NODES = 8192
+"""Of the graphs of all plans that are kept, each of which takes 1.5 kB."""
+
+_MOST_CONSTANT_BYTES = 1 << 16
+"""Of a constant that is compared. Larger ones are not read for it."""
+
+
+class _UnknownError(Exception):
+    """Something that planning may look at, and that cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A key that only the very same object has, which it keeps alive."""
+
+    held: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+class PlanCache:
+    """The plans that were used last, by everything that they depend on. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        with self._lock:
+            self._plans.clear()
+
+    def get(self, key: object, graph: Graph, asked: Graph) -> Plan | None:
+        """Return the plan of an equal graph, bound to this one; None where there is none."""
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+        return None if plan is None else _bound(plan, graph, asked)
+
+    def keep(self, key: object, plan: Plan) -> None:
+        """Keep a plan, and forget the one that was not used for longest where there are too many."""
+        if any(stage.root == SinkStage.NO_ROOT for each in plan.passes for stage in each.sinks):
+            # Temporary files belong to one run.
+            return
+        bare = _bound(plan, _bare(plan.graph), Graph((), ()))
+        with self._lock:
+            self._plans[key] = bare
+            while len(self._plans) > _MOST_PLANS or self._nodes() > _MOST_NODES:
+                self._plans.popitem(last=False)
+
+    def _nodes(self) -> int:
+        return sum(len(plan.graph.nodes) for plan in self._plans.values())
+
+
+def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> object:
+    """Return what a plan depends on, hashable; None where some of it cannot be compared.
+
+    Args:
+        graph: as rewritten. It follows from the graph that was asked for.
+        backend: the devices.
+        settings: further arguments of the planner, hashable.
+    """
+    if len(graph.nodes) > _MOST_NODES:
+        return None
+    try:
+        nodes = tuple((node.name, node.inputs, *_facts(node.element)) for node in graph.nodes)
+        return nodes, graph.roots, _backend_facts(backend), settings
+    except _UnknownError:
+        return None
+
+
+def _facts(element: Element) -> tuple[object, ...]:
+    """Return what planning may ask an element for.
+
+    Raises:
+        _UnknownError: if its class is not known, or may say something else each time.
+    """
+    kind = type(element)
+    spec = _exact(element.spec)
+    if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
+        # Verbs make some at their own line, so that `plan` and `run` would have plans of their own.
+        return kind, spec, element.in_memory, element.lent, element.takes_numbers
+    # Operations of one line are placed together.
+    site = element.site
+    if isinstance(element, Compute) and kind is Compute:
+        pin = None if element.pin is None else (element.pin.device, element.pin.site)
+        # Those that it was made of, which rewriting may have replaced in the graph.
+        operands = tuple(_exact(operand.spec) for operand in element.inputs)
+        return kind, spec, site, _operation(element.op), _exact(element.attrs), operands, pin
+    if isinstance(element, Constant) and kind is Constant:
+        if element.value.nbytes > _MOST_CONSTANT_BYTES:
+            raise _UnknownError
+        return kind, spec, site, hashlib.blake2b(element.value.tobytes(), digest_size=16).digest()
+    if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
+        columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
+        how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
+        return kind, spec, site, columns, *how
+    raise _UnknownError
+
+
+_SOURCES = (MemorySource, NpySource, RawSource, FeedSource)
+_SINKS = (MemorySink, DiscardSink, NpySink, RawSink)
+
+
+def _operation(op: Op) -> object:
+    """Return the record of an operation. Those of users' functions are made anew by each call."""
+    if isinstance(op, SourceOp):
+        return op.name, op.source, op.entry
+    if not isinstance(op, UserOp):
+        return _Same(op)
+    unrolls = tuple(each.unroll for each in functions(op.function))
+    return op.name, op.result, repr(op.function), unrolls
+
+
+def _backend_facts(backend: BackendDescription) -> tuple[object, ...]:
+    pins, parts = tuple(backend.pins.items()), tuple(map(_backend_facts, backend.parts))
+    return backend.capabilities, _Same(backend.source_text), backend.main, pins, parts, backend.number
+
+
+def _exact(value: object) -> object:
+    """Return a key that only equal values of one type have: 0.0 is neither -0.0 nor 0.
+
+    Raises:
+        _UnknownError: for a value of another kind than attributes usually have.
+    """
+    if value is None or isinstance(value, str | int | bytes | Enum | np.dtype):
+        return type(value), value
+    if isinstance(value, float):
+        return float, value.hex()
+    if isinstance(value, np.generic):
+        return value.dtype, value.tobytes()
+    if isinstance(value, tuple | list):
+        return type(value), tuple(map(_exact, value))
+    if isinstance(value, Mapping):
+        return tuple((key, _exact(value[key])) for key in sorted(value))
+    if isinstance(value, Spec):
+        return value.dtype, value.shape, value.stream
+    if isinstance(value, type):
+        return value
+    raise _UnknownError
+
+
+def _bare(graph: Graph) -> Graph:
+    """Return a graph without elements, which holds the places of the nodes alone."""
+    nothing: Any = None
+    return Graph(tuple(replace(node, element=nothing) for node in graph.nodes), graph.roots)
+
+
+def _bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
+    """Return a plan whose nodes, sources and destinations are those of an equal graph."""
+    nodes = graph.nodes
+    # Of the classes that the stages had, since the graphs are equal.
+    elements: tuple[Any, ...] = tuple(node.element for node in nodes)
+
+    def step_of(step: Step) -> Step:
+        return NodeStep(step.name, nodes[step.node.id]) if isinstance(step, NodeStep) else step
+
+    def node_of(node: Node | None) -> Node | None:
+        return None if node is None else nodes[node.id]
+
+    def clock_of(clock: Clock) -> Clock:
+        return replace(
+            clock,
+            sources=_each(clock.sources, lambda stage: replace(stage, element=elements[stage.value])),
+            entries=_each(clock.entries, lambda entry: replace(entry, node=node_of(entry.node))),
+            steps=_each(clock.steps, step_of),
+        )
+
+    def pass_of(one: Pass) -> Pass:
+        return replace(
+            one,
+            clocks=_each(one.clocks, clock_of),
+            before=_each(one.before, step_of),
+            after=_each(one.after, step_of),
+            sinks=_each(one.sinks, lambda stage: replace(stage, element=elements[graph.roots[stage.root]])),
+        )
+
+    return replace(plan, graph=graph, asked=asked, passes=_each(plan.passes, pass_of))
+
+
+def _each(several: tuple[_T, ...], function: Callable[[_T], _T]) -> tuple[_T, ...]:
+    return tuple(map(function, several))

@@ -1,0 +1,228 @@
+"""Self-attention along the stream: against NumPy in float64, whatever the batches, devices, texts and windows."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from flowcompute.elements.nn.self_attention import _attend
+from tests.gpu.shapes import resolve_on_gpu
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+DEVICES = ["numpy", "cpu", "gpu"]
+
+
+def drawn(records: int, heads: int, kv_heads: int, size: int, width: int, dtype: Any = np.float32) -> Arrays:
+    rng = np.random.default_rng(records + 7 * heads)
+    shapes = (records, heads, size), (records, kv_heads, size), (records, kv_heads, width)
+    q, k, v = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
+    return q, k, v
+
+
+def positions(lengths: list[int]) -> np.ndarray:
+    return np.concatenate([np.arange(0), *map(np.arange, lengths)]).astype(np.int32)
+
+
+def exact(q: np.ndarray, k: np.ndarray, v: np.ndarray, at: np.ndarray, window: int | None) -> np.ndarray:
+    heads, kv_heads = q.shape[1], k.shape[1]
+    q, k, v = (one.astype(np.float64) for one in (q, k, v))
+    made = np.zeros((*q.shape[:2], v.shape[2]))
+    for i, head in itertools.product(range(len(q)), range(heads)):
+        seen = slice(i - min(at[i] + 1, window or at[i] + 1) + 1, i + 1)
+        kv = head * kv_heads // heads
+        scores = k[seen, kv] @ q[i, head] / np.sqrt(q.shape[2])
+        weights = np.exp(scores - scores.max())
+        made[i, head] = weights / weights.sum() @ v[seen, kv]
+    return made
+
+
+def resolved(element: fc.Element, device: str, batch_bytes: int) -> np.ndarray:
+    strategy = fc.Strategy(batch_bytes=batch_bytes)
+    if device == "gpu":
+        return resolve_on_gpu(element, strategy=strategy)[0]
+    return element.resolve(device=device, strategy=strategy, progress=False)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("window", [None, 1, 63, 65, 100])
+@pytest.mark.parametrize("texts", [None, [1, 5, 70, 3, 130, 21]], ids=["one text", "texts"])
+def test_each_record_sees_those_before(device: str, window: int | None, texts: list[int] | None) -> None:
+    q, k, v = drawn(230, 6, 2, 16, 24)
+    at = positions([230] if texts is None else texts)
+    extra = () if texts is None else (fc.source(at),)
+    made = _attend(*map(fc.source, (q, k, v)), *extra, window=window, context=None, scale=None)
+    results = [resolved(made, device, batch_bytes) for batch_bytes in (1 << 20, 4096, 400)]
+    np.testing.assert_allclose(results[0], exact(q, k, v, at, window), rtol=2e-5, atol=2e-6)
+    assert {one.tobytes() for one in results} == {results[0].tobytes()}
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_shapes_dtypes_and_texts(data: st.DataObject) -> None:
+    kv_heads, share = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 2, 3, 5]))
+    size, width = data.draw(st.sampled_from([1, 3, 8, 17, 64])), data.draw(st.sampled_from([1, 5, 16, 65]))
+    lengths = data.draw(st.lists(st.integers(1, 150), max_size=5))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64, np.float16]))
+    window = data.draw(st.one_of(st.none(), st.integers(1, 200)))
+    device = data.draw(st.sampled_from(["numpy", "cpu"]))
+    at = positions(lengths)
+    q, k, v = drawn(len(at), kv_heads * share, kv_heads, size, width, dtype)
+    made = _attend(*map(fc.source, (q, k, v, at)), window=window, context=None, scale=None)
+    results = [resolved(made, device, batch_bytes) for batch_bytes in (1 << 20, data.draw(st.integers(300, 9000)))]
+    assert (results[0].dtype, results[0].shape) == (dtype, (len(at), kv_heads * share, width))
+    tolerance = {"float16": 2e-3, "float32": 3e-5, "float64": 1e-12}[np.dtype(dtype).name]
+    np.testing.assert_allclose(results[0], exact(q, k, v, at, window), rtol=tolerance, atol=tolerance)
+    assert results[1].tobytes() == results[0].tobytes()
+
+
+@pytest.mark.parametrize("window", [None, 70])
+def test_its_bits_are_those_of_attention(window: int | None) -> None:
+    q, k, v = drawn(150, 4, 2, 32, 40)
+    items = (fc.constant(np.ascontiguousarray(np.moveaxis(one, 0, 1))) for one in (q, k, v))
+    whole = fc.nn.attention(*items, causal=True, window=window).resolve(device="cpu", progress=False)
+    made = fc.nn.self_attention(*map(fc.source, (q, k, v)), window=window)
+    assert np.array_equal(resolved(made, "cpu", 5000), np.moveaxis(whole, 0, 1))
+
+
+def test_operands_may_be_views_of_one_product() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((90, 32)).astype("f4"), rng.standard_normal((32, 4 * 8 + 2 * 2 * 8)).astype("f4")
+    every = fc.source(x) @ w
+    q, k, v = every[:, :32], every[:, 32:48], every[:, 48:]
+    q, k, v = (fc.reshape(one, (-1, heads, 8)) for one, heads in ((q, 4), (k, 2), (v, 2)))
+    made = fc.nn.self_attention(q, k, v) * 2
+    product = x.astype("f8") @ w
+    parts = product[:, :32].reshape(-1, 4, 8), product[:, 32:48].reshape(-1, 2, 8), product[:, 48:].reshape(-1, 2, 8)
+    for device in DEVICES:
+        np.testing.assert_allclose(
+            resolved(made, device, 3000), 2 * exact(*parts, positions([90]), None), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_items_without_heads() -> None:
+    q, k, v = drawn(40, 1, 1, 8, 8)
+    made = fc.nn.self_attention(*(fc.source(one[:, 0]) for one in (q, k, v)))
+    assert made.shape == (40, 8)
+    np.testing.assert_allclose(
+        resolved(made, "cpu", 500), exact(q, k, v, positions([40]), None)[:, 0], rtol=1e-5, atol=1e-6
+    )
+
+
+# -- streams of unknown length ------------------------------------------------------------------------
+
+
+def joined(arrays: Arrays) -> np.ndarray:
+    return np.concatenate([one.reshape(len(one), -1) for one in arrays], axis=1)
+
+
+def split(every: Any) -> list[Any]:
+    """Queries of 4 heads, and keys and values of 2, of 16 numbers each."""
+    q, k, v = every[:, :64], every[:, 64:96], every[:, 96:]
+    return [fc.reshape(one, (-1, heads, 16)) for one, heads in ((q, 4), (k, 2), (v, 2))]
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("window", [None, 20])
+def test_a_flow_gives_the_bits_of_all_at_once(device: str, window: int | None) -> None:
+    every = joined(drawn(300, 4, 2, 16, 16))
+    expected = resolved(fc.nn.self_attention(*split(fc.source(every)), window=window), device, 1 << 20)
+    context = 300 if window is None else None
+    made = fc.nn.self_attention(*split(fc.feed((128,), dtype="float32")), window=window, context=context)
+    with made.flow(device=device) as flow:
+        parts = []
+        for piece in np.split(every, np.cumsum([1, 1, 64, 0, 100, *[1] * 30])):
+            flow.send(piece)
+            parts.append(flow.receive())
+    assert np.concatenate(parts).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_longer_text_than_the_context_is_refused(device: str) -> None:
+    arrays = drawn(40, 2, 1, 8, 8)
+    made = fc.nn.self_attention(*map(fc.source, arrays), context=39)
+    with pytest.raises(fc.RunError, match=r"text of more records[\s\S]*test_self_attention\.py"):
+        resolved(made, device, 500)
+    assert len(resolved(fc.nn.self_attention(*map(fc.source, arrays), context=40), device, 500)) == 40
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_many_short_texts_need_no_more_rows_than_the_context(device: str) -> None:
+    lengths = [3, 10, 1, 7, 10, 2] * 30
+    at = positions(lengths)
+    q, k, v = drawn(len(at), 2, 1, 8, 8)
+    made = _attend(*map(fc.source, (q, k, v, at)), window=None, context=10, scale=None)
+    np.testing.assert_allclose(resolved(made, device, 300), exact(q, k, v, at, None), rtol=2e-5, atol=2e-6)
+
+
+def test_the_plan_counts_what_is_kept() -> None:
+    feeds = [fc.feed((heads, 64), dtype="float32") for heads in (9, 3, 3)]
+    made = fc.nn.self_attention(*feeds, context=8192)
+    lines = dict(fc.plan(made, memory="1GiB", strategy=fc.Strategy(batch_bytes=1 << 14)).memory.items)
+    (kept,) = [size for name, size in lines.items() if "keys and values" in name]
+    assert 8192 * 2 * 3 * 64 * 4 <= kept < 1.2 * 8192 * 2 * 3 * 64 * 4
+    with pytest.raises(fc.PlanError, match="keys and values"):
+        fc.plan(made, memory="8MiB")
+
+
+# -- state --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), [("cpu", "cpu"), ("cpu", "numpy"), ("numpy", "cpu")])
+def test_a_frozen_flow_goes_on_elsewhere(tmp_path: Path, first: str, second: str) -> None:
+    every = joined(drawn(100, 4, 2, 16, 16))
+    expected = resolved(fc.nn.self_attention(*split(fc.source(every))), second, 1 << 20)
+    made = fc.nn.self_attention(*split(fc.feed((128,), dtype="float32")), context=1 << 16)
+    with made.flow(device=first) as flow:
+        flow.send(every[:37])
+        flow.receive()
+        flow.freeze(tmp_path / "kept")
+    size = sum(path.stat().st_size for path in (tmp_path / "kept").rglob("*"))
+    assert size < 37 * 2 * 2 * 16 * 4 + 30_000, "only rows that a later record sees are kept"
+    warned = nullcontext() if first == second else pytest.warns(fc.CheckpointWarning, match="error bounds")
+    with warned, fc.thaw(tmp_path / "kept").flow(device=second) as flow:
+        flow.send(every[37:])
+        rest = flow.receive()
+    if first == second:
+        assert rest.tobytes() == expected[37:].tobytes()
+    np.testing.assert_allclose(rest, expected[37:], rtol=2e-5, atol=2e-6)
+
+
+# -- refusals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "words"),
+    [
+        (((4, 8), (3, 8), (3, 8)), {}, "share heads"),
+        (((4, 8), (2, 9), (2, 8)), {}, "compare"),
+        (((4, 8), (2, 8), (1, 8)), {}, "compare"),
+        (((4, 300), (2, 300), (2, 8)), {}, "heads of this size"),
+        (((4, 8), (2, 8), (2, 8)), {"window": 0}, "window"),
+        (((4, 8), (2, 8), (2, 8)), {"context": "a"}, "context"),
+        (((4, 8, 2), (2, 8), (2, 8)), {}, "streams of items"),
+    ],
+)
+def test_operands_that_do_not_fit_are_refused(shapes: Any, options: dict[str, Any], words: str) -> None:
+    streams = [fc.source(np.zeros((5, *shape), "f4")) for shape in shapes]
+    with pytest.raises(fc.SpecError, match=words):
+        fc.nn.self_attention(*streams, **options)
+
+
+def test_an_unknown_length_needs_a_context() -> None:
+    feeds = [fc.feed((2, 8), dtype="float32") for _ in range(3)]
+    with pytest.raises(fc.SpecError, match="context="):
+        fc.nn.self_attention(*feeds)
+
+
+def test_residents_are_left_to_attention() -> None:
+    with pytest.raises(fc.SpecError, match="causal=True"):
+        fc.nn.self_attention(*[fc.constant(np.zeros((5, 2, 8), "f4"))] * 3)

@@ -1,0 +1,99 @@
+"""Tokenizers of SentencePiece vocabularies, against the package sentencepiece."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+
+import flowcompute as fc
+from flowcompute.models.tokenizer import BYTE, CONTROL, SPACE, UNKNOWN, TextTokenizer
+
+ROOT = Path(__file__).parents[2]
+CORPUS = (ROOT / "README.md").read_text() + (ROOT / "docs" / "models.md").read_text()
+AWKWARD = [
+    "Hello world",
+    "  two leading",
+    "a",
+    "",
+    "naïve café",
+    "🙂👩\u200d👩",
+    "tab\there\n\nnew  lines ",
+    SPACE,
+    "x=1;y==2",
+]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["prefix", "no prefix"])
+def pieces(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("pieces")
+    (folder / "corpus.txt").write_text(CORPUS)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "corpus.txt"),
+        model_prefix=str(folder / "made"),
+        vocab_size=900,
+        model_type="bpe",
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=request.param,
+        character_coverage=0.99,
+        minloglevel=2,
+    )
+    return request.param, sentencepiece.SentencePieceProcessor(model_file=str(folder / "made.model"))
+
+
+def metadata_of(pieces: Any, prefix: bool) -> dict[str, Any]:
+    count = range(pieces.vocab_size())
+    kinds = [
+        UNKNOWN if pieces.is_unknown(i) else CONTROL if pieces.is_control(i) else BYTE if pieces.is_byte(i) else 1
+        for i in count
+    ]
+    return {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": [pieces.id_to_piece(i) for i in count],
+        "tokenizer.ggml.scores": [pieces.get_score(i) for i in count],
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
+        "tokenizer.ggml.add_space_prefix": prefix,
+    }
+
+
+def test_tokens_are_those_of_sentencepiece(pieces: Any) -> None:
+    prefix, processor = pieces
+    tokenizer = TextTokenizer(metadata_of(processor, prefix), "model.gguf")
+    draw, words = random.Random(0), CORPUS.split(" ")
+    texts = [*AWKWARD, *(" ".join(draw.sample(words, 8)) for _ in range(100))]
+    texts += ["".join(draw.choice("abc \N{GREEK SMALL LETTER THETA}.\n") for _ in range(20)) for _ in range(100)]
+    for text in texts:
+        tokens = processor.encode(text)
+        assert tokenizer.encode(text) == [1, *tokens]
+        assert tokenizer.decode([1, *tokens]) == processor.decode(tokens)
+
+
+def test_pieces_without_scores_are_refused(pieces: Any) -> None:
+    metadata = metadata_of(pieces[1], prefix=True) | {"tokenizer.ggml.scores": [0.0]}
+    with pytest.raises(fc.SourceError, match="score for each token"):
+        TextTokenizer(metadata, "model.gguf")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"tokenizer.ggml.model": "of tomorrow"},
+        {"tokenizer.ggml.model": None},
+        {"tokenizer.ggml.tokens": []},
+        {"tokenizer.ggml.tokens": "abc"},
+        {"tokenizer.ggml.tokens": [1, 2]},
+        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["never there"]},
+        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["alone"]},
+    ],
+)
+def test_damaged_vocabularies_are_refused(pieces: Any, damage: dict[str, Any]) -> None:
+    with pytest.raises(fc.SourceError):
+        TextTokenizer(metadata_of(pieces[1], prefix=True) | damage, "model.gguf")
