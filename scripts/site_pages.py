@@ -48,6 +48,7 @@ MODULES = {
     "Linear algebra": "elements.linalg",
     "Fourier transforms": "elements.fft",
     "Neural networks": "elements.nn",
+    "Language models": "models",
     "Random numbers": "elements.random",
     "Contract suites": "testing.contracts",
 }
@@ -124,7 +125,7 @@ def _module(module: str) -> str:
     rows = "".join(_row(each, public, f"fc.{name}.") for each in names if isinstance(getattr(public, each), Function))
     table = f"| function | error | result |\n|---|---|---|\n{rows}\n" if rows else ""
     values = [getattr(public, each) for each in names]
-    defined = [value for value in values if type(value).__name__ == "function"]
+    defined = [value for value in values if isinstance(value, type) or type(value).__name__ == "function"]
     return table + "".join(f"::: {value.__module__}.{value.__name__}\n\n" for value in defined)
 
 

@@ -33,7 +33,7 @@ class GenerationState:
         context: tokens of the prompt and the answer at most.
         stop: texts that end the answer.
         tokens: that were drawn so far.
-        waiting: how many of the prompt's and the drawn tokens the flow has.
+        sent: how many of the prompt's and the drawn tokens the flow has.
         stopped: why the answer has ended.
     """
 

@@ -14,7 +14,7 @@ from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import scan
-from flowcompute.errors import SourceError, SpecError
+from flowcompute.errors import FlowError, SourceError, SpecError
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow as open_flow_of
 from flowcompute.model_files import weights
@@ -106,9 +106,9 @@ class Model:
             SpecError: if it is another stream.
         """
         token, text = _parts(tokens)
-        graph = self._built_in.graph if self._graph is None else self._graph
-        scores: Element = graph(self.weights, self.metadata, token, text)
-        return scores
+        if self._graph is not None:
+            return self._graph(self.weights, self.metadata, token, text)
+        return self._made(self._built_in.graph, token, text)
 
     def states(self, tokens: Element) -> Element:
         """Return for each token the vector that its scores are made of; see `logits`.
@@ -121,8 +121,23 @@ class Model:
                 "a graph of yours gives scores alone", element="states", hint="take them from your function"
             )
         token, text = _parts(tokens)
-        states: Element = self._built_in.states(self.weights, self.metadata, token, text)
-        return states
+        return self._made(self._built_in.states, token, text)
+
+    def _made(self, graph: GraphFunction, token: Element, text: Element | None) -> Element:
+        """Return what a function of the architecture makes of the file, which nobody has checked.
+
+        Raises:
+            SourceError: if the file lacks something, or says what no model can be.
+        """
+        try:
+            return graph(self.weights, self.metadata, token, text)
+        except FlowError as error:
+            error.element = error.element or self.path
+            raise
+        except KeyError as error:
+            raise SourceError("cannot make the graph of the model", element=self.path, expected=str(error)) from error
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise SourceError("cannot make the graph of the model", element=self.path, got=str(error)[:200]) from error
 
     def losses(self, tokens: Element) -> Element:
         """Return -log p of each token after those before it in its text, float32; 0 for the first one of a text.

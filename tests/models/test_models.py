@@ -303,6 +303,27 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
         fc.models.load(path)
 
 
+@pytest.mark.parametrize(
+    "lie", [{"block_count": 10**6}, {"head_count": 0}, {"head_count": 3}, {"head_count_kv": 0}, {"context_length": 0}]
+)
+def test_a_file_that_lies_about_its_model_is_refused(model: fc.models.Model, lie: dict[str, Any]) -> None:
+    (name,) = lie
+    names = {"head_count": "attention.head_count", "head_count_kv": "attention.head_count_kv"}
+    model.metadata = {**model.metadata, f"llama.{names.get(name, name)}": lie[name]}
+    with pytest.raises(fc.FlowError):
+        model.logits(stream([1, 2]))
+
+
+@pytest.mark.parametrize("name", ["llama.attention.head_count", "llama.block_count"])
+@pytest.mark.parametrize("value", [None, "four", 2.5, [4]])
+def test_metadata_of_other_types_is_refused(model: fc.models.Model, name: str, value: Any) -> None:
+    model.metadata = {key: one for key, one in model.metadata.items() if key != name}
+    if value is not None:
+        model.metadata[name] = value
+    with pytest.raises(fc.FlowError):
+        model.logits(stream([1, 2]))
+
+
 # -- command line -------------------------------------------------------------------------------------
 
 
