@@ -163,9 +163,12 @@ class _Builder(Groups):
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.put(group, node.id)
+        if node.kind is Kind.SCAN:
+            self._record_stored(node, node.id, f"{anchor_name(node)} reads earlier records from memory")
         for i in sorted({i for producers in fused_producers for i in producers.nodes}):
             decodes = isinstance(self.graph.nodes[i].op, Dequantize)
-            self._record_stored(node, i, BLOCKS_STORED if decodes else "a scan or gather computes it in its own kernel")
+            elsewhere = "a scan, attention or gather computes it in its own kernel"
+            self._record_stored(node, i, BLOCKS_STORED if decodes else elsewhere)
 
     def _start_stencil(self, stencil: Stencil) -> None:
         """Start a region with operations that read neighbours, their borders, and all of their results."""

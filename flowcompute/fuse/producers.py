@@ -20,6 +20,7 @@ from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.elements.quantized import Dequantize
+from flowcompute.elements.search import ORDERING
 from flowcompute.fuse.anchors import anchor_name
 from flowcompute.fuse.groups import MAX_NODES
 from flowcompute.fuse.reasons import Reason
@@ -140,11 +141,13 @@ class _ProducerSearch:
             return None, set()
         name = anchor_name(anchor)
         if root in self.gathered:
+            if top.op in ORDERING:
+                raise _StoredError(self._rows_for(anchor))
             if anchor.kind is Kind.CONTRACT:
                 raise _StoredError("its index would be computed at each load")
             raise _StoredError("a kernel holds one gather")
         if top.kind is Kind.SCAN:
-            raise _StoredError(f"a scan computes it, and {name} reads it in another order")
+            raise _StoredError(f"{anchor_name(top)} computes it, and {name} reads it in another order")
         if top.kind not in _COMPUTED:
             return None, set()
         if top.spec.is_stream and any(self.places.get(view) != self.places[anchor.id] for view in views):

@@ -156,7 +156,7 @@ class StepMaker:
         if node.kind is Kind.HOST:
             called = "a Python function" if isinstance(node.element, HostFunction) else "LAPACK"
             return f"{called} computes it on the host"
-        if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node):
+        if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node) or node.op in ORDERING:
             return None
         if node.op is INDICES:
             return "the host checks indices before a kernel reads the table"

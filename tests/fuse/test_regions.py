@@ -361,7 +361,7 @@ def test_what_a_kernel_computes_for_another_is_named_with_the_reason() -> None:
     cases = {
         "matmul: cumulative_sum is stored: a scan computes it, and a matrix product reads it in another order":
             scanned @ square,
-        "matmul: cumulative_sum is stored: a scan or gather computes it in its own kernel":
+        "matmul: cumulative_sum is stored: a scan, attention or gather computes it in its own kernel":
             (scanned + fc.cumulative_sum(x * 2, axis=0)) @ square,
         "attention: pad is stored: its index would be computed at each load":
             fc.nn.attention(fc.pad(rows(8, 8) * 2, ((0, 0), (1, 1), (0, 0))), rows(8, 8), rows(8, 8)),

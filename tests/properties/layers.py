@@ -18,8 +18,14 @@ BLOCK_BYTES = 34
 """Bytes of a block of 32 numbers of Q8_0."""
 
 
-def constant(*shape: int) -> Element:
-    return fc.constant(np.full(shape, 0.25, np.float32))
+def constant(*shape: int | None) -> Element:
+    """A constant of a shape, where sizes may be those of a stream of unknown length."""
+    return fc.constant(np.full([size or 1 for size in shape], 0.25, np.float32))
+
+
+def decoded(rows: int | None) -> Element:
+    """A constant of 32 columns that is stored in blocks."""
+    return fc.dequantize(np.zeros((rows or 1, BLOCK_BYTES), np.uint8), "Q8_0")
 
 
 @fc.kernel(boundary="edge")
@@ -48,8 +54,8 @@ LAYERS: dict[str, Layer] = {
     "rms norm": lambda x, y: fc.nn.rms_norm(x, weight=constant(x.shape[-1])),
     "softmax": lambda x, y: fc.nn.softmax(x),
     "softmax of rows": lambda x, y: fc.nn.softmax(x, axis=1),
-    "conv1d": lambda x, y: fc.nn.conv1d(x, constant(3, x.shape[1], 3), padding=1),
-    "conv2d": lambda x, y: fc.nn.conv2d(x, constant(CHANNELS, x.shape[1], 3, 3), padding=1),
+    "conv1d": lambda x, y: fc.nn.conv1d(x, constant(3, (*x.shape, 1)[1], 3), padding=1),
+    "conv2d": lambda x, y: fc.nn.conv2d(x, constant(CHANNELS, (*x.shape, 1)[1], 3, 3), padding=1),
     "max pool": lambda x, y: fc.nn.max_pool2d(x, 2),
     "padded pool": lambda x, y: fc.nn.max_pool2d(x, 3, stride=1, padding=1),
     "mean pool": lambda x, y: fc.nn.avg_pool2d(x, 3, stride=1, padding=1),
@@ -61,7 +67,7 @@ LAYERS: dict[str, Layer] = {
     "product": lambda x, y: x @ constant(x.shape[-1], WIDTH),
     "product with weights made before": lambda x, y: x @ fc.exp(constant(x.shape[-1], WIDTH)),
     "product of streams": lambda x, y: x @ fc.permute_dims(y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2)),
-    "decoded weights": lambda x, y: x @ fc.dequantize(np.zeros((x.shape[-1], BLOCK_BYTES), np.uint8), "Q8_0")[:, :WIDTH],
+    "decoded weights": lambda x, y: x @ decoded(x.shape[-1])[:, :WIDTH],
     "decoded items": lambda x, y: fc.dequantize(fc.source(np.zeros((RECORDS, HEIGHT, BLOCK_BYTES), np.uint8)), "Q8_0"),
     "decoded what is made": lambda x, y: fc.dequantize(
         fc.source(np.zeros((RECORDS, HEIGHT, BLOCK_BYTES), np.uint8)) ^ np.uint8(1), "Q8_0"
@@ -86,9 +92,16 @@ LAYERS: dict[str, Layer] = {
         fc.exp(constant(9, WIDTH)), fc.source(np.zeros(RECORDS, np.int32)), axis=0
     ),
     "lookup of blocks": lambda x, y: fc.take(
-        fc.dequantize(np.zeros((9, BLOCK_BYTES), np.uint8), "Q8_0"), fc.source(np.zeros((RECORDS, 3), np.int32)), axis=0
+        decoded(9), fc.source(np.zeros((RECORDS, 3), np.int32)), axis=0
     ),
     "rows taken": lambda x, y: fc.take(x, np.array([0, -1, 0]), axis=1),
+    "sorted": lambda x, y: fc.sort(x),
+    "order": lambda x, y: fc.argsort(x) + 1,
+    "searched": lambda x, y: fc.searchsorted(fc.exp(constant(9)), x),
+    "along": lambda x, y: fc.take_along_axis(x, fc.argsort(y, axis=-1), axis=-1),
+    "rolled": lambda x, y: fc.roll(x, 1, axis=1),
+    "triangle": lambda x, y: fc.tril(x),
+    "attention of a text": lambda x, y: fc.nn.self_attention(x, y, x + y, context=RECORDS),
     "padded": lambda x, y: fc.pad(x, 1),
     "joined": lambda x, y: fc.concat([x, y], axis=1),
     "stacked": lambda x, y: fc.stack([x, y], axis=1),
