@@ -175,10 +175,10 @@ def state_space(size: int) -> list[Element]:
 
 
 def looking_back(size: int) -> list[Element]:
-    q, k, v = stream(70, 6, size), stream(70, 2, size, seed=1), stream(70, 2, 5, seed=2)
+    q, k, v = stream(18, 6, size), stream(18, 2, size, seed=1), stream(18, 2, 5, seed=2)
     return [
         fc.nn.self_attention(q, k, v) + 1,
-        fc.nn.self_attention(q, k, v, text=fc.source(np.arange(70) // 9), window=5),
+        fc.nn.self_attention(q, k, v, text=fc.source(np.arange(18) // 7), window=5),
     ]
 
 
