@@ -52,6 +52,7 @@ def resolved(element: fc.Element, device: str, batch_bytes: int) -> np.ndarray:
     return element.resolve(device=device, strategy=strategy, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("window", [None, 1, 63, 65, 100])
 @pytest.mark.parametrize("texts", [None, [1, 5, 70, 3, 130, 21]], ids=["one text", "texts"])

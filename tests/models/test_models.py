@@ -51,6 +51,7 @@ def test_scores_are_those_of_exact_maths(model: fc.models.Model, exact: Exact, d
     np.testing.assert_allclose(scores.resolve(device=device, progress=False), exact.logits(tokens), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_1", "Q5_0"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_types_of_weights(tmp_path: Path, kind: str, tied: bool) -> None:
