@@ -8,6 +8,7 @@ time in registers. The epilogue runs before the result is stored.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
@@ -135,10 +136,19 @@ class AttentionLowering:
 
     def _begin(self, scope: Scope) -> list[Stmt]:
         """Store scaled queries and initial sums; repeat the last query up to the end of the block."""
+        at_q = self.one.base(scope, self.one.q, self.block)
+        stride = self.one.q.rows.stride
+
+        def query(body: Scope) -> IndexLike:
+            return body.integer(at_q + index_min(self.block.first + QUERY, self.block.last) * stride)
+
+        return self._begin_queries(scope, query, self.block_rows)
+
+    def _begin_queries(self, scope: Scope, place: Callable[[Scope], IndexLike], stop: IndexLike) -> list[Stmt]:
+        """Store scaled queries and initial sums up to query `stop`; `place` declares the offset of query `r`."""
         one = self.one
-        at_q = one.base(scope, one.q, self.block)
         body = scope.inner()
-        row = body.integer(at_q + index_min(self.block.first + QUERY, self.block.last) * one.q.rows.stride)
+        row = place(body)
         scale = body.let(ConstantValue(one.scale), self.dtype)
         for column in range(0, one.size, self.lanes):
             count = None if column + self.lanes <= one.size else one.size - column
@@ -150,7 +160,7 @@ class AttentionLowering:
         zero = body.let(ConstantValue(0.0), self.dtype)
         for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
             body.add(For(VALUE_VECTOR, 0, count_, 1, (PutItem(array, QUERY * count_ + VALUE_VECTOR, zero),)))
-        return [For(QUERY, 0, self.block_rows, 1, tuple(body.statements))]
+        return [For(QUERY, 0, stop, 1, tuple(body.statements))]
 
     def _end(self) -> list[Stmt]:
         """Divide by the sum of weights, apply the epilogue, and store."""

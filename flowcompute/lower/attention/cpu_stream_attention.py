@@ -6,28 +6,25 @@ that head. The rest is that of `cpu_attention`.
 
 from __future__ import annotations
 
-from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     GID,
     GSIZE,
     PHASE,
-    ConstantValue,
     For,
     If,
+    IndexLike,
     Kernel,
-    Load,
     N,
     Name,
-    PutItem,
     Stmt,
     equal,
     index_min,
 )
 from flowcompute.lower.anchor_point import Row
-from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, LANES, TILE, QueryBlock
-from flowcompute.lower.attention.cpu_attention import BLOCK, QUERY, TOGETHER, VALUE_VECTOR, AttentionLowering
+from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, QueryBlock
+from flowcompute.lower.attention.cpu_attention import BLOCK, QUERY, TOGETHER, AttentionLowering
 from flowcompute.lower.attention.stream_anchor import (
     StreamAttentionAnchor,
     TextRun,
@@ -108,21 +105,12 @@ class StreamAttentionLowering(AttentionLowering):
     def _begin(self, scope: Scope) -> list[Stmt]:
         """Store scaled queries and initial sums; repeat the last query up to the end of its group."""
         one, last = self.one, self.block.last
-        body = scope.inner()
-        row = body.integer(one.query_base(self.matrix) + one.q.rows.offset(body.integer(index_min(QUERY, last))))
-        scale = body.let(ConstantValue(one.scale), self.dtype)
-        for column in range(0, one.size, self.lanes):
-            count = None if column + self.lanes <= one.size else one.size - column
-            stride = one.q.columns.stride
-            query = one.factor(body, Load(one.q.argument, row + column * stride, stride, count))
-            scaled = one.apply(body, multiply.op, query, scale)
-            body.add(PutItem("scaled", QUERY * self.pitch + column, scaled, vector=True))
-        body.add(PutItem("highest", QUERY, body.let(one.lowest, self.dtype, 1)))
-        zero = body.let(ConstantValue(0.0), self.dtype)
-        for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
-            body.add(For(VALUE_VECTOR, 0, count_, 1, (PutItem(array, QUERY * count_ + VALUE_VECTOR, zero),)))
         stop = scope.integer((last + self.together) // self.together * self.together)
-        return [For(QUERY, 0, stop, 1, tuple(body.statements))]
+
+        def query(body: Scope) -> IndexLike:
+            return body.integer(one.query_base(self.matrix) + one.q.rows.offset(body.integer(index_min(QUERY, last))))
+
+        return self._begin_queries(scope, query, stop)
 
     def _row(self, scope: Scope) -> Row:
         return self.one.row_of(scope, QUERY, self.matrix)
