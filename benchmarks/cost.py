@@ -35,7 +35,7 @@ COMMANDS = {
     "importing, and planning a sum": ["-c", "import flowcompute as fc; fc.arange(9).sum().plan(device='numpy')"],
     "`flowcompute --help`": ["-m", "flowcompute", "--help"],
 }
-"""What a whole process costs."""
+"""Costs of a whole process."""
 
 
 def seconds_of(call: Callable[[], object]) -> float:

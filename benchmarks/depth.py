@@ -1,4 +1,4 @@
-"""What deep and wide graphs cost: `python -m benchmarks.depth`.
+"""Cost of deep and wide graphs: `python -m benchmarks.depth`.
 
 Seconds of the processor to compose, hash, print, plan and run graphs of several sizes, and to freeze and thaw them. No
 numbers to speak of are computed, so what is left is the cost of an operation.

@@ -1,4 +1,4 @@
-"""What the namespace can do, as the standard lets libraries ask for it."""
+"""Inspection of the namespace, as the standard lets libraries ask for it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _ENDED = {
     _FATAL + signal.SIGTERM: "terminated",
     _FATAL + signal.SIGHUP: "hung up",
 }
-"""What is said of a command that a signal ended, by its exit code."""
+"""Words for a command that a signal ended, by its exit code."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

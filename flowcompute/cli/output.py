@@ -1,4 +1,4 @@
-"""Where commands print, and files that they write."""
+"""Consoles of commands, and files that they write."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "generate": "let a language model in a GGUF file go on with a text",
     "completion": "print a script that completes commands and options in a shell",
 }
-"""What help says of each command, by its name."""
+"""Help of each command, by its name."""
 
 _EXIT_CODES = """exit codes:
   0 if all went well, 1 if the job failed or a checkpoint is damaged, 2 for wrong usage and for a job that cannot
