@@ -21,8 +21,11 @@ WIDE, INNER, HEADS, KV_HEADS = 64, 96, 4, 2
 
 Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
+ROUTED = {"expert_count": 6, "expert_used_count": 2}
+
 METADATA: Mapping[str, Mapping[str, Any]] = {
     "llama": {"rope.dimension_count": 16},
+    "mixtral": {"rope.dimension_count": 16, **ROUTED},
     "qwen2": {"rope.freq_base": 1e6},
     "qwen3": {"rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
     "phi3": {"rope.dimension_count": 16},
@@ -33,6 +36,12 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
         "attention.sliding_window": 8,
         "rope.freq_base": 1e6,
         "final_logit_softcapping": 4.0,
+    },
+    "qwen2moe": {
+        "rope.freq_base": 1e6,
+        **ROUTED,
+        "expert_feed_forward_length": 32,
+        "expert_shared_feed_forward_length": 64,
     },
 }
 """What files say beside what all of them do, by the name of a kind of file."""
