@@ -28,6 +28,13 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
     "mixtral": {"rope.dimension_count": 16, **ROUTED},
     "qwen2": {"rope.freq_base": 1e6},
     "qwen3": {"rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
+    "qwen3moe": {
+        "rope.freq_base": 1e6,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        **ROUTED,
+        "expert_feed_forward_length": 32,
+    },
     "phi3": {"rope.dimension_count": 16},
     "gemma3": {
         "block_count": 7,
@@ -140,7 +147,7 @@ def shapes_of(name: str, said: Mapping[str, Any]) -> Shapes:
     head = q // HEADS
     yield "token_embd.weight", (len(VOCABULARY), WIDE)
     yield "output_norm.weight", (WIDE,)
-    if name not in ("gemma3", "qwen3"):
+    if name not in ("gemma3", "qwen3", "qwen3moe"):
         yield "output.weight", (len(VOCABULARY), WIDE)
     for i in range(said["block_count"]):
         block = f"blk.{i}."
@@ -156,7 +163,7 @@ def shapes_of(name: str, said: Mapping[str, Any]) -> Shapes:
             yield f"{block}attn_{part}.weight", (rows, WIDE)
             if name in ("qwen2", "qwen2moe"):
                 yield f"{block}attn_{part}.bias", (rows,)
-            if name in ("qwen3", "gemma3") and part != "v":
+            if name in ("qwen3", "qwen3moe", "gemma3") and part != "v":
                 yield f"{block}attn_{part}_norm.weight", (head,)
         if name == "gemma3":
             yield f"{block}post_attention_norm.weight", (WIDE,)

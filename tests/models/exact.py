@@ -163,7 +163,9 @@ def qwen3(m: Exact, tokens: Sequence[int]) -> Array:
         q, k = m.norm(q, f"{layer}.attn_q_norm"), m.norm(k, f"{layer}.attn_k_norm")
         q, k = (turned_halves(one, frequency) for one in (q, k))
         x = x + m.linear(attended(q, k, v, m.size**-0.5), f"{layer}.attn_output")
-        x = x + m.feed_forward(m.norm(x, f"{layer}.ffn_norm"), layer, silu)
+        y, mixes = m.norm(x, f"{layer}.ffn_norm"), m.architecture == "qwen3moe"
+        renormalised = m.meta.get("expert_weights_norm", True)
+        x = x + (m.mixture(y, layer, renormalised=renormalised) if mixes else m.feed_forward(y, layer, silu))
     return m.scores(x)
 
 
@@ -208,6 +210,7 @@ def gemma3(m: Exact, tokens: Sequence[int]) -> Array:
 
 FORMULAS: Mapping[str, Callable[[Exact, Sequence[int]], Array]] = {
     "llama": llama, "qwen2": qwen2, "qwen3": qwen3, "phi3": phi3, "gemma3": gemma3, "qwen2moe": qwen2,
+    "qwen3moe": qwen3,
 }  # fmt: skip
 
 
