@@ -186,11 +186,11 @@ def test_what_is_read_as_a_whole_is_named() -> None:
 def test_a_batch_without_room_begins_again_with_the_first_panel(whole: bytes) -> None:
     real, calls = StreamedWeights.buffer, []
 
-    def buffer(self: StreamedWeights, value: int, launch: int) -> Any:
+    def buffer(self: StreamedWeights, value: int, launch: int, array: Any) -> Any:
         calls.append(launch)
         if len(calls) == 5:
             raise DeviceFullError("no room", got="a test")
-        return real(self, value, launch)
+        return real(self, value, launch, array)
 
     with (
         mock.patch.object(StreamedWeights, "buffer", buffer),
