@@ -3,6 +3,7 @@
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
 from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
+from flowcompute.graph.garbage import without_collector
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 from flowcompute.graph.traversal import postorder
@@ -25,4 +26,5 @@ __all__ = [
     "operation_key",
     "postorder",
     "structural_hash",
+    "without_collector",
 ]
