@@ -20,6 +20,7 @@ import trio
 import flowcompute as fc
 from flowcompute.errors import EventLoopWarning, RunError
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
+from tests.support.slow import slow_but
 
 
 def in_asyncio(test: Callable[[], Any]) -> Any:
@@ -214,7 +215,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("what", ["plain", "asynchronous"])
+@pytest.mark.parametrize("what", slow_but(["asynchronous"], ["plain", "asynchronous"]))
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal_ends_an_awaited_run(tmp_path: Path, number: int, code: int, what: str) -> None:
     done = program(tmp_path, SIGNALLED, str(int(number)), what)
