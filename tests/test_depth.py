@@ -165,8 +165,12 @@ STAGES: dict[str, Callable[[Element], object]] = {
 @pytest.mark.parametrize(
     ("builder", "stage"),
     [
-        *((builder, stage) for builder in BUILDERS for stage in STAGES if stage != "kernels"),
-        *((builder, "kernels") for builder in (additions, flips, row_sums)),
+        *(
+            pytest.param(builder, stage, marks=() if builder in (additions, views_and_values) else pytest.mark.slow)
+            for builder in BUILDERS
+            for stage in STAGES
+            if stage != "kernels" or builder in (additions, flips, row_sums)
+        ),
     ],
 )
 def test_three_times_the_operations_are_three_times_the_work(builder: Callable[[Any, int], Any], stage: str) -> None:
