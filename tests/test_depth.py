@@ -19,6 +19,7 @@ from flowcompute.elements.element import Element
 from flowcompute.graph.graph import build_graph
 from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.steps import RegionStep
+from tests.support.work import lines_run
 
 DATA = np.arange(24, dtype=np.float32).reshape(6, 2, 2) / 64
 
@@ -112,24 +113,6 @@ def small_stack(frames: int) -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-def lines_run(function: Callable[[], object]) -> int:
-    """Count the lines that Python runs, each turn of a loop anew."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def plan_on(device: str) -> Callable[[Element], object]:

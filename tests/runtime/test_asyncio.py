@@ -27,7 +27,7 @@ def in_asyncio(test: Callable[[], Any]) -> Any:
     """Run a test in asyncio; what hangs fails."""
 
     async def limited() -> Any:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(600):
             return await test()
 
     return asyncio.run(limited())
@@ -35,7 +35,7 @@ def in_asyncio(test: Callable[[], Any]) -> Any:
 
 def in_trio(test: Callable[[], Any]) -> Any:
     async def limited() -> Any:
-        with trio.fail_after(30):
+        with trio.fail_after(600):
             return await test()
 
     return trio.run(limited)
@@ -55,7 +55,7 @@ async def batches(count: int = 4, ended: list[str] | None = None) -> AsyncIterat
     filling = asyncio.create_task(fill())
     try:
         for _ in range(count):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(600):
                 yield await queue.get()
     finally:
         filling.cancel()
@@ -186,7 +186,7 @@ def program(folder: Path, text: str, *arguments: str) -> subprocess.CompletedPro
         env=os.environ | {"PYTHONPATH": str(Path(fc.__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 

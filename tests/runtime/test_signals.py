@@ -46,7 +46,7 @@ def test_a_signal_freezes_or_leaves_nothing(tmp_path: Path, number: int, code: i
     (tmp_path / "job.py").write_text(PROGRAM)
     where = str(tmp_path / "ckpt") if kept else "none"
     command = [sys.executable, str(tmp_path / "job.py"), where, str(int(number))]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert ended.returncode == code, ended.stderr
     assert not (tmp_path / "y.npy").exists()
     drafts = list(tmp_path.glob(".y.npy.*"))
@@ -121,7 +121,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path, kept: bool) -> N
     (tmp_path / "job.py").write_text(f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{PROGRAM}")
     where = str(tmp_path / "ckpt") if kept else "none"
     command = [sys.executable, str(tmp_path / "job.py"), where, str(int(signal.SIGHUP))]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert ended.returncode == 0, ended.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((6000, 4), 2, "f4"))
 
