@@ -406,13 +406,13 @@ class Element(NoValue):
         """Return the standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Element:
+    def min(self, axis: Any = None, *, keepdims: bool = False, initial: Any = None) -> Element:
         """Return the minimum over `axis`; see `fc.min`."""
-        return Element.apply("min", self, axis=axis, keepdims=keepdims)
+        return Element.apply("min", self, axis=axis, keepdims=keepdims, initial=initial)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Element:
+    def max(self, axis: Any = None, *, keepdims: bool = False, initial: Any = None) -> Element:
         """Return the maximum over `axis`; see `fc.max`."""
-        return Element.apply("max", self, axis=axis, keepdims=keepdims)
+        return Element.apply("max", self, axis=axis, keepdims=keepdims, initial=initial)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
         """Return the index of the first minimum; see `fc.argmin`."""

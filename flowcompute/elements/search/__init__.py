@@ -1,5 +1,6 @@
 """Numbers of items in order, and where numbers stand: sorting, searching, and lookups by position."""
 
+from flowcompute.elements.search.gathering import gather_nd
 from flowcompute.elements.search.lookup import TAKE_ALONG, take_along_axis
 from flowcompute.elements.search.membership import SEARCH, isin, searchsorted
 from flowcompute.elements.search.nonzero_positions import nonzero
@@ -15,6 +16,7 @@ __all__ = [
     "SORT",
     "TAKE_ALONG",
     "argsort",
+    "gather_nd",
     "isin",
     "nonzero",
     "searchsorted",
