@@ -277,6 +277,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.stack([rows().sum(axis=0), np.ones(6, "f4")]),
         fc.concat([rows(), rows("f4", (12, 2))], axis=1),
         fc.concat([rows().sum(axis=0), np.ones(2, "f4")]),
+        fc.concat([np.ones(2, "f4"), rows(), np.ones((12, 1), "f4")], axis=1),
+        fc.stack([np.ones(6, "f4"), rows()], axis=2),
         fc.flip(items(3, 4), (1, 2)),
         fc.squeeze(fc.expand_dims(rows(), 1), 1),
         fc.moveaxis(items(3, 4), 2, 1),

@@ -97,6 +97,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "bitwise_invert": {0: WHOLE},
     "bitwise_or": {0: WHOLE, 1: 1},
     "bitwise_xor": {0: WHOLE, 1: 1},
+    "trunc_divide": {0: WHOLE, 1: 2},
     "bitwise_left_shift": {0: WHOLE, 1: 1},
     "bitwise_right_shift": {0: WHOLE, 1: 1},
     "broadcast_to": {"x": ROWS[:, None], "shape": (6, 2, 4)},
