@@ -211,7 +211,21 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True,
         "count_include_pad": True,
     },
-    "nn.max_pool1d": {"x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.max_pool1d": {"x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True,
+                      "return_indices": True},
+    "nn.lp_pool1d": {"x": ROWS, "p": 2.0, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.lp_pool2d": {"x": IMAGES, "p": 3, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.lp_pool3d": {"x": IMAGES, "p": 1, "kernel": 2},
+    "nn.avg_pool3d": {"x": IMAGES, "kernel": 2},
+    "nn.max_pool3d": {"x": IMAGES, "kernel": 2},
+    "nn.conv3d": {"x": IMAGES[:, None], "weight": np.ones((2, 1, 2, 2, 2), "f4"), "dtype": "float64"},
+    **{
+        f"nn.conv_transpose{dims}d": {
+            "x": items, "weight": np.ones((4, 3, *(2,) * dims), "f4"), "bias": np.ones(6, "f4"), "stride": 2,
+            "padding": [(1, 0)] * dims, "dilation": 1, "groups": 2, "output_padding": 1, "dtype": "float64",
+        }
+        for dims, items in ((1, IMAGES[:, :, 0]), (2, IMAGES), (3, IMAGES[:, :, None]))
+    },
     "nn.max_pool2d": {"x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
     "nn.conv1d": {
         "x": SQUARES, "weight": np.ones((2, 3, 2), "f4"), "bias": np.ones(2, "f4"), "stride": 1, "padding": 1,
