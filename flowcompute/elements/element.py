@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import math
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
@@ -43,7 +42,7 @@ class _LateVerbs:
         return Element.verbs
 
 
-class Element(NoValue, ABC):
+class Element(NoValue):
     """A node of the lazy graph: Source, Compute or Destination.
 
     Frozen once made. `shape` counts the stream as axis 0. Operators and methods build new

@@ -2,6 +2,7 @@
 
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
 from flowcompute.graph.folding import fold_steps
+from flowcompute.graph.garbage import without_collector
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 from flowcompute.graph.traversal import postorder
@@ -20,4 +21,5 @@ __all__ = [
     "names_of",
     "postorder",
     "structural_hash",
+    "without_collector",
 ]
