@@ -245,6 +245,11 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
         "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
     },
+    "nn.resize": {
+        "x": IMAGES, "size": (3, 4), "axes": (2, 3), "method": "linear", "coordinates": "tf_crop_and_resize",
+        "nearest": "floor", "antialias": True, "cubic_coefficient": -0.5, "exclude_outside": True,
+        "region": [(0, 1), (0.5, 2)], "fill": 1.0,
+    },
     "nn.softmax": {"x": ROWS, "axis": 1},
     "nn.log_softmax": {"x": ROWS, "axis": 1},
     "nn.logsumexp": {"x": ROWS, "axis": 1, "keepdims": True},

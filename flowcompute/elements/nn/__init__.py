@@ -38,6 +38,7 @@ from flowcompute.elements.nn.pooling import (
     max_pool3d,
 )
 from flowcompute.elements.nn.positions import position, rope
+from flowcompute.elements.nn.resampling import resize
 from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
 from flowcompute.elements.nn.self_attention import self_attention
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
@@ -84,6 +85,7 @@ __all__ = [
     "mse",
     "position",
     "relu",
+    "resize",
     "rms_norm",
     "rope",
     "selective_scan",
