@@ -23,4 +23,11 @@ NETWORKS: dict[str, Build] = {
         fc.nn.avg_pool1d(items(2, 7), 3, ceil_mode=True, count_include_pad=False),
         *fc.nn.max_pool2d(items(2, 6, 6), 2, padding=[(1, 0), (0, 1)], return_indices=True),
     ),
+    "scattering": lambda _: (
+        fc.scatter_elements(rows(), fc.argsort(rows()), rows() + 1, 1),
+        fc.scatter_elements(rows("f2"), np.zeros((1, 2), int), 1, 1, "add"),
+        fc.scatter_elements(np.ones((1, 6)), fc.argsort(rows()), rows("f8"), 1, "max"),
+        fc.scatter_nd(items(3, 4), np.zeros((5, 2, 2), int), np.ones((5, 2)), "mul", batch_dims=1),
+        fc.scatter_nd(items(3, 4).sum(axis=0), [[0, 1], [-1, -1]], np.ones(2, "f4")),
+    ),
 }

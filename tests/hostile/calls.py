@@ -161,6 +161,12 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "searchsorted": {"x1": [1.0, 2.0, 3.0], "x2": ROWS, "side": "right", "sorter": [0, 1, 2]},
     "sort": {"x": ROWS, "axis": 1, "descending": True, "stable": True},
     "gather_nd": {"x": ROWS, "indices": np.zeros((6, 2, 1), int), "batch_dims": 1},
+    "scatter_elements": {
+        "x": ROWS, "indices": np.zeros((6, 2), int), "updates": np.ones((6, 2)), "axis": 1, "reduction": "add",
+    },
+    "scatter_nd": {
+        "x": ROWS, "indices": np.zeros((6, 2, 1), int), "updates": np.ones((6, 2)), "reduction": "max", "batch_dims": 1,
+    },
     "take_along_axis": {"x": ROWS, "indices": np.zeros((6, 2), int), "axis": 1},
     "cross": {"x1": ROWS[:, :3], "x2": ROWS[:, 1:], "axis": 1},
     "einsum": {0: "ni,ij->nj", 1: ROWS, 2: np.ones((4, 2), "f4")},
