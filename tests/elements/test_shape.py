@@ -263,3 +263,9 @@ def test_refusals_say_what_to_do(case: str) -> None:
         wrong(fc.source(CUBE))
     assert words in str(caught.value)
     assert __file__.rsplit("/", 1)[1] in str(caught.value), "it says where"
+
+
+def test_a_computed_value_of_one_number_loses_all_axes() -> None:
+    x = fc.add(fc.constant(np.ones((1, 1), np.float32)), 1)
+    for device in ("numpy", "cpu"):
+        np.testing.assert_array_equal(fc.reshape(x, ()).resolve(device=device), np.float32(2), strict=True)
