@@ -6,7 +6,6 @@ import itertools
 import os
 import resource
 import struct
-import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -37,6 +36,7 @@ from tests.model_files.files import (
     text,
 )
 from tests.quantized.blocks import assert_bits, meant, tame
+from tests.support.work import lines_run
 
 
 def raw_of(kind: str) -> np.ndarray:
@@ -122,9 +122,9 @@ def large_file(folder: Path, mebibytes: int) -> Path:
 def test_weights_stay_in_the_file(tmp_path: Path) -> None:
     path = large_file(tmp_path, 32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
-    w = fc.weights(path)["w"]
-    assert time.process_time() - began < 0.5
+    opened: list[Any] = []
+    assert lines_run(lambda: opened.append(fc.weights(path)["w"])) < 10_000
+    (w,) = opened
     assert w.shape == (1024, 30_720)
     plan = fc.plan(fc.source(np.ones((1, 30_720), np.float32)) @ w.T, memory="8MiB")
     assert plan.memory.host_bytes < 8 << 20
@@ -286,17 +286,20 @@ HOSTILE_SAFE: dict[str, bytes] = {
 
 
 def opened(path: Path, data: bytes) -> fc.NamedWeights | fc.SourceError:
-    """What opening a file of these bytes gives within a second and without much memory."""
+    """What opening a file of these bytes gives with little work and without much memory."""
     path.write_bytes(data)
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    made: fc.NamedWeights | fc.SourceError
-    try:
-        made = fc.weights(path)
-    except fc.SourceError as error:
-        made = error
-    assert time.process_time() - began < 1
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made: list[fc.NamedWeights | fc.SourceError] = []
+
+    def attempt() -> None:
+        try:
+            made.append(fc.weights(path))
+        except fc.SourceError as error:
+            made.append(error)
+
+    assert lines_run(attempt) < 100_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
-    return made
+    return made[0]
 
 
 @pytest.mark.parametrize("what", [*HOSTILE_GGUF, *(f"{name}, safetensors" for name in HOSTILE_SAFE)])
