@@ -4,6 +4,7 @@ from flowcompute.schedule.memory.buffer_assignment import (
     BufferAssignment,
     HostIntermediates,
     assign_host_buffers,
+    lasting_values,
     placeholder_array,
 )
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned, uploads_at_a_time
@@ -31,6 +32,7 @@ __all__ = [
     "batches_of_each",
     "device_buffer_assignment",
     "extra_items",
+    "lasting_values",
     "never_on_host",
     "not_isolated",
     "padding",
