@@ -31,9 +31,9 @@ def conv1d(
 ) -> Compute:
     """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
-    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
-    where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
-    M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padded items are put together first.
+    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k]. c runs over
+    the channels of o's group, and x is padded with zeros. Along L numbers stand M = (L + zeros - dilation (K - 1) - 1)
+    // stride + 1 of them. Padded items are put together first.
 
     Args:
         x: a stream of items (C, L), or a resident value (N, C, L).
@@ -51,7 +51,7 @@ def conv1d(
         multiplied and added up in float32 and rounded once; integers wrap as in `matmul`.
 
     Raises:
-        SpecError: if shapes do not fit each other or the groups, the weights do not fit into the items,
+        SpecError: if shapes do not fit each other or the groups, or the weights do not fit into the items. Also if
             weights or bias are streams, or all are bool.
     """
     return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
