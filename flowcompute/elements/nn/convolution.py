@@ -31,9 +31,9 @@ def conv1d(
 ) -> Compute:
     """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
-    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k]. c runs over
-    the channels of o's group, and x is padded with zeros. Along L numbers stand M = (L + zeros - dilation (K - 1) - 1)
-    // stride + 1 of them. Padded items are put together first.
+    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k].
+    There c runs over the channels of o's group, and x is padded with zeros. Along L numbers stand
+    M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padded items are put together first.
 
     Args:
         x: a stream of items (C, L), or a resident value (N, C, L).
