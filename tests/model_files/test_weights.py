@@ -8,6 +8,7 @@ import resource
 import struct
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from flowcompute.model_files.gguf_header import NUMBERS, TENSOR_TYPES
+from flowcompute.model_files import gguf_header
+from flowcompute.model_files.gguf_header import NUMBERS, TENSOR_TYPES, read_gguf
+from flowcompute.model_files.tensors import WeightsHeaderError
 from tests.model_files.files import (
     METADATA,
     PLAIN,
@@ -325,6 +328,21 @@ def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
     assert [one.tolist() for one in weights.metadata["k"]] == [[5], [5]]
     assert weights["t"].resolve().tolist() == [0] * 8
     assert weights["none"].resolve().shape == (3, 0)
+
+
+@given(texts=st.lists(st.binary(max_size=40), max_size=30), chunk=st.integers(1, 80), longest=st.sampled_from([20, 99]))
+def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, longest: int) -> None:
+    data = gguf_bytes(
+        KEY, array(8, len(texts), b"".join(map(text, texts))), text("last") + struct.pack("<II", 4, 7), keys=2
+    )
+    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest}
+    with mock.patch.multiple(gguf_header, **limits):
+        if any(len(one) > longest for one in texts):
+            with pytest.raises(WeightsHeaderError, match="too long"):
+                read_gguf(lambda at, count: data[at : at + count], len(data))
+            return
+        metadata = read_gguf(lambda at, count: data[at : at + count], len(data)).metadata
+    assert metadata == {"k": [one.decode(errors="surrogateescape") for one in texts], "last": 7}
 
 
 @pytest.mark.parametrize("make", [gguf_file, safetensors_file])
