@@ -1,4 +1,4 @@
-"""What the commands that run jobs have in common: options, and how results are printed."""
+"""Common parts of the commands that run jobs: options, and how results are printed."""
 
 from __future__ import annotations
 

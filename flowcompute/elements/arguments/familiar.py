@@ -85,7 +85,7 @@ FUNCTIONS = {
     "vstack": "fc.concat",
     "zip": "fc.concat([x, y], axis=1), which joins by position; fc.stack makes an axis",
 }
-"""What stands for functions that other libraries have, or that take other arguments there."""
+"""Replacements of functions that other libraries have, or that take other arguments there."""
 
 ATTRIBUTES = {
     "apply": "fc.host(function, x)",
@@ -123,7 +123,7 @@ ATTRIBUTES = {
     "values": "x.to_numpy()",
     "view": "fc.reshape(x, shape)",
 }
-"""What stands for attributes that arrays and tables of other libraries have."""
+"""Replacements of attributes that arrays and tables of other libraries have."""
 
 
 def no_such_name(name: str, rooms: Mapping[str, Iterable[str]]) -> AttributeError:

@@ -1,9 +1,9 @@
 """Matmul anchor of a region: layout of its operands and of its epilogue.
 
-The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. s runs over a stack along which either
-operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A
-convolution multiplies sliding windows of its items in place, by such axes. Where each s chooses its matrix
-B, the number of the matrix is loaded.
+The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. There s runs over a stack along which either
+operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A convolution
+multiplies sliding windows of its items in place, by such axes. Where each s chooses its matrix B, the number of the
+matrix is loaded.
 
 Sums run over k in panels of `PANEL`: in order inside a panel, and panel by panel, for every tile size. That
 order belongs to the operation. The element-wise epilogue runs in registers.

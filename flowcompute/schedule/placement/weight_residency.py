@@ -85,7 +85,9 @@ class Residents:
         # Kernels that read the same operand must use the same tiles.
         uses = [(value, cut) for read, cut in zip(self._readers, self._boundaries, strict=True) for value in read]
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
-        axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
+        # A factor that the device computes stays.
+        factors = self._sizes.keys() - whole
+        axes = {cut for _, cut in uses if cut is not None and cut[0] in factors}
         self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
         self._at: dict[int, tuple[dict[int, WeightTiles | None], dict[int, int]]] = {}
         self._limits = self._piece_limits()
