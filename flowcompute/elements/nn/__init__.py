@@ -38,6 +38,7 @@ from flowcompute.elements.nn.pooling import (
     max_pool3d,
 )
 from flowcompute.elements.nn.positions import position, rope
+from flowcompute.elements.nn.recurrent import gru, lstm, rnn
 from flowcompute.elements.nn.resampling import resize
 from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
 from flowcompute.elements.nn.self_attention import self_attention
@@ -68,6 +69,7 @@ __all__ = [
     "erf",
     "gelu",
     "group_norm",
+    "gru",
     "hardswish",
     "huber",
     "instance_norm",
@@ -78,6 +80,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "lstm",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -87,6 +90,7 @@ __all__ = [
     "relu",
     "resize",
     "rms_norm",
+    "rnn",
     "rope",
     "selective_scan",
     "self_attention",
