@@ -214,11 +214,10 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first:
     if name == "permute_dims":
         return array.transpose(*range(lead), *(axis + lead for axis in attrs["axes"]))
     if name == "reshape":
-        return array.reshape(*array.shape[:lead], *node.spec.shape)
+        return array.reshape((*array.shape[:lead], *node.spec.shape))
     if name == "broadcast_to":
-        spread = array.reshape(
-            *array.shape[:lead], *(1,) * (len(node.spec.shape) + lead - array.ndim), *array.shape[lead:]
-        )
+        missing = len(node.spec.shape) + lead - array.ndim
+        spread = array.reshape((*array.shape[:lead], *(1,) * missing, *array.shape[lead:]))
         return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
     if name == "windows":
         return windows_of(array, attrs["windows"], lead)

@@ -17,7 +17,7 @@ from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
-from tests.model_files.files import gguf_file, safetensors_file
+from tests.model_files.files import gguf_file, placed_weight, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
 
@@ -182,6 +182,7 @@ FUNCTIONS: dict[str, Build] = {
         fc.nn.relu(rows("f4", (5, 32)) @ fc.dequantize(fc.constant(np.ones((3, 34), "u1")), "Q8_0").T),
     ),
     "weights": lambda folder: of_weights(fc.weights(gguf_file(folder)), fc.weights(safetensors_file(folder))),
+    "placed weights": lambda folder: (placed_weight(folder) + 1,),
     "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
     "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
 }

@@ -284,6 +284,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "u": SQUARES, "delta": SQUARES, "A": np.ones((4, 2), "f4"), "B": SQUARES[..., :2], "C": SQUARES[..., :2],
         "D": np.ones(4, "f4"),
     },
+    "nn.experts": {"x": ROWS, "weights": np.ones((3, 2, 4), "f4"), "chosen": fc.source(np.zeros((6, 2), "i4"))},
     "nn.self_attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "text": fc.source(np.zeros(2, "i4")), "window": 2, "context": 9, "scale": 0.5,
     },

@@ -24,6 +24,9 @@ from flowcompute.elements.nn.convolution import conv1d, conv2d, conv3d
 from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
 from flowcompute.elements.nn.dot_product_attention import attention
 from flowcompute.elements.nn.dot_product_attention import attention_of as attention_of
+from flowcompute.elements.nn.experts import EXPERTS as EXPERTS
+from flowcompute.elements.nn.experts import experts
+from flowcompute.elements.nn.experts import experts_of as experts_of
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import (
@@ -67,6 +70,7 @@ __all__ = [
     "cross_entropy",
     "elu",
     "erf",
+    "experts",
     "gelu",
     "group_norm",
     "gru",
