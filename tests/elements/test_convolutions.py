@@ -98,7 +98,7 @@ def test_three_axes() -> None:
     np.testing.assert_array_equal(resolve_on_gpu(made)[0], wanted, strict=True)
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_integers_are_exact_in_a_wider_dtype(device: str) -> None:
     rng = np.random.default_rng(3)
     array, weight = rng.integers(0, 256, (3, 2, 6, 5)).astype("u1"), rng.integers(-128, 128, (4, 2, 3, 3)).astype("i1")

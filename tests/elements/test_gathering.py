@@ -56,7 +56,7 @@ def test_indices_of_any_rank_beside_kernels() -> None:
     assert got.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_parts_at_positions_along_several_axes(device: str) -> None:
     for x in (fc.source(ARRAY), fc.constant(ARRAY)):
         for positions in (fc.source(POSITIONS), fc.constant(POSITIONS), fc.constant(POSITIONS) + 0):

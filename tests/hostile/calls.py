@@ -160,6 +160,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nonzero": {"x": ROWS},
     "searchsorted": {"x1": [1.0, 2.0, 3.0], "x2": ROWS, "side": "right", "sorter": [0, 1, 2]},
     "sort": {"x": ROWS, "axis": 1, "descending": True, "stable": True},
+    "broadcast_arrays": {0: ROWS, 1: KNOWN[:1]},
     "gather_nd": {"x": ROWS, "indices": np.zeros((6, 2, 1), int), "batch_dims": 1},
     "scatter_elements": {
         "x": ROWS, "indices": np.zeros((6, 2), int), "updates": np.ones((6, 2)), "axis": 1, "reduction": "add",
