@@ -113,6 +113,8 @@ def test_dtypes_and_what_changes_nothing() -> None:
     for coordinates in COORDINATES:
         nothing = fc.nn.resize(x, [0], coordinates=coordinates, antialias=True)
         assert nothing.resolve(device="numpy", progress=False).shape == (2, 0)
+    ends = fc.nn.resize(fc.source(np.array([[1.0, np.inf, 2.0]])), [5], coordinates="align_corners")
+    assert ends.resolve(device="numpy", progress=False).tolist() == [[1, np.inf, np.inf, np.inf, 2]]
     corner = np.array([[0.0, 1.0]])
     got = fc.nn.resize(fc.source(corner), [2], coordinates="tf_half_pixel_for_nn", method="nearest", nearest="floor")
     assert got.resolve(device="numpy", progress=False).tolist() == [[0, 1]]

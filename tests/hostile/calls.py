@@ -252,6 +252,10 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
         "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
     },
+    "nn.grid_sample": {
+        "x": IMAGES, "grid": np.zeros((2, 3, 2), "f4"), "method": "cubic", "padding": "reflection",
+        "align_corners": True,
+    },
     "nn.resize": {
         "x": IMAGES, "size": (3, 4), "axes": (2, 3), "method": "linear", "coordinates": "tf_crop_and_resize",
         "nearest": "floor", "antialias": True, "cubic_coefficient": -0.5, "exclude_outside": True,

@@ -42,7 +42,7 @@ from flowcompute.elements.nn.pooling import (
 )
 from flowcompute.elements.nn.positions import position, rope
 from flowcompute.elements.nn.recurrent import gru, lstm, rnn
-from flowcompute.elements.nn.resampling import resize
+from flowcompute.elements.nn.resampling import grid_sample, resize
 from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
 from flowcompute.elements.nn.self_attention import self_attention
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
@@ -72,6 +72,7 @@ __all__ = [
     "erf",
     "experts",
     "gelu",
+    "grid_sample",
     "group_norm",
     "gru",
     "hardswish",
