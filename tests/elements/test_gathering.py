@@ -33,7 +33,7 @@ def parts(array: np.ndarray, positions: np.ndarray, batch: int) -> np.ndarray:
     return np.stack([parts(array[row], positions[row], batch - 1) for row in range(len(positions))])
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_indices_of_any_rank(data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from([1, 2, -1]))

@@ -43,7 +43,7 @@ def resized(array: np.ndarray, sizes: Any, scales: Any, roi: Any, **attributes: 
     return got
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_convention_is_onnxs(data: st.DataObject) -> None:
     shape = (2, data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6)))
@@ -92,7 +92,6 @@ def test_images_on_devices() -> None:
     x = fc.source(array)
     made = [
         fc.nn.resize(x * 2, scale=2, method="nearest", coordinates="asymmetric", nearest="floor") + 1,
-        fc.nn.resize(x, (4, 9)),
         fc.nn.resize(x, (12,), axes=3, method="cubic", coordinates="align_corners"),
     ]
     wanted = fc.resolve(*made, device="numpy", progress=False)

@@ -272,16 +272,16 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.layer_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
     "nn.rms_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4")},
     "nn.rnn": {
-        "x": SQUARES, "weight": np.ones((2, 4), "f4"), "recurrent": np.ones((2, 2), "f4"), "bias": np.ones(2, "f4"),
+        "x": SQUARES[:, :1], "weight": np.ones((2, 4), "f4"), "recurrent": np.ones((2, 2), "f4"), "bias": np.ones(2, "f4"),
         "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True, "activation": fc.tanh,
     },
     "nn.lstm": {
-        "x": SQUARES, "weight": np.ones((8, 4), "f4"), "recurrent": np.ones((8, 2), "f4"), "bias": np.ones(8, "f4"),
+        "x": SQUARES[:, :1], "weight": np.ones((8, 4), "f4"), "recurrent": np.ones((8, 2), "f4"), "bias": np.ones(8, "f4"),
         "initial": [np.ones(2, "f4")] * 2, "peephole": np.ones((3, 2)), "lengths": [1, 2], "reverse": True,
         "activations": (fc.nn.sigmoid, fc.tanh, fc.tanh),
     },
     "nn.gru": {
-        "x": SQUARES, "weight": np.ones((6, 4), "f4"), "recurrent": np.ones((6, 2), "f4"), "bias": np.ones(6, "f4"),
+        "x": SQUARES[:, :1], "weight": np.ones((6, 4), "f4"), "recurrent": np.ones((6, 2), "f4"), "bias": np.ones(6, "f4"),
         "recurrent_bias": np.ones(6), "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True,
         "reset_after": False, "activations": (fc.nn.sigmoid, fc.tanh),
     },
