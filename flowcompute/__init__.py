@@ -26,6 +26,7 @@ from flowcompute.elements import (
 )
 from flowcompute.elements import Constant as constant  # noqa: N813 - the function that makes one
 from flowcompute.elements.axes import (
+    broadcast_arrays,
     broadcast_to,
     concat,
     convolve,
@@ -261,19 +262,19 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "CheckpointError", "CheckpointWarning", "Compute", "Constant", "Destination", "DestinationError",
-    "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning", "FlowError",
-    "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError", "Run",
-    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
+    "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning",
+    "FlowError", "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError",
+    "Run", "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
     "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
     "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
-    "callback", "can_cast", "ceil", "clip", "concat", "conj", "constant", "convolve", "copysign", "corrcoef", "cos",
-    "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
-    "cut", "dequantize", "describe", "diagonal", "diff", "discard", "divide", "e", "einsum", "ema", "empty",
-    "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "feed", "fft", "finfo", "first", "flatten",
-    "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "greater", "greater_equal", "histogram",
-    "host", "hypot", "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf", "isnan", "iterate", "kernel",
-    "last", "less", "less_equal", "linalg", "linear_recurrence", "linspace", "log", "log1p", "log2", "log10",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_arrays",
+    "broadcast_to", "callback", "can_cast", "ceil", "clip", "concat", "conj", "constant", "convolve", "copysign",
+    "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "cut", "dequantize", "describe", "diagonal", "diff", "discard", "divide", "e", "einsum", "ema",
+    "empty", "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "feed", "fft", "finfo", "first",
+    "flatten", "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "greater", "greater_equal",
+    "histogram", "host", "hypot", "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf", "isnan", "iterate",
+    "kernel", "last", "less", "less_equal", "linalg", "linear_recurrence", "linspace", "log", "log1p", "log2", "log10",
     "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
     "maximum", "mean", "median", "min", "minimum", "models", "moveaxis", "multiply", "nan", "nanmax", "nanmean",
     "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones",
@@ -283,8 +284,8 @@ __all__ = [
     "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum", "sign", "signbit", "sin", "sinh",
     "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std", "subtract", "sum", "take",
     "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile", "to_array", "top_k", "trace", "tril", "triu",
-    "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack", "var", "vecdot", "weights", "where", "window",
-    "zeros", "zeros_like",
+    "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack", "var", "vecdot", "weights", "where",
+    "window", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

@@ -41,7 +41,8 @@ from flowcompute.elements.nn.pooling import (
     max_pool3d,
 )
 from flowcompute.elements.nn.positions import position, rope
-from flowcompute.elements.nn.resampling import resize
+from flowcompute.elements.nn.recurrent import gru, lstm, rnn
+from flowcompute.elements.nn.resampling import grid_sample, resize
 from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
 from flowcompute.elements.nn.self_attention import self_attention
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
@@ -71,7 +72,9 @@ __all__ = [
     "erf",
     "experts",
     "gelu",
+    "grid_sample",
     "group_norm",
+    "gru",
     "hardswish",
     "huber",
     "instance_norm",
@@ -82,6 +85,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "lstm",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -91,6 +95,7 @@ __all__ = [
     "relu",
     "resize",
     "rms_norm",
+    "rnn",
     "rope",
     "selective_scan",
     "self_attention",
