@@ -2,7 +2,11 @@
 
 static inline float fc_float_of_half(int bits) {
     ushort half_bits = bits;
+#ifdef __F16C__
+    return __builtin_load_halff((const half *)&half_bits);
+#else
     return vload_half(0, (const half *)&half_bits);
+#endif
 }
 
 static inline float fc_q4_k_of_block(const __global uchar *block, int place) {
@@ -20,16 +24,37 @@ static inline float fc_q4_k(const __global uchar *p, long n) {
     return fc_q4_k_of_block(p + (ulong)n / 256 * 144, (int)((ulong)n % 256));
 }
 
-static inline float16 fc_q4_k_run16(const __global uchar *p, long n) {
-    float all[16];
-    const __global uchar *block = p + (ulong)n / 256 * 144;
-    int place = (int)((ulong)n % 256);
-    if (place + 16 <= 256) for (int lane = 0; lane < 16; lane++) all[lane] = fc_q4_k_of_block(block, place + lane);
-    else for (int lane = 0; lane < 16; lane++) all[lane] = fc_q4_k(p, n + lane);
-    return vload16(0, all);
+typedef uchar16 fc_loose_uint8_16 __attribute__((aligned(1)));
+
+static inline float16 fc_q4_k_run16_of_block(const __global uchar *block, int place) {
+#pragma OPENCL FP_CONTRACT OFF
+    int v0 = (place >> 5);
+    int v1 = (v0 < 4);
+    int v2 = (v0 & 3);
+    int v3 = (int)block[(v2 + 4)];
+    int v4 = (int)block[(v2 + 12)];
+    uchar16 v5 = *(const __global fc_loose_uint8_16 *)(block + (((32 * (v0 >> 1)) + (place & 31)) + 16));
+    uchar16 v6 = v5 >> (uchar16)((4 * (v0 & 1)));
+    uchar16 v7 = v6 & (uchar16)(15);
+    float16 v8 = convert_float16(v7);
+    float16 v9 = (fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * (float)((v1 ? (v3 & 63) : ((v4 & 15) | ((v3 >> 2) & 48))))) * v8;
+    int v10 = (int)block[(v2 + 8)];
+    float16 v11 = v9 - (fc_float_of_half(((int)block[2] | ((int)block[3] << 8))) * (float)((v1 ? (v10 & 63) : ((v4 >> 4) | ((v10 >> 2) & 48)))));
+    return v11;
 }
 
 typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
+
+static inline float16 fc_q4_k_aligned16(const __global uchar *p, long n) {
+    return fc_q4_k_run16_of_block(p + (ulong)n / 256 * 144, (int)((ulong)n % 256));
+}
+
+static inline float16 fc_q4_k_run16(const __global uchar *p, long n) {
+    if (n % 16 == 0) return fc_q4_k_aligned16(p, n);
+    float all[16];
+    for (int lane = 0; lane < 16; lane++) all[lane] = fc_q4_k(p, n + lane);
+    return *(fc_loose_float32_16 *)all;
+}
 
 static inline float fc_q8_0_of_block(const __global uchar *block, int place) {
 #pragma OPENCL FP_CONTRACT OFF
@@ -43,7 +68,7 @@ static inline float fc_q8_0(const __global uchar *p, long n) {
 static inline float16 fc_q8_0_apart16(const __global uchar *p, long n, long stride, long count) {
     float all[16];
     for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? fc_q8_0(p, n + lane * stride) : 0;
-    return vload16(0, all);
+    return *(fc_loose_float32_16 *)all;
 }
 
 static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
