@@ -176,3 +176,16 @@ def test_stored_numbers_are_added_like_decoded_ones() -> None:
     assert kernels(x @ d.T, d) == 2
     assert_bits(whole, NUMBERS)
     assert_bits(stored, (x @ W.T).resolve())
+
+
+@pytest.mark.compiles
+def test_chosen_matrices_are_summed_like_single_ones() -> None:
+    chosen = np.random.default_rng(4).integers(0, 3, (37, 2))
+    made = fc.nn.experts(fc.source(X), fc.dequantize(fc.constant(STACK), NAME), fc.source(chosen))
+    assert [kernel.ir.form for kernel in fc.plan(made).kernels] == [FORM]
+    matrices = [fc.dequantize(fc.constant(one), NAME) for one in STACK]
+    single = np.stack(fc.resolve(*(fc.source(X) @ one.T for one in matrices)))
+    assert_bits(made.resolve(), single[chosen, np.arange(37)[:, None]])
+    # A view of the matrices, which is stored before, changes no bit.
+    part = fc.source(X) @ fc.dequantize(fc.constant(STACK), NAME)[1].T
+    assert_bits(part.resolve(), single[1])

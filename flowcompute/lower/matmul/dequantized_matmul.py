@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from flowcompute.elements.math import MATMUL
+from flowcompute.elements.nn import EXPERTS
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
@@ -74,6 +75,9 @@ FEWEST_ROWS = 32
 """Rows for which it pays to decode a column, however long they are."""
 RIGHT_BYTES = 512 << 10
 """Most bytes of decoded columns in a private array. Longer columns are decoded for each row."""
+
+_ALONG_K = {MATMUL: -2, EXPERTS: -1}
+"""The axis of k in the right factor of each operation."""
 
 TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
 """A strip of columns of a block of rows, how many there are, and the end of those of a work-item."""
@@ -387,13 +391,13 @@ def _reads_along_blocks(graph: Graph, product: int) -> bool:
     It is a property of the graph: whether the numbers are decoded here or were stored changes no bit.
     """
     node = graph.nodes[product]
-    if node.op is not MATMUL or node.attrs.get("depth", 1) != 1 or node.attrs.get("columns", 1) != 1:
+    if node.op not in _ALONG_K or node.attrs.get("depth", 1) != 1 or node.attrs.get("columns", 1) != 1:
         return False
     root, views = views_of(graph, node.inputs[1])
     if not isinstance(graph.nodes[root].op, Dequantize) or node.spec.dtype != FLOAT32:
         return False
     lies = seen_as(graph, root, views)
-    return lies is not None and len(lies.strides) > 1 and lies.strides[-2] == 1
+    return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
 
 
 def _lower(task: LoweringTask) -> Kernel:
