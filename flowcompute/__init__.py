@@ -160,7 +160,17 @@ from flowcompute.elements.math import (
 )
 from flowcompute.elements.products import cross, einsum, outer, tensordot
 from flowcompute.elements.quantized import dequantize
-from flowcompute.elements.search import argsort, gather_nd, isin, nonzero, searchsorted, sort, take_along_axis
+from flowcompute.elements.search import (
+    argsort,
+    gather_nd,
+    isin,
+    nonzero,
+    scatter_elements,
+    scatter_nd,
+    searchsorted,
+    sort,
+    take_along_axis,
+)
 from flowcompute.elements.streams import (
     bincount,
     corrcoef,
@@ -251,9 +261,9 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "CheckpointError", "CheckpointWarning", "Compute", "Constant", "Destination", "DestinationError",
-    "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning",
-    "FlowError", "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError",
-    "Run", "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
+    "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning", "FlowError",
+    "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError", "Run",
+    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
     "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
     "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
@@ -269,11 +279,12 @@ __all__ = [
     "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones",
     "ones_like", "onnx", "open", "open_flow", "opencl", "outer", "pad", "percentile", "permute_dims", "pi", "pinned",
     "plan", "positive", "pow", "prod", "quantile", "random", "range", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan", "searchsorted", "segment_max",
-    "segment_mean", "segment_min", "segment_sum", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt",
-    "square", "squeeze", "stack", "start", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh",
-    "tensordot", "thaw", "tile", "to_array", "top_k", "trace", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
-    "unique_values", "unstack", "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
+    "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan", "scatter_elements", "scatter_nd",
+    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum", "sign", "signbit", "sin", "sinh",
+    "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std", "subtract", "sum", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile", "to_array", "top_k", "trace", "tril", "triu",
+    "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack", "var", "vecdot", "weights", "where", "window",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 

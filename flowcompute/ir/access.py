@@ -231,7 +231,11 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first:
         return np.moveaxis(np.take(array, arrays[1], axis=attrs["axis"]), attrs["axis"], 0)
     if node.op in ORDERING:
         return _in_order(node, arrays, lead)
-    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
+    rank = max(one.ndim for one in arrays)
+    records = next(one.shape[:1] for one in arrays if one.ndim == rank)
+    # What is resident beside a stream is the same for each record.
+    every = [one if one.ndim == rank else np.broadcast_to(one, (*records, *one.shape)) for one in arrays]
+    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(every, axis=attrs["axis"] + lead)
     return joined
 
 
