@@ -18,7 +18,7 @@ from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
+from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash, without_collector
 from flowcompute.html import heading, lines_folded
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
@@ -87,6 +87,7 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
     return _plan(elements, RunOptions.parse("plan", options, PlanOptions)).plan
 
 
+@without_collector
 def _plan(
     elements: tuple[Element, ...],
     options: RunOptions,
@@ -314,16 +315,19 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
     return FlowOpener(made, asked.mode, path, asked.observe)
 
 
+@without_collector
 def structural_hash_of(*elements: Element) -> str:
     """Return the structural hash of the merged graph of these elements."""
     return structural_hash(build_graph(elements))
 
 
+@without_collector
 def draw(*elements: Element) -> str:
     """Return the lazy graph as text."""
     return draw_tree(build_graph(elements), note="unresolved")
 
 
+@without_collector
 def html_of(element: Element) -> str:
     """Return the lazy graph of an element as a notebook shows it; of a large one only how large it is."""
     graph = build_graph([element])

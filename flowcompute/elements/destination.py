@@ -91,7 +91,7 @@ class Writer(ABC):
         return self.persist(self.snapshot(), place)
 
 
-class Destination(Element):
+class Destination(Element, ABC):
     """An element through which data goes out.
 
     Made unbound (`fc.save("y.npy")`) and bound to an input by `input >> destination`,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import math
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
@@ -43,7 +42,7 @@ class _LateVerbs:
         return Element.verbs
 
 
-class Element(NoValue, ABC):
+class Element(NoValue):
     """A node of the lazy graph: Source, Compute or Destination.
 
     Frozen once made. `shape` counts the stream as axis 0. Operators and methods build new
@@ -407,13 +406,13 @@ class Element(NoValue, ABC):
         """Return the standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Element:
+    def min(self, axis: Any = None, *, keepdims: bool = False, initial: Any = None) -> Element:
         """Return the minimum over `axis`; see `fc.min`."""
-        return Element.apply("min", self, axis=axis, keepdims=keepdims)
+        return Element.apply("min", self, axis=axis, keepdims=keepdims, initial=initial)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Element:
+    def max(self, axis: Any = None, *, keepdims: bool = False, initial: Any = None) -> Element:
         """Return the maximum over `axis`; see `fc.max`."""
-        return Element.apply("max", self, axis=axis, keepdims=keepdims)
+        return Element.apply("max", self, axis=axis, keepdims=keepdims, initial=initial)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
         """Return the index of the first minimum; see `fc.argmin`."""

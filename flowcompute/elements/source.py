@@ -86,7 +86,7 @@ class AsyncReader(Reader):
         self.close()
 
 
-class Source(Element):
+class Source(Element, ABC):
     """An element through which data comes in. Subclasses describe; `open` starts reading.
 
     Attributes:

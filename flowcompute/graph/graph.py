@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,6 +125,8 @@ def _either(one: Element, other: Element) -> Element:
     Raises:
         SpecError: if they are pinned to different devices.
     """
+    if one is other:
+        return one
     pins = [element.pin for element in (one, other) if isinstance(element, Compute) and element.pin is not None]
     if len({pin.device for pin in pins}) == 2:
         raise SpecError(
@@ -154,12 +157,13 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
             return ("constant", element.identity, element.spec)
         if value.nbytes <= _COMPARED_BYTES:
             return ("constant", value.dtype, value.shape, value.tobytes())
+    elif isinstance(element, Compute):
+        if not isinstance(element, HostFunction | ScanFunction | KernelScan):
+            # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
+            operands = tuple(sorted(inputs)) if element.op.commutes else inputs
+            return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
-    elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction | KernelScan):
-        # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
-        operands = tuple(sorted(inputs)) if element.op.commutes else inputs
-        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
     return id(element)
 
 
@@ -212,6 +216,12 @@ def _within(call: str, element: Element) -> str:
     return f"{call}.{element.label}" if element.is_step else element.base_name
 
 
+@functools.cache
+def _name_of(dtype: np.dtype) -> str:
+    # NumPy spells the name anew for each question, which takes microseconds.
+    return dtype.name
+
+
 def structural_hash(graph: Graph) -> str:
     """Hash the structure of a graph: operations, attributes, dtypes and item shapes, but no lengths or data.
 
@@ -226,7 +236,7 @@ def structural_hash(graph: Graph) -> str:
 
 def _structure(node: Node) -> tuple[Any, ...]:
     spec = node.spec
-    shape = (spec.dtype.name, spec.shape, spec.is_stream)
+    shape = (_name_of(spec.dtype), spec.shape, spec.is_stream)
     element = node.element
     if isinstance(element, Constant):
         scalar = element.value[()] if element.value.ndim == 0 else None
@@ -256,4 +266,4 @@ def is_number(node: Node) -> bool:
 
 def is_literal(value: np.ndarray) -> bool:
     """Check whether a constant's value is part of the structure (and of kernel text)."""
-    return value.ndim == 0 and bool(np.isin(value, _LITERALS)) and not (value == 0 and np.signbit(value.astype("f8")))
+    return value.ndim == 0 and value[()] in _LITERALS and not (value == 0 and np.signbit(value.astype("f8")))

@@ -164,4 +164,4 @@ def _what(node: Node) -> Hashable:
     element = node.element
     if isinstance(element, Compute):
         return (element.call.name if element.call is not None and node.returned else element.op.name, details(node))
-    return type(element)
+    return type(element).__name__

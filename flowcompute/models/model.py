@@ -131,6 +131,14 @@ class Model:
         """
         try:
             return graph(self.weights, self.metadata, token, text)
+        except SpecError as error:
+            # What operations refuse here is what the file says.
+            raise SourceError(
+                f"cannot make the graph of the model: {error.element or 'an operation'}: {error.message}",
+                element=self.path,
+                expected=error.expected,
+                got=error.got,
+            ) from error
         except FlowError as error:
             error.element = error.element or self.path
             raise

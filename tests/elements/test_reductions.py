@@ -228,3 +228,43 @@ def test_dot_products_are_one_op(device: str) -> None:
     for value, element, right in zip(fc.resolve(*made, device=device, progress=False), made, want, strict=True):
         assert element.shape == np.shape(right)
         assert np.array_equal(value, right)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1"])
+def test_extremes_begin_with_a_number(dtype: str) -> None:
+    array = np.arange(-12, 12).astype(dtype).reshape(4, 2, 3)
+    if np.dtype(dtype).kind == "f":
+        array[1, 0, 0] = np.nan
+    for one, make in itertools.product((array, array[:, :0], array[:, :, :0]), (fc.source, fc.constant)):
+        calls = list(itertools.product((("max", 3), ("min", 5), ("max", 100)), (1, (1, 2), None, 0)))
+        x = make(one)
+        made = [getattr(fc, name)(x, axis, initial=initial) for (name, initial), axis in calls]
+        values = list(fc.resolve(*made, device="numpy", progress=False))
+        if dtype == "f4" and make is fc.source:
+            values += fc.resolve(*made[:6], device="cpu", progress=False)
+        for got, ((name, initial), axis) in zip(values, calls + calls[:6], strict=False):
+            want = np.asarray(getattr(np, name)(one, axis, initial=initial))
+            assert (np.asarray(got).dtype, np.shape(got)) == (want.dtype, want.shape)
+            np.testing.assert_array_equal(got, want)
+
+
+def test_identities_of_extremes() -> None:
+    nothing = fc.source(np.ones((3, 0), "f4"))
+    assert fc.max(nothing, 1, initial=-fc.inf, keepdims=True).resolve(progress=False).tolist() == [[-np.inf]] * 3
+    least, most = np.iinfo("i8").min, np.iinfo("i8").max
+    assert fc.min(fc.constant(np.ones(0, "i8")), initial=most).resolve(progress=False) == most
+    assert np.max(fc.constant(np.ones(0, "i8")), initial=least).resolve(progress=False) == least
+    for initial in (1.5, fc.inf, 2**63, "a", [1, 2], np.ones(2)):
+        with pytest.raises(fc.SpecError, match="cannot take initial="):
+            fc.max(fc.source(np.arange(3)), initial=initial)
+
+
+def test_integers_are_divided_towards_zero() -> None:
+    a, b = (np.array(one, "i1") for one in ([-128, -7, 7, -7, 5], [-1, 2, -2, -2, 0]))
+    with np.errstate(all="ignore"):
+        got = fc.trunc_divide(fc.source(a), fc.source(b)).resolve(progress=False)
+    assert (got.tolist(), got.dtype) == ([-128, -3, -3, 3, 0], "i1")
+    with np.errstate(all="ignore"):
+        assert np.fmod(fc.source(a), b).resolve(progress=False).tolist() == np.fmod(a, b).tolist()
+    with pytest.raises(fc.SpecError, match="cannot compute with these dtypes"):
+        fc.trunc_divide(fc.source(np.ones(3)), 2)

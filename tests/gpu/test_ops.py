@@ -97,6 +97,8 @@ WHOLE: dict[str, Callable[[int, int, np.dtype], int]] = {
     "multiply": lambda a, b, d: wrapped(a * b, d),
     "floor_divide": lambda a, b, d: wrapped(a // b, d) if b else 0,
     "remainder": lambda a, b, d: a % b if b else 0,
+    "trunc_divide": lambda a, b, d: wrapped((abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1), d) if b else 0,
+    "fmod": lambda a, b, d: (abs(a) % abs(b)) * (-1 if a < 0 else 1) if b else 0,
     "pow": power,
     "bitwise_left_shift": lambda a, b, d: wrapped(a << b, d) if 0 <= b < 8 * d.itemsize else 0,
     "bitwise_right_shift": lambda a, b, d: a >> b if 0 <= b < 8 * d.itemsize else -1 if a < 0 else 0,
@@ -240,9 +242,15 @@ def check(op: Op, dtype: np.dtype, result: np.ndarray, operands: list[np.ndarray
     )
 
 
+INT8 = np.dtype("int8")
+
 DTYPES = [
-    # Its kernels take the compiler two minutes; bfloat16 goes the same way.
-    pytest.param(dtype, id=dtype.name, marks=pytest.mark.compiles if dtype == FLOAT16 else ())
+    # Kernels of float16 take the compiler two minutes; bfloat16 goes the same way.
+    pytest.param(
+        dtype,
+        id=dtype.name,
+        marks=pytest.mark.compiles if dtype == FLOAT16 else () if dtype in (FLOAT32, INT8) else pytest.mark.slow,
+    )
     for dtype in SUPPORTED_DTYPES
 ]
 

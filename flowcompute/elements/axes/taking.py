@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes.shape import item_axis, make_view, view_op
+from flowcompute.elements.axes.shape import item_axis, make_view, reshape, view_op
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp
@@ -57,8 +57,8 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
 
     Args:
         x: any element; a resident one where the indices are a stream.
-        indices: a resident vector of integers, or a stream of items of integers, of any shape. Negative ones count
-            from the end.
+        indices: integers of any shape, resident or a stream of such items; of one number the axis is gone. Negative
+            ones count from the end.
         axis: may be left out where there is one axis.
 
     Raises:
@@ -77,14 +77,25 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     along = item_axis("take", element, 0 if axis is None else axis)
     if where.spec.is_stream and where.dtype.kind in "iu" and not element.spec.is_stream:
         return _lookup(element, where, along)
-    if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
+    if where.spec.is_stream or where.dtype.kind not in "iu":
         raise SpecError(
             "cannot take by these indices",
             element="take",
             site=user_site(),
-            expected="a resident vector of integers" + ("" if element.spec.is_stream else ", or a stream of integers"),
+            expected="resident integers" + ("" if element.spec.is_stream else ", or a stream of integers"),
             got=str(where.spec),
+            hint="fc.take_along_axis and fc.gather_nd take what each record asks for" if where.spec.is_stream else None,
         )
+    if where.ndim == 1:
+        return _row(element, where, along)
+    # Places in a row: the axes that indices have are a shape of the result, and cost nothing.
+    shape, lead = element.spec.shape, (-1,) if element.spec.is_stream else ()
+    taken = _row(element, reshape(where, (-1,)), along)
+    return reshape(taken, (*lead, *shape[:along], *where.spec.shape, *shape[along + 1 :]))
+
+
+def _row(element: Any, where: Any, along: int) -> Compute:
+    """Take numbers along an item axis at a resident vector of indices."""
     size = element.spec.shape[along]
     known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
     bad = known[(known < -size) | (known >= size)]
@@ -104,11 +115,13 @@ def _lookup(table: Element, indices: Element, axis: int) -> Compute:
     """Return the rows of a resident table at the indices of a stream."""
     shape, stream = table.spec.shape, indices.spec.stream
     size, item = shape[axis], indices.spec.shape
-    if not _is_checked(indices, size):
-        indices = Compute(INDICES, (indices,), Spec(_dtype_of(size), item, stream), {"size": size})
+    indices = checked_indices(indices, size)
     made = Spec(table.dtype, (*shape[:axis], *item, *shape[axis + 1 :]), stream)
     return Compute(LOOKUP, (table, indices), made, {"axis": axis})
 
 
-def _is_checked(indices: Element, size: int) -> bool:
-    return isinstance(indices, Compute) and indices.op is INDICES and indices.attrs["size"] == size
+def checked_indices(indices: Element, size: int) -> Element:
+    """Return a stream of indices from 0 on, which the host checks: each is below `size`."""
+    if isinstance(indices, Compute) and indices.op is INDICES and indices.attrs["size"] == size:
+        return indices
+    return Compute(INDICES, (indices,), Spec(_dtype_of(size), indices.spec.shape, indices.spec.stream), {"size": size})

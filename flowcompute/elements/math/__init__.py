@@ -11,6 +11,7 @@ from flowcompute.elements.math.arithmetic import (
     divide,
     floor,
     floor_divide,
+    fmod,
     maximum,
     minimum,
     multiply,
@@ -25,6 +26,7 @@ from flowcompute.elements.math.arithmetic import (
     square,
     subtract,
     trunc,
+    trunc_divide,
 )
 from flowcompute.elements.math.each_run import EACH, each
 from flowcompute.elements.math.linalg import (
@@ -191,6 +193,7 @@ __all__ = [
     "expm1",
     "floor",
     "floor_divide",
+    "fmod",
     "fold_stream",
     "greater",
     "greater_equal",
@@ -243,6 +246,7 @@ __all__ = [
     "tanh",
     "transposed",
     "trunc",
+    "trunc_divide",
     "var",
     "vecdot",
     "where",

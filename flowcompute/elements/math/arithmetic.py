@@ -36,6 +36,27 @@ def _rounding(name: str) -> dict[str, str]:
     return {"float": f"{name}({{a}})", "int": "{a}", "uint": "{a}", "bool": "{a}"}
 
 
+def _integers(ufunc: np.ufunc) -> object:
+    """Return the dtype rule of a function of integers."""
+
+    def rule(*operands: object) -> tuple[np.dtype, ...]:
+        dtypes = by_ufunc(ufunc)(*operands)
+        if dtypes[0].kind not in "iu":
+            raise TypeError("of floats it is fc.trunc(x1 / x2)")
+        return dtypes
+
+    return rule
+
+
+def _trunc_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Divide integers towards zero, as C does."""
+    with np.errstate(all="ignore"):
+        quotient = np.floor_divide(a, b)
+        # The floor lies one below where signs differ and something remains.
+        below = (quotient < 0) & (np.fmod(a, b) != 0)
+    return np.asarray(quotient + below.astype(quotient.dtype))
+
+
 def _whole_half(ufunc: np.ufunc) -> object:
     """Return the dtype rule of a function whose meaning hangs on the storage format: not for half formats."""
 
@@ -111,6 +132,37 @@ remainder = Function(
     return b == ({T})(0) ? ({T})(0) : rest;""",
         },
         cost=20, doc="Remainder with the sign of the divisor; an integer modulo 0 gives 0.",
+    )
+)  # fmt: skip
+trunc_divide = Function(
+    Op(
+        "trunc_divide", 2, Kind.ELEMENTWISE, _trunc_divided, _integers(np.floor_divide),  # type: ignore[arg-type]
+        text={"any": "{F}({a}, {b})"},
+        helper={
+            "int": """
+    {T} safe = (b == ({T})(0)) | (b == ({T})(-1)) ? ({T})(1) : b;
+    {T} quotient = b == ({T})(-1) ? as_{T}(({U})(({U})(0) - as_{U}(a))) : a / safe;
+    return b == ({T})(0) ? ({T})(0) : quotient;""",
+            "uint": """
+    {T} quotient = a / (b == ({T})(0) ? ({T})(1) : b);
+    return b == ({T})(0) ? ({T})(0) : quotient;""",
+        },
+        cost=20, doc="Quotient of integers rounded towards zero, as C divides; divided by 0 it is 0.",
+    )
+)  # fmt: skip
+fmod = Function(
+    Op(
+        "fmod", 2, Kind.ELEMENTWISE, np.fmod, by_ufunc(np.fmod),
+        text={"float": "fmod({a}, {b})", "any": "{F}({a}, {b})"},
+        helper={
+            "int": """
+    {T} safe = (b == ({T})(0)) | (b == ({T})(-1)) ? ({T})(1) : b;
+    return (b == ({T})(0)) | (b == ({T})(-1)) ? ({T})(0) : a - (a / safe) * safe;""",
+            "uint": """
+    {T} rest = a % (b == ({T})(0) ? ({T})(1) : b);
+    return b == ({T})(0) ? ({T})(0) : rest;""",
+        },
+        cost=20, doc="Remainder with the sign of the dividend, as C's; an integer modulo 0 gives 0.",
     )
 )  # fmt: skip
 

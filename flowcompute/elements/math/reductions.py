@@ -6,16 +6,18 @@ rows is the fold of the sums of rows. Its order is part of its meaning (see `ir.
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.arguments import dtype_of, flag, meant, real, wholes
-from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
-from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
+from flowcompute.elements.arguments import array_of, dtype_of, flag, meant, real, wholes
+from flowcompute.elements.compute import CAST, Compute, Constant, Function, Operand, as_element, cast, truth
+from flowcompute.elements.math.arithmetic import divide, maximum, minimum, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
+from flowcompute.elements.math.logic import where
 from flowcompute.elements.math.primitives import (
     ALL,
     ALL_FOLD,
@@ -175,34 +177,60 @@ def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, k
     return _summing(PROD, PROD_FOLD, x, axis, dtype, keepdims)
 
 
-def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -> Compute:
+def _extreme(
+    item_op: Op, fold_op: Op, either: Function, x: Operand, axis: Axis, keepdims: bool, initial: float | None
+) -> Compute:
     element = as_element(x, item_op.name)
-    _refuse_empty(item_op.name, element, axis)
-    return _both(item_op, fold_op, element, axis, element.dtype, keepdims)
+    if initial is None:
+        _refuse_empty(item_op.name, element, axis)
+        return _both(item_op, fold_op, element, axis, element.dtype, keepdims)
+    first = _first(item_op.name, initial, element.dtype)
+    axes = normalise_axes(item_op.name, element, axis)
+    if builtins.any(element.shape[one] == 0 for one in axes):
+        nothing = _both(ANY, ANY_FOLD, truth(element), axis, BOOL, keepdims)
+        return where(nothing, first, first)
+    return either(_both(item_op, fold_op, element, axis, element.dtype, keepdims), first)
+
+
+def _first(op: str, initial: float, dtype: np.dtype) -> Constant:
+    """Return the number that a reduction begins with.
+
+    Raises:
+        SpecError: if the dtype cannot hold it; floats may round.
+    """
+    words = f"a number that {dtype.name} can hold"
+    held = array_of(op, "initial", initial, words, dtype, 0)
+    if held.ndim or (dtype.kind in "biu" and held != initial):
+        raise SpecError("cannot take initial=", element=op, site=user_site(), expected=words, got=short_repr(initial))
+    return Constant(held)
 
 
 @public
-def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error.
+def min(x: Operand, axis: Axis = None, *, keepdims: bool = False, initial: float | None = None) -> Compute:
+    """Return the smallest number over `axis`; NaN if there is one. See `max`.
 
-    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
-
-    Raises:
-        SpecError: for an axis out of range, or without numbers.
+    Arguments, dtype and errors are those of `max`; the identity of it is `initial=fc.inf`.
     """
-    return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
+    return _extreme(MIN, MIN_FOLD, minimum, x, axis, keepdims, initial)
 
 
 @public
-def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error.
+def max(x: Operand, axis: Axis = None, *, keepdims: bool = False, initial: float | None = None) -> Compute:
+    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error without `initial`.
 
-    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
+    The dtype is that of `x`.
+
+    Args:
+        x: any element.
+        axis: one axis, several, or None for all; the stream is axis 0.
+        keepdims: whether reduced axes stay, with size 1.
+        initial: a number that counts as one of those that are compared, so that an empty axis has a largest one.
+            The identity is `initial=-fc.inf`. A stream of unknown length that turns out empty remains an error.
 
     Raises:
-        SpecError: for an axis out of range, or without numbers.
+        SpecError: for an axis out of range, one without numbers, or an `initial` that the dtype cannot hold.
     """
-    return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
+    return _extreme(MAX, MAX_FOLD, maximum, x, axis, keepdims, initial)
 
 
 @public

@@ -41,6 +41,13 @@ def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = None) -> Any:
+        return function(a, axis, keepdims=keepdims, initial=initial)
+
+    return call
+
+
 def _cumulative(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         return function(a, axis, dtype=dtype)
@@ -175,10 +182,10 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.mean: _reducing(math.mean),
     np.var: _spread(math.var),
     np.std: _spread(math.std),
-    np.min: _reducing(math.min),
-    np.max: _reducing(math.max),
-    np.amin: _reducing(math.min),
-    np.amax: _reducing(math.max),
+    np.min: _extreme(math.min),
+    np.max: _extreme(math.max),
+    np.amin: _extreme(math.min),
+    np.amax: _extreme(math.max),
     np.any: _reducing(math.any),
     np.all: _reducing(math.all),
     np.argmin: _reducing(math.argmin),

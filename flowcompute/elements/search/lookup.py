@@ -24,7 +24,7 @@ def _rebuild_take_along(kept: KeptOp) -> Compute:
     rank = len(x.spec.shape)
     kept.require(rank == len(indices.spec.shape) and indices.dtype.kind in "iu", "integers of the rank of the value")
     kept.require(rank > 0, "items that have axes")
-    return _taken_along(x, indices, kept.attrs.whole("axis", most=rank - 1))
+    return taken_along_items(x, indices, kept.attrs.whole("axis", most=rank - 1))
 
 
 def taken_along(array: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
@@ -88,10 +88,10 @@ def take_along_axis(x: Operand, indices: Operand, axis: int = -1) -> Any:
             one if one.spec.is_stream else align_resident("take_along_axis", one, streams[0], length)
             for one in (element, where)
         )
-    return _taken_along(element, where, along - bool(streams))
+    return taken_along_items(element, where, along - bool(streams))
 
 
-def _taken_along(element: Any, where: Any, axis: int) -> Compute:
+def taken_along_items(element: Any, where: Any, axis: int) -> Compute:
     """Make the lookup of operands whose items have one rank, along an axis of these."""
     streams = [one for one in (element, where) if one.spec.is_stream]
     shapes = [one.spec.shape for one in (element, where)]

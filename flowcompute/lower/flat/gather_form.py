@@ -1,66 +1,38 @@
-"""Gather kernels: rows in vectors on CPUs, one number for each work-item on GPUs."""
+"""Gather kernels: each row is put together of runs of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from flowcompute.fuse import Reason
-from flowcompute.ir import (
-    LANE,
-    WID,
-    WSIZE,
-    Assign,
-    ConstantValue,
-    For,
-    If,
-    IndexLike,
-    Kernel,
-    Load,
-    N,
-    Splat,
-    Stmt,
-    Var,
-    names,
-)
+from flowcompute.ir import LANE, Assign, ConstantValue, If, IndexLike, Kernel, Load, Splat, Stmt, Var
 from flowcompute.lower.anchor_point import Row
-from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Scope
+from flowcompute.lower.emit import Scope
 from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_together
+from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_numbers_or_rows
 
-GROUP = 256
-"""Work-items of a GPU's work-group."""
 
-_ROW, _COLUMN, _NUMBER = names("r j t")
-"""Number of a row, column in it, and number of the batch."""
-
-
-def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
-    """Distribute rows: each work-item takes a range of rows."""
-    scope = Scope(one.names, lanes=lanes)
-    row = one.row(scope, _ROW)
+def _row(one: Gather, scope: Scope, row: Row) -> None:
+    """Emit all columns of a row, run by run."""
 
     def columns(inner: Scope, choice: RowChoice) -> None:
         for run in choice.runs:
-            whole = run.start + (run.stop - run.start) // lanes * lanes
-            if whole > run.start:
-                body = inner.inner()
-                one.store(body, row, _COLUMN, None, _value(one, body, row, choice, run, _COLUMN, None))
-                inner.add(For(_COLUMN, run.start, whole, lanes, tuple(body.statements)))
-            if whole < run.stop:
-                body, count = inner.inner(), run.stop - whole
-                one.store(body, row, whole, count, _value(one, body, row, choice, run, whole, count))
-                inner.add(If(True, tuple(body.statements)))
+            in_vectors(inner, run.start, run.stop, partial(_store, one, row, choice, run))
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)], row.record), columns)
-    return *CHUNK_RANGE, For(_ROW, START, STOP, 1, tuple(scope.statements))
+    _choose(one, scope, row, columns)
 
 
-def _numbers(one: Gather) -> tuple[Stmt, ...]:
-    """Distribute numbers: neighbouring work-items take neighbouring numbers."""
-    scope = Scope(one.names, lanes=1)
-    row = one.row(scope, scope.integer(_NUMBER // one.columns))
-    column = scope.integer(_NUMBER % one.columns)
+def _store(
+    one: Gather, row: Row, choice: RowChoice, run: ColumnRun, scope: Scope, column: IndexLike, count: int | None
+) -> None:
+    one.store(scope, row, column, count, _value(one, scope, row, choice, run, column, count))
+
+
+def _number(one: Gather, scope: Scope, row: Row, column: IndexLike) -> None:
+    """Emit one column of a row, from the run that it belongs to."""
     total = scope.let(ConstantValue(one.fill), one.dtype)
 
     def runs(inner: Scope, choice: RowChoice) -> None:
@@ -73,15 +45,14 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
             rest = tuple(body.statements) if last else (If(column < run.stop, tuple(body.statements), rest),)
         inner.add(*rest)
 
-    _choose(scope, one.choices([scope.integer(at) for at in one.stack_indices(row.matrix)], row.record), runs)
+    _choose(one, scope, row, runs)
     one.store(scope, row, column, None, total)
-    return (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
 
 
-def _choose(scope: Scope, choices: list[RowChoice], emit: Callable[[Scope, RowChoice], None]) -> None:
-    """Emit the first choice whose condition holds."""
+def _choose(one: Gather, scope: Scope, row: Row, emit: Callable[[Scope, RowChoice], None]) -> None:
+    """Emit the first choice of a row whose condition holds."""
     rest: tuple[Stmt, ...] = ()
-    for choice in reversed(choices):
+    for choice in reversed(one.choices(row_indices(one, scope, row), row.record)):
         inner = scope.inner()
         emit(inner, choice)
         body = tuple(inner.statements)
@@ -120,13 +91,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     one = Gather(task.graph, task.region)
-    name, region = task.name, task.region.name
-    if task.is_gpu:
-        body, units = _numbers(one), one.node.spec.item_numbers
-        return Kernel(name, region, one.arguments.ordered(), body, "flat", work_group=GROUP, units=units)
-    lanes = task.style.capabilities.lanes
-    body = _rows(one, lanes)
-    return Kernel(name, region, one.arguments.ordered(), body, "rows", units=one.units, lanes=lanes)
+    return lower_rows(task, one, partial(_row, one), partial(_number, one))
 
 
 GATHER = Form(name="gather", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)

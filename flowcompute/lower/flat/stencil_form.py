@@ -1,8 +1,9 @@
-"""Stencils: rows in vectors on CPUs, with lane-wise indices at their ends only; single numbers on GPUs."""
+"""Stencils: neighbours of each number, with lane-wise indices at the ends of rows only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import INDEX, PAD
@@ -10,43 +11,32 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     LANE,
-    WID,
-    WSIZE,
     Argument,
     Assign,
     Below,
     ConditionLike,
     ConstantValue,
     DeviceCapabilities,
-    For,
     If,
     IndexLike,
     Kernel,
     Load,
-    N,
     Select,
     Splat,
-    Stmt,
     Storage,
     Var,
     all_of,
     c_strides,
-    names,
     register_dtype,
     storage,
 )
 from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row
-from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Scope, loaded
+from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.flat.gather import repeated
+from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_numbers_or_rows
 from flowcompute.spec import BOOL
-
-GROUP = 256
-"""Work-items of a GPU's work-group."""
-
-_ROW, _COLUMN, _NUMBER = names("r j t")
-"""Number of a row, column in it, and number of the batch."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +72,7 @@ class StencilLowering(Anchor):
         super().__init__(
             graph, region, stack=shape[:-1], height=1, column_axes=1, dtype=register_dtype(node.spec.dtype)
         )
-        self.cpu = capabilities.code_shape == "cpu"
-        self.lanes = capabilities.lanes if self.cpu else 1
+        self.lanes = capabilities.lanes if capabilities.code_shape == "cpu" else 1
         self.columns = shape[-1]
         self.seen = [self._neighbours_at(i) for i in region.nodes if graph.nodes[i].op is INDEX]
 
@@ -98,30 +87,15 @@ class StencilLowering(Anchor):
         argument = self.arguments.get("input", spec.dtype, lies.base)
         return NeighboursAt(view, argument, lies, spec.shape, offsets, pad.attrs["mode"], fill)
 
-    def lower(self, name: str) -> Kernel:
-        """Return the kernel; its work counts rows on CPUs, numbers on GPUs."""
-        if not self.cpu:
-            scope = Scope(self.names, lanes=1)
-            row = self.row(scope, scope.integer(_NUMBER // self.columns))
-            column = scope.integer(_NUMBER % self.columns)
-            self._store(scope, row, self._indices(scope, row), column, None, inside=False)
-            body: tuple[Stmt, ...] = (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
-            numbers = self.node.spec.item_numbers
-            return Kernel(
-                name, self.region.name, self.arguments.ordered(), body, "flat", work_group=GROUP, units=numbers
-            )
-        scope = Scope(self.names, lanes=self.lanes)
-        row = self.row(scope, _ROW)
-        indices = self._indices(scope, row)
+    def store_row(self, scope: Scope, row: Row) -> None:
+        """Compute all columns of a row, and store."""
+        indices = row_indices(self, scope, row)
         for start, stop, inside in self._parts():
-            self._run(scope, row, indices, start, stop, inside=inside)
-        body = (*CHUNK_RANGE, For(_ROW, START, STOP, 1, tuple(scope.statements)))
-        return Kernel(
-            name, self.region.name, self.arguments.ordered(), body, "rows", units=self.units, lanes=self.lanes
-        )
+            in_vectors(scope, start, stop, partial(self._store, row, indices, inside=inside))
 
-    def _indices(self, scope: Scope, row: Row) -> list[IndexLike]:
-        return [scope.integer(at) for at in self.stack_indices(row.matrix)]
+    def store_number(self, scope: Scope, row: Row, column: IndexLike) -> None:
+        """Compute one column of a row, and store."""
+        self._store(row, row_indices(self, scope, row), scope, column, None, inside=False)
 
     def _parts(self) -> list[tuple[int, int, bool]]:
         """Return ranges of columns, each with whether all its neighbours are inside the row."""
@@ -132,23 +106,11 @@ class StencilLowering(Anchor):
         parts = [(0, before, False), (before, self.columns - after, True), (self.columns - after, self.columns, False)]
         return [part for part in parts if part[0] < part[1]]
 
-    def _run(self, scope: Scope, row: Row, indices: list[IndexLike], start: int, stop: int, *, inside: bool) -> None:
-        """Compute columns of a row in vectors."""
-        whole = start + (stop - start) // self.lanes * self.lanes
-        if whole > start:
-            body = scope.inner()
-            self._store(body, row, indices, _COLUMN, None, inside=inside)
-            scope.add(For(_COLUMN, start, whole, self.lanes, tuple(body.statements)))
-        if whole < stop:
-            body = scope.inner()
-            self._store(body, row, indices, whole, stop - whole, inside=inside)
-            scope.add(If(True, tuple(body.statements)))
-
     def _store(
         self,
-        scope: Scope,
         row: Row,
         indices: list[IndexLike],
+        scope: Scope,
         column: IndexLike,
         count: IndexLike | None,
         *,
@@ -227,7 +189,8 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return StencilLowering(task.graph, task.region, task.style.capabilities).lower(task.name)
+    one = StencilLowering(task.graph, task.region, task.style.capabilities)
+    return lower_rows(task, one, one.store_row, one.store_number)
 
 
 STENCIL = Form(name="stencil", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)

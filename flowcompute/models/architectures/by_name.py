@@ -39,7 +39,7 @@ def architecture_of(name: str, path: str) -> Architecture:
     raise SourceError(
         "cannot make the graph of this architecture",
         element=path,
-        expected="one that flowcompute/models/ has a file for",
+        expected="one that flowcompute/models/architectures/ has a file for",
         got=repr(name[:80]),
         hint="give the graph yourself: fc.models.load(path, graph=function)",
     )

@@ -1,0 +1,32 @@
+"""Python's cyclic garbage collector, and what is worth doing without it."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_collector(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function that makes many objects, few of them in cycles, run without the cyclic garbage collector.
+
+    The collector visits all objects each time their number has grown by a quarter. Of a deep graph that takes half
+    of the time. Where the collector is off already it stays off. Threads that call such functions at once may turn
+    it on for each other, which costs time only.
+    """
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not gc.isenabled():
+            return function(*args, **kwargs)
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            gc.enable()
+
+    return called
