@@ -20,9 +20,11 @@ from flowcompute.elements import (
     host,
     linalg,
     nn,
+    parameter,
     pinned,
     random,
     spool,
+    stop_gradient,
 )
 from flowcompute.elements import Constant as constant  # noqa: N813 - the function that makes one
 from flowcompute.elements.axes import (
@@ -228,6 +230,7 @@ if TYPE_CHECKING:
 
 _LATE = {
     "models": "flowcompute.models",
+    "grad": "flowcompute.gradients",
     **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
     "Run": "flowcompute.runtime.run",
     "Plan": "flowcompute.schedule.explain",
@@ -260,17 +263,17 @@ __all__ = [
     "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
     "cut", "dequantize", "describe", "diagonal", "diff", "discard", "divide", "e", "einsum", "ema", "empty",
     "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "feed", "fft", "finfo", "first", "flatten",
-    "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "greater", "greater_equal", "histogram",
+    "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "grad", "greater", "greater_equal", "histogram",
     "host", "hypot", "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf", "isnan", "iterate", "kernel",
     "last", "less", "less_equal", "linalg", "linear_recurrence", "linspace", "log", "log1p", "log2", "log10",
     "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
     "maximum", "mean", "median", "min", "minimum", "models", "moveaxis", "multiply", "nan", "nanmax", "nanmean",
     "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones",
-    "ones_like", "open", "open_flow", "opencl", "outer", "pad", "percentile", "permute_dims", "pi", "pinned", "plan",
+    "ones_like", "open", "open_flow", "opencl", "outer", "pad", "parameter", "percentile", "permute_dims", "pi", "pinned", "plan",
     "positive", "pow", "prod", "quantile", "random", "range", "real", "reciprocal", "remainder", "repeat", "reshape",
     "resolve", "result_type", "roll", "round", "run", "save", "scan", "searchsorted", "segment_max", "segment_mean",
     "segment_min", "segment_sum", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square",
-    "squeeze", "stack", "start", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
+    "squeeze", "stack", "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
     "thaw", "tile", "to_array", "top_k", "trace", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
     "unique_values", "unstack", "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from flowcompute.elements.compute import (
     Compute,
     Constant,
     Function,
+    as_element,
     broadcast,
     cast,
     common_length,
@@ -17,6 +18,7 @@ from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
+from flowcompute.elements.leaves import PARAMETER, STOP_GRADIENT, parameter, stop_gradient
 from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
@@ -31,9 +33,11 @@ __all__ = [
     "FUNCTIONS",
     "MOST",
     "MOST_AXES",
+    "PARAMETER",
     "PLACED",
     "RECORDS",
     "SPOOL",
+    "STOP_GRADIENT",
     "AsyncReader",
     "Attrs",
     "Compute",
@@ -60,6 +64,7 @@ __all__ = [
     "Vector",
     "VerbSlot",
     "Writer",
+    "as_element",
     "broadcast",
     "by_ufunc",
     "cast",
@@ -68,12 +73,14 @@ __all__ = [
     "host",
     "item_dtype",
     "owner_of",
+    "parameter",
     "parse_item_shape",
     "pinned",
     "places_of",
     "plain_name",
     "share_block",
     "spool",
+    "stop_gradient",
     "user_site",
     "warn_at",
 ]

@@ -15,6 +15,7 @@ from flowcompute.elements.axes.along import (
     section,
     select,
     window,
+    window_between,
 )
 from flowcompute.elements.axes.any_axis import diff, repeat
 from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
@@ -88,4 +89,5 @@ __all__ = [
     "triu",
     "unstack",
     "window",
+    "window_between",
 ]
