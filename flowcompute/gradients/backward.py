@@ -7,21 +7,23 @@ operands (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3). The 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Compute, Constant, Element, as_element, cast
+from flowcompute.elements import CAST, Compute, Constant, Element, as_element, cast
 from flowcompute.elements.creation import zeros_like
+from flowcompute.elements.functions import UserOp
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import Kind
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.gradients.cotangents import Term, full, summed_to
-from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled
+from flowcompute.gradients.kernel_tangents import kernel_gradient
+from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, refusal
 from flowcompute.graph import postorder
-from flowcompute.spec import is_float
+from flowcompute.spec import BOOL, FLOAT64, is_float
 
 Cotangent = list[Term]
 
@@ -35,7 +37,7 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
     one reading of the file. Gradients can be differentiated again.
 
     Args:
-        loss: a resident float.
+        loss: a resident number.
         wrt: an element on which the loss depends, or several of them, of float dtypes.
 
     Returns:
@@ -49,18 +51,18 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
     alone = isinstance(wrt, Element)
     leaves = [as_element(one, "grad") for one in ([wrt] if isinstance(wrt, Element) else wrt)]
     _check(total, leaves)
-    found = pulled(total, [Term(None, Constant(np.ones((), total.dtype)))], leaves)
+    found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves)
     made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)
     return made[0] if alone else made
 
 
 def _check(loss: Any, leaves: Sequence[Any]) -> None:
-    if loss.spec.is_stream or loss.ndim or not is_float(loss.dtype):
+    if loss.spec.is_stream or loss.ndim or loss.dtype == BOOL:
         raise SpecError(
             "cannot differentiate what is no number",
             element="grad",
             site=user_site(),
-            expected="a loss that is one resident float number",
+            expected="a loss that is one resident number",
             got=str(loss.spec),
             hint="sum it, or take its mean",
         )
@@ -127,32 +129,54 @@ def _live(order: Sequence[Element], ends: set[int]) -> set[int]:
     """Return the values through which a gradient flows, by `id`."""
     live = set(ends)
     for node in order:
-        flows = is_float(node.dtype) and any(id(one) in live and is_float(one.dtype) for one in node.inputs)
-        if flows and not isinstance(rule_of(node), NoGradient):
+        if any(id(one) in live for one in node.inputs) and not isinstance(rule_of(node), NoGradient):
             live.add(id(node))
     return live
 
 
 def rule_of(node: Any) -> Any:
     """Return the rule of an operation."""
+    if isinstance(node, Compute) and node.op is CAST and not is_float(node.dtype):
+        return NO_GRADIENT
+    if isinstance(node, Compute) and isinstance(node.op, UserOp):
+        return kernel_gradient if node.op.vjp is None else functools.partial(_own, node.op.vjp)
     return RULES.get(node.op.kept_name, _UNKNOWN) if isinstance(node, Compute) else NO_GRADIENT
 
 
+def _own(vjp: Callable[..., Any], node: Compute, g: Any) -> Sequence[Any]:
+    """Ask the gradient that a user gave to a function."""
+    op = node.op
+    assert isinstance(op, UserOp)
+    cotangents = [
+        full(node, g) if i == op.result else zeros_like(node, _slope_dtype(node))
+        for i in range(len(op.function.results))
+    ]
+    given = vjp(*node.inputs, *cotangents)
+    made = given if isinstance(given, tuple | list) else (given,)
+    if len(made) != len(node.inputs):
+        raise SpecError(
+            f"cannot take so many gradients of {op.name}",
+            element=op.name,
+            site=node.site or user_site(),
+            expected=f"{len(node.inputs)}, one for each operand, None for 0",
+            got=str(len(made)),
+        )
+    return [None if one is None else as_element(one, op.name) for one in made]
+
+
 _UNKNOWN = Refused("operations that have a gradient", "fc.stop_gradient(x) lets nothing flow through it")
+
+
+def _slope_dtype(value: Any) -> np.dtype:
+    """Return the dtype of cotangents: float64 for whole numbers, which only a gradient of a user's own lets through."""
+    return value.dtype if is_float(value.dtype) else FLOAT64
 
 
 def _passed(node: Compute, terms: Cotangent, live: set[int]) -> Iterable[tuple[Element, Term]]:
     """Yield the operands of an operation with their terms."""
     how = rule_of(node)
     if isinstance(how, Refused):
-        raise SpecError(
-            f"cannot find the gradient of {node.op.name}",
-            element=node.name or node.label,
-            site=node.site or user_site(),
-            expected=how.expected,
-            got=str(node.spec),
-            hint=how.hint,
-        )
+        raise refusal(node, how.expected, how.hint)
     for term in terms:
         given = how(node, term.value)
         if isinstance(given, Equivalent):
@@ -168,7 +192,7 @@ def _passed(node: Compute, terms: Cotangent, live: set[int]) -> Iterable[tuple[E
             value = made.value if isinstance(made, Scaled) else made
             if node.op.kind is Kind.ELEMENTWISE:
                 value = summed_to(operand, value, node.spec.shape, node.spec.is_stream, node)
-            yield operand, Term(scale, cast(value, operand.dtype))
+            yield operand, Term(scale, cast(value, _slope_dtype(operand)))
 
 
 MOST_SCALES = 4

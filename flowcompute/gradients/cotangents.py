@@ -81,16 +81,14 @@ def summed_to(like: Any, value: Any, shape: tuple[int, ...], in_stream: bool, st
         stream: a stream of that shape, where it is one.
     """
     own = like.spec.shape
-    over_stream = in_stream and not like.spec.is_stream
+    lead, stays = int(in_stream), int(like.spec.is_stream)
     missing = len(shape) - len(own)
-    axes = tuple(i for i, size in enumerate(shape) if i < missing or (own[i - missing] == 1 and size != 1))
-    if not over_stream and not axes:
+    axes = [i + lead for i, size in enumerate(shape) if i < missing or (own[i - missing] == 1 and size != 1)]
+    axes += [0] * (lead - stays)
+    if not axes:
         return value
-    whole = full(stream, value)
-    lead = int(in_stream)
-    made = sum(whole, tuple(axis + lead for axis in axes) + ((0,) if over_stream else ())) if axes or over_stream else whole
-    lead = int(like.spec.is_stream)
-    return reshape(made, (*((-1,) if lead else ()), *own)) if made.spec.shape != own else made
+    made = sum(full(stream, value), tuple(axes))
+    return reshape(made, (*(-1,) * stays, *own)) if made.spec.shape != own else made
 
 
 def count_of(stream: Any, dtype: np.dtype) -> Any:

@@ -12,9 +12,15 @@ from flowcompute.elements.axes import concat, flip, permute_dims, reshape
 from flowcompute.elements.creation import ones_like, zeros_like
 from flowcompute.elements.math import argmax, argmin, divide, equal, greater, multiply, prod, sum, where
 from flowcompute.elements.math import less as less_than
-from flowcompute.elements.streams import cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, linear_recurrence
-from flowcompute.gradients.cotangents import full, is_number, summed_to, times, with_axes
-from flowcompute.gradients.rules import Contribution, no_gradient, refused, rule
+from flowcompute.elements.streams import (
+    cumulative_max,
+    cumulative_min,
+    cumulative_prod,
+    cumulative_sum,
+    linear_recurrence,
+)
+from flowcompute.gradients.cotangents import full, summed_to, times, with_axes
+from flowcompute.gradients.rules import Contribution, no_gradient, refusal, refused, rule
 
 ALONG_THE_STREAM = "an operation along an axis of items: along the stream it would run backwards"
 CUT = "fc.cut(x, every=T) makes items of T records, over which gradients run (truncated back-propagation)"
@@ -50,7 +56,7 @@ def _sum(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("reduce.max", "reduce.min")
 def _extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """The first of equal numbers takes all of it."""
+    """Give all of it to the first of equal numbers."""
     (x,) = node.inputs
     axes = node.attrs["axes"]
     if not axes:
@@ -82,14 +88,10 @@ def _prod(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("reduce.vecdot")
 def _vecdot(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    longest = max(node.inputs, key=lambda one: len(one.spec.shape))
-    whole = times(_expanded(node, g if is_number(g) else full(node, g)), multiply(*node.inputs))
-    made = []
-    for one, other in (node.inputs, reversed(node.inputs)):
-        product = times(_expanded(node, g), other)
-        made.append(summed_to(one, product, whole.spec.shape, whole.spec.is_stream, whole))
-    assert longest is not None
-    return tuple(made)
+    expanded, (a, b) = _expanded(node, g), node.inputs
+    both = multiply(a, b)
+    shape, in_stream = both.spec.shape, both.spec.is_stream
+    return tuple(summed_to(one, times(expanded, other), shape, in_stream, both) for one, other in ((a, b), (b, a)))
 
 
 no_gradient("reduce", "all any argmax argmin")
@@ -99,7 +101,13 @@ no_gradient("reduce", "all any argmax argmin")
 
 
 def _axis(node: Compute) -> int:
-    """Return the axis of a scan along items."""
+    """Return the axis of a scan along items.
+
+    Raises:
+        SpecError: if it runs along the stream.
+    """
+    if node.attrs["axis"] is None:
+        raise refusal(node, ALONG_THE_STREAM, CUT)
     return int(node.attrs["axis"]) + node.spec.is_stream
 
 
@@ -145,7 +153,7 @@ def _cumulative_prod(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("scan.cumulative_max", "scan.cumulative_min")
 def _cumulative_extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """All that is seen as the extreme belongs to the place at which it was met first."""
+    """Give all to the place at which the extreme was met first."""
     (x,) = node.inputs
     axis, largest = _axis(node), node.op.name == "cumulative_max"
     running = (cumulative_max if largest else cumulative_min)(x, axis)

@@ -60,7 +60,7 @@ def _of_windows(node: Compute, left: Any, right: Any, cotangent: Any) -> tuple[C
 
 @rule("contract.attention")
 def _attention(node: Compute, g: Any) -> Equivalent:
-    """Weights of keys are computed again, and stored: queries times keys of them for each head."""
+    """Compute the weights of keys again; queries times keys of them are stored for each head."""
     q, k, v, *mask = node.inputs
     heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
     if heads != kv_heads:

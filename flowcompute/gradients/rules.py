@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowcompute.elements import Compute, Element
+from flowcompute.elements import Compute, Element, user_site
+from flowcompute.errors import SpecError
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,15 @@ def no_gradient(kind: str, names: str) -> None:
 def refused(kind: str, names: str, expected: str, hint: str) -> None:
     """Register operations of a kind as refused where a gradient would pass through them."""
     RULES.update({f"{kind}.{name}": Refused(expected, hint) for name in names.split()})
+
+
+def refusal(node: Compute, expected: str, hint: str) -> SpecError:
+    """Return the error of an operation that has no gradient, with the user's line."""
+    return SpecError(
+        f"cannot find the gradient of {node.op.name}",
+        element=node.name or node.label,
+        site=node.site or user_site(),
+        expected=expected,
+        got=str(node.spec),
+        hint=hint,
+    )

@@ -8,22 +8,9 @@ from flowcompute.elements import Compute
 from flowcompute.elements.axes import concat, cut, flatten, reshape, window_between
 from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.math import equal, greater_equal, less, logical_and, sum, where
-from flowcompute.elements.site import user_site
-from flowcompute.errors import SpecError
-from flowcompute.gradients.cotangents import beside, full, is_number, positions
-from flowcompute.gradients.rules import Contribution, refused, rule
 from flowcompute.elements.streams import segment_sum
-
-
-def _refusal(node: Compute, expected: str, hint: str) -> SpecError:
-    return SpecError(
-        f"cannot find the gradient of {node.op.name}",
-        element=node.name or node.label,
-        site=node.site or user_site(),
-        expected=expected,
-        got=str(node.spec),
-        hint=hint,
-    )
+from flowcompute.gradients.cotangents import beside, full, is_number, positions
+from flowcompute.gradients.rules import Contribution, refusal, refused, rule
 
 
 def _uncut(runs: Any) -> Any:
@@ -69,7 +56,7 @@ def _cut(node: Compute, g: Any) -> tuple[Contribution, ...]:
     if tail == "error":
         return (made,)
     if length is None or tail == "emit":
-        raise _refusal(node, 'whole runs: tail="error", or a known length', "fc.cut(x, every=T) of whole runs")
+        raise refusal(node, 'whole runs: tail="error", or a known length', "fc.cut(x, every=T) of whole runs")
     if tail == "pad":
         return (made[:length],)
     rest = length % every
@@ -78,11 +65,11 @@ def _cut(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("window.window")
 def _window(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """Windows of windows: record i stands in `size` windows, at another place in each."""
+    """Add up windows of windows: record i stands in `size` of them, at another place in each."""
     attrs = node.attrs
     size, before, after = attrs["size"], attrs["before"], attrs["after"]
     if attrs["step"] != 1 or isinstance(attrs["pad"], str):
-        raise _refusal(node, "windows at step 1 that repeat no record at the ends", "fc.window(x, size=n)[::step]")
+        raise refusal(node, "windows at step 1 that repeat no record at the ends", "fc.window(x, size=n)[::step]")
     windows = window_between(full(node, g), size, 1, 0.0, size - 1 - before, size - 1 - after)
     made: Any = None
     for place in range(size):
@@ -96,7 +83,7 @@ def _section(node: Compute, g: Any) -> tuple[Contribution, ...]:
     (x,) = node.inputs
     start, stop, step = node.attrs["start"], node.attrs["stop"], node.attrs["step"]
     if g.spec.is_stream:
-        raise _refusal(node, "records that are folded as they are, as by fc.first", "differentiate each part by itself")
+        raise refusal(node, "records that are folded as they are, as by fc.first", "differentiate each part by itself")
     at = positions(x)
     inside = greater_equal(at, start) if stop is None else logical_and(greater_equal(at, start), less(at, stop))
     if step > 1:
@@ -108,7 +95,7 @@ def _section(node: Compute, g: Any) -> tuple[Contribution, ...]:
 def _select(node: Compute, g: Any) -> tuple[Contribution, ...]:
     x, mask = node.inputs
     if g.spec.is_stream:
-        raise _refusal(
+        raise refusal(
             node, "a selection that is folded as it is", "fc.where(mask, x, 0) keeps the records that are left out"
         )
     return where(beside(mask, x), g, 0.0), None

@@ -63,7 +63,7 @@ def _var(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("fold.max", "fold.min")
 def _extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """The first of equal records takes all of it."""
+    """Give all of it to the first of equal records."""
     (x,) = node.inputs
     at = (argmax if node.op.name == "max" else argmin)(x, 0)
     return (where(equal(beside(positions(x), x), at), _item(node, g), 0.0),)
@@ -164,7 +164,7 @@ def _segment_mean(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("fold.segment_max", "fold.segment_min")
 def _segment_extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """The first record of a key that has the extreme takes all of it."""
+    """Give all of it to the first record of a key that has the extreme."""
     x, keys = node.inputs
     number = node.spec.shape[0]
     extreme = take(node, keys, 0)
@@ -175,4 +175,9 @@ def _segment_extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 
 no_gradient("fold", "all any argmax argmin bincount histogram top_k_indices unique_counts")
-refused("fold", "quantile unique_values", "folds that depend smoothly on their records", "fc.mean, or fc.segment_mean by key")
+refused(
+    "fold",
+    "quantile unique_values",
+    "folds that depend smoothly on their records",
+    "fc.mean, or fc.segment_mean by key",
+)

@@ -138,7 +138,7 @@ def _windows(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("view.take")
 def _take(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """Numbers that were taken twice add up: a product with the matrix of who took what."""
+    """Multiply by the matrix of who took what: numbers that were taken twice add up."""
     x, where_ = node.inputs
     axis, lead = node.attrs["axis"] + node.spec.is_stream, int(node.spec.is_stream)
     size = x.spec.shape[axis - lead]
@@ -152,7 +152,7 @@ def _take(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("view.lookup")
 def _lookup(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """A sum by key: each record's cotangent goes to the rows that it took."""
+    """Sum by key: each record's cotangent goes to the rows that it took."""
     table, indices = node.inputs
     axis, rows = node.attrs["axis"], table.spec.shape[node.attrs["axis"]]
     before, after = table.spec.shape[:axis], table.spec.shape[axis + 1 :]
@@ -174,7 +174,7 @@ def _take_along(node: Compute, g: Any) -> tuple[Contribution, ...]:
     axis, lead = node.attrs["axis"], int(node.spec.is_stream)
     size = x.spec.shape[axis]
     last = -1
-    places = moveaxis(full(node, g) * 0 if False else at, axis + at.spec.is_stream, last)
+    places = moveaxis(at, axis + at.spec.is_stream, last)
     rows = moveaxis(full(node, g), axis + lead, last)
     hits = equal(expand_dims(where(places < 0, places + size, places), places.ndim), np.arange(size))
     summed = moveaxis(sum(where(hits, expand_dims(rows, rows.ndim), 0.0), axis=-2), last, axis + lead)

@@ -24,6 +24,7 @@ from flowcompute.elements.nn.convolution import conv1d, conv2d
 from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
 from flowcompute.elements.nn.dot_product_attention import attention
 from flowcompute.elements.nn.dot_product_attention import attention_of as attention_of
+from flowcompute.elements.nn.dropout import dropout
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
@@ -47,6 +48,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "cross_entropy",
+    "dropout",
     "elu",
     "erf",
     "gelu",
