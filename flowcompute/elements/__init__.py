@@ -23,7 +23,7 @@ from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, K
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
-from flowcompute.elements.site import UserCall, places_of, user_site, warn_at
+from flowcompute.elements.site import UserCall, of_operands, places_of, user_site, warn_at
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.spool_stream import SPOOL, spool
 
@@ -72,6 +72,7 @@ __all__ = [
     "elementwise",
     "host",
     "item_dtype",
+    "of_operands",
     "owner_of",
     "parameter",
     "parse_item_shape",

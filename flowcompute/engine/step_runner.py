@@ -16,7 +16,7 @@ from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.scans import Scan, make_scan
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
-from flowcompute.ir import view_array
+from flowcompute.ir import is_copied, view_array
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step
 
 Room = Callable[[int, int, int], np.ndarray]
@@ -42,6 +42,9 @@ class StepRunner:
         self._nodes = state.nodes
         self._runners = runners
         self._room = room
+        graph = state.plan.graph
+        steps = (step for step in one.steps if isinstance(step, NodeStep) and step.node.kind is Kind.VIEW)
+        self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
 
     # -- slices -----------------------------------------------------------------------------------
 
@@ -75,6 +78,8 @@ class StepRunner:
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
+        finally:
+            self._runners.wait()
 
     def settle(self, taken: BatchSlice) -> None:
         """Give folds what the steps of a slice have made for them."""
@@ -130,6 +135,9 @@ class StepRunner:
             self._runners.run(step, taken, made)
             return
         node = step.node
+        if node.id not in self._strided or node.id in outputs:
+            # It reads what kernels may still be computing, or writes where they may still be reading.
+            self._runners.wait()
         if node.kind is Kind.FOLD:
             arrays = [taken.array(i) for i in node.inputs]
             taken.push_later(step.name, partial(self._push_records, node, arrays, taken.items))

@@ -134,7 +134,7 @@ class TextTokenizer:
         merges = []
         for one in self._texts(metadata, "merges"):
             left, space, right = one.partition(" ")
-            if not space or not {left, right, left + right} <= vocabulary.keys():
+            if not (space and left in vocabulary and right in vocabulary and left + right in vocabulary):
                 raise self._refusal("cannot use a merge", "two tokens whose sum is one", repr(one[:80]))
             merges.append((left, right))
         # Llama 3 takes a word that is a token as it is.

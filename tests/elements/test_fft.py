@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64
+from tests.support.slow import slow_but
 
 DEVICES = ("numpy", pytest.param("cpu", marks=pytest.mark.compiles))
 BOUND_EPS = 16
@@ -49,7 +50,7 @@ def signals(n: int, dtype: str) -> np.ndarray:
     return np.stack(made).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", slow_but(["f4"], ["f4", "f8"]))
 @pytest.mark.parametrize(
     ("n", "device"),
     [*((n, "numpy") for n in LENGTHS), *(pytest.param(n, "cpu", marks=pytest.mark.compiles) for n in COMPILED)],

@@ -36,7 +36,7 @@ from flowcompute.elements.axes.shape import (
     reshape,
     squeeze,
 )
-from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
+from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, checked_indices, take
 from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, positions, trace, tril, triu
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "TAKE",
     "WINDOW",
     "broadcast_to",
+    "checked_indices",
     "concat",
     "concat_streams",
     "convolve",

@@ -69,6 +69,13 @@ class Memory(ABC):
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for the kernels so far, which filled `outputs`."""
 
+    def defer(self, held: Sequence[object]) -> None:
+        """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then."""
+        raise NotImplementedError
+
+    def wait(self) -> None:  # noqa: B027 - only arrays in place are written behind the host's back
+        """Wait for the kernels that were deferred."""
+
     @abstractmethod
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Make an output visible in its array."""
@@ -112,13 +119,17 @@ class HostMemory(Memory):
     def __init__(self, device: Device) -> None:
         self._buffers = HostBuffers(device)
         self._kept: dict[Hashable, cl.Buffer] = {}
+        self._deferred: list[Sequence[object]] = []
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Return the array itself as a buffer. A strided or misaligned one is copied first."""
         if not fresh and key in self._kept:
             return self._kept[key]
         in_place = array.flags.c_contiguous and array.flags.aligned
-        buffer = self._buffers.input(array if in_place else np.array(array, order="C"))
+        if not in_place:
+            self.wait()
+            array = np.array(array, order="C")
+        buffer = self._buffers.input(array)
         if not fresh:
             self._kept[key] = buffer
         return buffer
@@ -135,9 +146,21 @@ class HostMemory(Memory):
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait, and make the kernels' output visible in the arrays."""
         self._buffers.finish(outputs)
+        self._deferred.clear()
+
+    def defer(self, held: Sequence[object]) -> None:
+        """Hold the buffers of a kernel in progress, which keep their arrays alive."""
+        self._deferred.append(held)
+
+    def wait(self) -> None:
+        """Wait for the kernels that were deferred: they work on the very bytes of the arrays."""
+        if self._deferred:
+            self.finish(())
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
-        """Do nothing: the array was computed in place."""
+        """Wait for the kernels that were deferred; the array was computed in place."""
+        del key, array
+        self.wait()
 
     def forget(self, keys: set[Hashable]) -> None:
         """Drop the buffers of these values, so that the next arrays are used. Arrays of streams are always fresh."""
@@ -150,6 +173,7 @@ class HostMemory(Memory):
 
     def close(self) -> None:
         """Release the buffers."""
+        self.wait()
         self._kept.clear()
 
 

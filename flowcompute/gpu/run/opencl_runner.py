@@ -37,6 +37,10 @@ from flowcompute.schedule.memory import (
 )
 from flowcompute.strategy import KernelKnobs
 
+FEW_RECORDS = 32
+"""Kernels of so few records are not waited for one by one. Waiting takes 0.1 ms; the seconds of a step that does not
+wait are those of the one that does."""
+
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
@@ -84,8 +88,9 @@ class OpenCLRunner(RegionRunner):
             self.lanes = uploads_at_a_time(self.in_flight)
         self._moves = beside is not None or self.in_flight > 1
         self._slots: Slots | None = None
-        self._opened_s = 0.0
+        self._opened_s, self._can_defer = 0.0, False
         self._streamed_weights: StreamedWeights | None = None
+        self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
         """Return the regions computed here."""
@@ -105,7 +110,7 @@ class OpenCLRunner(RegionRunner):
                     if self.log is not None:
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
-            self._memory = self._launcher.memory
+            self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(
                 device_buffer_assignment(
@@ -263,6 +268,7 @@ class OpenCLRunner(RegionRunner):
         scan = self.state.scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
+        deferred = self._is_deferred(step, items)
         tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
         scanned = ScanLaunch(blocks, start, items, partial(self._on_host, region.anchor, batch_slice))
@@ -277,19 +283,32 @@ class OpenCLRunner(RegionRunner):
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
             timed = self.log is not None and self.log.is_timed(step.name)
-            device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
+            arguments = [*values, count, chunk, blocks, start, phase]
+            device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
             batch_slice.launches += kernel.stages
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
         if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
             self._tune(tuner, step, batch_slice, outputs, (blocks, start, phase), again)
-        for i, array in outputs.items():
+        for i, array in outputs.items() if not deferred else ():
             self._bring(i, array)
         for fold in region.folds:
             self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
+
+    def _is_deferred(self, step: RegionStep, items: int) -> bool:
+        """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
+        region = step.region
+        few = region.stream and items <= FEW_RECORDS and not region.folds and region.weight_tiles is None
+        return few and self._is_alone and self.tuner is None and self._can_defer
+
+    def wait(self) -> None:
+        """Wait for the launches that nobody has waited for."""
+        if self._memory is not None and self._launcher is not None:
+            with self._launcher.told():
+                self._memory.wait()
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
         """Let a launch read another panel, and make what belongs to it."""
@@ -327,25 +346,36 @@ class OpenCLRunner(RegionRunner):
         if adopted is not None:
             self.adopted[adopted.name] = adopted
 
-    def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
-        """Launch all stages and wait; gives the seconds on the device where these are asked for."""
+    def _launch(
+        self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False, deferred: bool = False
+    ) -> float | None:
+        """Launch all stages, and wait where that is not deferred; gives the seconds on the device if asked for."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
         if kernel.stages > 1:
             *known, phase = values
             every = [
                 self._launcher.launch(
-                    compiled, [*known, phase + stage], groups, kernel.work_group, self._written, timed=timed
+                    compiled,
+                    [*known, phase + stage],
+                    groups,
+                    kernel.work_group,
+                    self._written,
+                    timed=timed,
+                    deferred=deferred,
                 )
                 for stage in range(kernel.stages)
             ]
             return sum(spent for spent in every if spent is not None) if timed else None
-        return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
+        return self._launcher.launch(
+            compiled, values, groups, kernel.work_group, self._written, timed=timed, deferred=deferred
+        )
 
     def _on_host(self, anchor: int | None, batch_slice: BatchSlice, place: int) -> np.ndarray:
         """Return the numbers of an operand of an anchor on the host."""
         assert anchor is not None
         value = self.nodes[anchor].inputs[place]
+        self.memory.wait()
         array = batch_slice.array(value)
         if any(value in step.region.outputs for step in self._regions()):
             # What stays on the device has no room of its own on the host.

@@ -64,14 +64,14 @@ class RowPoint(Point):
 
     def load(self, access: Access) -> Var:
         """Load the row's one number."""
-        argument, base, _ = self.sweep.locate(access)
-        return loaded(self.scope, Load(argument, base, 0))
+        argument, base, place = self.sweep.locate(access)
+        return loaded(self.scope, Load(argument, *self.sweep.address_of_row(base, place)))
 
     def position(self, node: Node) -> tuple[IndexLike, int, None]:
-        """Return the position of the row's one number, in all lanes."""
+        """Return the position of the row's one number."""
         base, place, before = self.sweep.generated(node)
-        del place
-        return before + base, 0, None
+        index, stride = self.sweep.address_of_row(base, place)
+        return before + index, stride, None
 
 
 class ColumnPoint(Point):
@@ -107,7 +107,7 @@ class ColumnPoint(Point):
 
     def operands(self, key: Key) -> tuple[Key, ...]:
         """Return what a value is computed of: nothing if an earlier sweep has kept it."""
-        kept = self.sweep.shape.kept
+        kept = self.sweep.kept
         if isinstance(key, Access) or key not in kept:
             return super().operands(key)
         # Arrays are numbered in the order in which their values are asked for.
@@ -116,7 +116,7 @@ class ColumnPoint(Point):
 
     def compute(self, key: Key) -> Var:
         """Compute a value; load it if an earlier sweep has kept it, and store it if this sweep keeps it."""
-        kept = self.sweep.shape.kept
+        kept = self.sweep.kept
         if isinstance(key, Access) or key not in kept:
             return super().compute(key)
         shape = self.sweep.shape
@@ -141,6 +141,7 @@ class RowSweep:
         self.bases: dict[tuple[str, RowStrides, int], IndexLike] = {}
         self.arrays: dict[int, str] = {}
         self.declared: list[Array] = []
+        self.kept = shape.kept
 
     # -- addresses ----------------------------------------------------------------------------
 
@@ -190,6 +191,11 @@ class RowSweep:
             each += (column + LANE) // under % size * stride
         return base, 1, each
 
+    def address_of_row(self, base: IndexLike, place: RowStrides) -> tuple[IndexLike, int]:
+        """Return index and stride of a number that is constant along the columns: all lanes have that of the row."""
+        del place
+        return base, 0
+
     # -- sweeps -------------------------------------------------------------------------------
 
     def kept_array(self, node: int) -> str:
@@ -228,19 +234,20 @@ class RowSweep:
 
     def reduce(self, phase: int) -> None:
         """Emit the reductions of one sweep; their results are row values from then on."""
-        shape = self.shape
-        nodes = shape.targets(phase)
+        nodes = self.shape.targets(phase)
         self._keep(phase)
         reductions = [self._reduction(node, phase) for node in nodes]
-        if self._is_last(phase) and all(one.commutes or one.finds for one in reductions):
+        if self.prefetches(phase) and all(one.commutes or one.finds for one in reductions):
             # Sums read a row in jumps, where prefetching costs as much as it gains.
             reductions[0] = self._prefetching(reductions[0])
         results = self.results(reductions)
         for node, parts in zip(nodes, results, strict=True):
-            result = shape.graph.nodes[node]
-            self.scope.known[node] = self.scope.let(
-                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
-            )
+            self.scope.known[node] = self.of_row(node, parts[-1])
+
+    def of_row(self, node: int, result: Var) -> Var:
+        """Declare the result of a reduction as a value of the row, in all lanes."""
+        dtype = register_dtype(self.shape.graph.nodes[node].spec.dtype)
+        return self.scope.let(Splat(result), dtype, mask_bytes=result.mask_bytes)
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
         """Compute the reductions of a sweep."""
@@ -255,9 +262,13 @@ class RowSweep:
 
     def _reduction(self, node: int, phase: int) -> Reduction:
         def point(scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
-            return ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
+            return self.point(scope, column, count, 2 * phase + 1)
 
         return self.shape.reduction(node, point)
+
+    def point(self, scope: Scope, column: IndexLike, count: IndexLike | None, phase: int) -> ColumnPoint:
+        """Return the point at columns of the row, of which `count` exist; `phase` is that of `ColumnPoint`."""
+        return ColumnPoint(self.row, scope, column, count, phase)
 
     def again(self) -> RowSweep:
         """Return another sweep over the rows, which shares the arrays of kept values."""
@@ -287,12 +298,12 @@ class RowSweep:
 
     def _keep(self, phase: int) -> None:
         """Emit a separate loop for values that this sweep computes and later ones need again."""
-        nodes = [node for node, first in self.shape.kept.items() if first == phase]
+        nodes = [node for node, first in self.kept.items() if first == phase]
         if not nodes:
             return
 
         def keep(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
-            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            point = self.point(self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             for node in nodes:
                 point.value(node)
             if count is None:
@@ -301,11 +312,11 @@ class RowSweep:
 
         self.scope.add(*self.all_columns(keep))
 
-    def _is_last(self, phase: int) -> bool:
-        """Check whether a sweep is a CPU's last one over the row, and no sweep keeps anything."""
+    def prefetches(self, phase: int) -> bool:
+        """Check whether a sweep prefetches: it is a CPU's last one over the row, and no sweep keeps anything."""
         depth = self.shape.depth
         last = depth if self.shape.targets(depth) else depth - 1
-        return self.shape.cpu and not self.shape.kept and phase == last and (depth > 0 or self.folds is not None)
+        return self.shape.cpu and not self.kept and phase == last and (depth > 0 or self.folds is not None)
 
     def _prefetching(self, reduction: Reduction) -> Reduction:
         """Return a reduction that prefetches the next row at each of its steps."""
@@ -331,7 +342,7 @@ class RowSweep:
         places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
         for output in filter(self.shape.full_key, region.outputs):
             argument = self.arguments.get("output", self.shape.graph.nodes[output].spec.dtype, output)
-            places.append((argument, *self._stored(output), True))
+            places.append((argument, *self.stored(output), True))
         for argument, base, place, written in places:
             index, stride, each = self.address(base, place, column)
             step = place.rows[-1] if self.shape.rows > 1 else place.record
@@ -346,9 +357,9 @@ class RowSweep:
             return
 
         def store(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
-            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
-            self._at(point)
-            if count is None and self._is_last(phase):
+            point = self.point(self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            self.store_at(point)
+            if count is None and self.prefetches(phase):
                 self._prefetch(point.scope, column)
             return tuple(point.scope.statements)
 
@@ -364,7 +375,7 @@ class RowSweep:
 
     def store_column(self, point: ColumnPoint) -> None:
         """Store everything at a single column, with the row values at the first one."""
-        self._at(point)
+        self.store_at(point)
         point.scope.add(*self.stores_of_row(point.scope, equal(point.column, 0)))
 
     def stores_of_row(self, scope: Scope, condition: ConditionLike) -> tuple[Stmt, ...]:
@@ -376,18 +387,19 @@ class RowSweep:
 
     def store_of_row(self, scope: Scope, output: int) -> None:
         """Store one output that is constant along the row."""
-        base, _ = self._stored(output)
+        base, _ = self.stored(output)
         RowPoint(self, scope).store(output, base, 1, 1)
 
-    def _at(self, point: ColumnPoint) -> None:
+    def store_at(self, point: ColumnPoint) -> None:
+        """Store all full-level outputs at these columns, and accumulate them."""
         for output in self.shape.region.outputs:
             if self.shape.full_key(output):
-                index, stride, each = self.address(*self._stored(output), point.column)
+                index, stride, each = self.address(*self.stored(output), point.column)
                 point.store(output, index, stride, point.count, each)
         if self.folds is not None:
             self.folds(point)
 
-    def _stored(self, output: int) -> tuple[IndexLike, RowStrides]:
+    def stored(self, output: int) -> tuple[IndexLike, RowStrides]:
         """Return the integer with the row's offset in an output, and the output's strides."""
         place, dtype = self.shape.stored(output), self.shape.graph.nodes[output].spec.dtype
         return self.base(self.arguments.get("output", dtype, output).name, place), place

@@ -13,11 +13,9 @@ import math
 
 from flowcompute.elements import Kind
 from flowcompute.elements.generated import Generator
-from flowcompute.fuse import Access, Reason
-from flowcompute.graph import Node
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     CHUNK,
-    FIRST,
     GID,
     Apply,
     CallFunction,
@@ -28,7 +26,6 @@ from flowcompute.ir import (
     Integer,
     Kernel,
     Let,
-    Load,
     N,
     Name,
     SetInteger,
@@ -37,13 +34,13 @@ from flowcompute.ir import (
     index_min,
     row_lanes,
 )
-from flowcompute.lower.emit import START, STOP, Arguments, Key, Point, Scope, loaded, loads_of
+from flowcompute.lower.emit import START, STOP, Arguments, Scope, loads_of
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction, tree_of
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
-from flowcompute.lower.rows.row_sweep import ROW, RowSweep
+from flowcompute.lower.rows.row_sweep import ROW, ColumnPoint, RowSweep
 from flowcompute.lower.rows.rows_form import ROW_LANES
 from flowcompute.spec import INT64
 
@@ -58,7 +55,7 @@ _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 """Operations of a reduction's step, where there is more than one."""
 
 
-def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
+def _body(vectors: LaneSweep, rest: RowSweep) -> list[Stmt]:
     """Distribute rows: ranges of work-items begin at whole vectors, so that only the last one has a rest."""
     lanes, whole = vectors.shape.lanes, Name("whole")
     return [
@@ -99,88 +96,72 @@ def row_stride(shape: RowShape, place: RowStrides) -> int | None:
     return steps[-1][1]
 
 
-class _RowsPoint(Point):
-    """Rows `r` to `r + lanes`: one of their columns, or the values that are constant along the columns."""
-
-    def __init__(self, rows: _ShortRows, scope: Scope, column: int | None = None) -> None:
-        super().__init__(rows.shape.graph, rows.shape.region, rows.arguments, scope)
-        self.rows = rows
-        self.column = column
-
-    def home(self, key: Key) -> Point:
-        """Return this point, or the rows for values that are constant along the columns."""
-        return self if self.rows.shape.full_key(key) else self.rows.point
-
-    def load(self, access: Access) -> Var:
-        """Load the column's number of each row."""
-        shape = self.rows.shape
-        lies, place = shape.place_of(access)
-        argument = self.arguments.input(self.graph, self.region, lies.base)
-        return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
-
-    def position(self, node: Node) -> tuple[IndexLike, int, None]:
-        """Return the positions of the column's numbers, counted from the first record of the stream."""
-        index, stride = self.rows.address(self.rows.shape.stored(node.id), self.column)
-        return FIRST * node.spec.item_numbers + index, stride, None
-
-
-class _ShortRows:
-    """Phases of a vector of rows, emitted into one straight-line scope."""
+class LaneSweep(RowSweep):
+    """Sweeps over rows `r` to `r + lanes`, one in each lane, in one straight line without loops."""
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope) -> None:
-        self.shape = shape
-        self.arguments = arguments
-        self.scope = scope
-        self.point = _RowsPoint(self, scope)
+        super().__init__(shape, arguments, scope, None)
         # The values of a column are computed once and known in all later phases.
-        self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
+        self.kept = {}
+        self.columns = [ColumnPoint(self.row, scope.beside(), column, None, 0) for column in range(shape.columns)]
 
-    def address(self, place: RowStrides, column: int | None, offset: int = 0) -> tuple[IndexLike, int]:
-        """Return the index of a column's number of row `r`, and its stride from row to row."""
-        stride = row_stride(self.shape, place)
-        assert stride is not None
-        if column is not None:
-            offset += self._column_offset(place, column)
-        return ROW * stride + offset, stride
+    # -- addresses ----------------------------------------------------------------------------
 
-    def _column_offset(self, place: RowStrides, column: int) -> int:
+    def base(self, name: str, place: RowStrides, offset: int = 0) -> IndexLike:
+        """Return the offset of the first row in an argument; lanes have rows of their own."""
+        del name, place
+        return offset
+
+    def address(self, base: IndexLike, place: RowStrides, column: IndexLike) -> tuple[IndexLike, int, None]:
+        """Return the index of a column of row `r`, and its stride from row to row."""
+        assert isinstance(column, int), "columns are unrolled"
         sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
         below = [math.prod(sizes[position + 1 :]) for position in range(len(sizes))]
-        return sum(
-            column // under % size * stride for size, under, stride in zip(sizes, below, place.columns, strict=True)
-        )
+        for size, under, stride in zip(sizes, below, place.columns, strict=True):
+            base += column // under % size * stride
+        return *self.address_of_row(base, place), None
+
+    def address_of_row(self, base: IndexLike, place: RowStrides) -> tuple[IndexLike, int]:
+        """Return the index of a number of row `r`, and its stride from row to row."""
+        stride = row_stride(self.shape, place)
+        assert stride is not None
+        return ROW * stride + base, stride
+
+    # -- sweeps -------------------------------------------------------------------------------
 
     def emit(self) -> None:
         """Emit all phases, then the outputs."""
-        shape = self.shape
-        for phase in range(shape.depth):
-            self._reduce(shape.targets(phase))
+        for phase in range(self.shape.depth):
+            self.reduce(phase)
         for point in self.columns:
-            self._store(point, [output for output in shape.region.outputs if shape.full_key(output)])
-        self._store(self.point, [output for output in shape.region.outputs if not shape.full_key(output)])
+            self.store_at(point)
+        for output in self.row_outputs:
+            self.row.store(output, *self.address_of_row(*self.stored(output)))
 
-    def _store(self, point: _RowsPoint, outputs: list[int]) -> None:
-        for output in outputs:
-            point.store(output, *self.address(self.shape.stored(output), point.column))
-
-    # -- reductions ---------------------------------------------------------------------------
-
-    def _reduce(self, nodes: list[int]) -> None:
-        """Emit the reductions of one phase together, so that a column's values live shortly."""
-        reductions, lanes = (
-            [self.shape.reduction(node, self._column_point) for node in nodes],
-            row_lanes(self.shape.columns),
-        )
-        totals = tree_of(
-            self.scope, reductions, lambda lane: [self._lane(reduction, lane, lanes) for reduction in reductions], lanes
-        )
-        for node, parts in zip(nodes, totals, strict=True):
-            self.scope.known[node] = parts[-1]
-
-    def _column_point(self, scope: Scope, column: IndexLike, count: IndexLike | None) -> Point:
-        del scope, count
+    def point(self, scope: Scope, column: IndexLike, count: IndexLike | None, phase: int) -> ColumnPoint:
+        """Return the point at a column, which is the same for all phases."""
+        del scope, count, phase
         assert isinstance(column, int), "columns are unrolled"
         return self.columns[column]
+
+    def prefetches(self, phase: int) -> bool:
+        """Return that no sweep prefetches: lanes read neighbouring rows one after the other."""
+        del phase
+        return False
+
+    def of_row(self, node: int, result: Var) -> Var:
+        """Return the result of a reduction, which each lane has of its own row."""
+        del node
+        return result
+
+    def results(self, reductions: list[Reduction]) -> list[Parts]:
+        """Emit the reductions of one phase together, so that a column's values live shortly."""
+        lanes = row_lanes(self.shape.columns)
+
+        def leaf(lane: int) -> list[Parts]:
+            return [self._lane(reduction, lane, lanes) for reduction in reductions]
+
+        return tree_of(self.scope, reductions, leaf, lanes)
 
     def _given(self, reduction: Reduction, column: int) -> Parts:
         """Return the operands of a step; one column serves all rows in a vector."""
@@ -220,8 +201,8 @@ def _why_not(task: LoweringTask) -> Reason | None:
     return task.refuse(f"more than {WRITTEN_OUT} operations would be written out for a row")
 
 
-def _emitted(shape: RowShape, arguments: Arguments, names: itertools.count[int]) -> _ShortRows:
-    vectors = _ShortRows(shape, arguments, Scope(names, lanes=shape.lanes))
+def _emitted(shape: RowShape, arguments: Arguments, names: itertools.count[int]) -> LaneSweep:
+    vectors = LaneSweep(shape, arguments, Scope(names, lanes=shape.lanes))
     vectors.emit()
     return vectors
 

@@ -71,7 +71,7 @@ class SubgroupSweep(RowSweep):
         """Store everything at these columns; their common row values go to a scope of their own."""
         for slot in slots:
             inner = slot.scope.inner(1)
-            self._at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
+            self.store_at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
             scope.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
 
     def rows(self) -> For:
