@@ -23,7 +23,7 @@ from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, K
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
-from flowcompute.elements.site import UserCall, of_operands, places_of, user_site, warn_at
+from flowcompute.elements.site import UserCall, of_operands, places_of, public, user_site, warn_at
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.spool_stream import SPOOL, spool
 
@@ -79,6 +79,7 @@ __all__ = [
     "pinned",
     "places_of",
     "plain_name",
+    "public",
     "share_block",
     "spool",
     "stop_gradient",

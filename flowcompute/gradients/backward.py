@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import CAST, Compute, Constant, Element, as_element, cast
+from flowcompute.elements import CAST, Compute, Constant, Element, Kind, as_element, cast, public, user_site
 from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.math import add, multiply
-from flowcompute.elements.op import Kind
-from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.gradients.cotangents import Term, full, summed_to
 from flowcompute.gradients.kernel_tangents import kernel_gradient

@@ -9,6 +9,7 @@ from typing import Any
 from flowcompute.elements import Compute, cast
 from flowcompute.elements.creation import ones_like
 from flowcompute.elements.math import ELEMENTWISE, divide, less_equal, negative, pow, reciprocal, where
+from flowcompute.elements.quantized import DEQUANTIZE
 from flowcompute.gradients.cotangents import is_computed_number, times
 from flowcompute.gradients.rules import Contribution, Scaled, no_gradient, rule
 from flowcompute.gradients.slopes import BINARY, UNARY, first_of
@@ -22,7 +23,7 @@ def _unary(name: str, node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 
 def _binary(name: str, node: Compute, g: Any) -> tuple[Contribution, ...]:
-    slopes = (None if slope is None else slope(_F, *node.inputs, node) for slope in BINARY[name])
+    slopes = (None if slope is None else slope(_F, node.inputs[0], node.inputs[1], node) for slope in BINARY[name])
     return tuple(None if slope is None else times(g, slope) for slope in slopes)
 
 
@@ -97,3 +98,4 @@ no_gradient(
     "bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift range uniform.32 uniform.64 normal.32 normal.64 "
     "integers.64 integers.128 stop_gradient",
 )
+no_gradient("elementwise", " ".join(f"dequantize.{name}" for name in DEQUANTIZE))

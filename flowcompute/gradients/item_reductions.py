@@ -158,7 +158,9 @@ def _cumulative_extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
     axis, largest = _axis(node), node.op.name == "cumulative_max"
     running = (cumulative_max if largest else cumulative_min)(x, axis)
     before = _shifted(running, axis, _end(running, axis))
-    keys = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)][int(x.spec.is_stream) :])
+    keys = np.arange(x.spec.shape[axis - x.spec.is_stream]).reshape(
+        [-1 if i == axis else 1 for i in range(x.ndim)][int(x.spec.is_stream) :]
+    )
     new = (greater if largest else less_than)(x, before) | equal(keys, 0)
     kept = where(new, zeros_like(x), ones_like(x))
     return (where(new, _backwards(kept, full(node, g), axis), 0.0),)

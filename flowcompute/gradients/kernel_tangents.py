@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute import function_ir as ir
-from flowcompute.elements import Compute
+from flowcompute.elements import Compute, user_site
 from flowcompute.elements.functions import UserOp, user_op
 from flowcompute.elements.math import ELEMENTWISE
-from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.gradients.cotangents import times
 from flowcompute.gradients.rules import RULES, Contribution, NoGradient
@@ -51,8 +50,7 @@ def kernel_gradient(node: Compute, g: Any) -> tuple[Contribution, ...]:
 def derivative(function: ir.TypedFunction, result: int, argument: int) -> ir.TypedFunction | None:
     """Return the derivative of a result by an argument, as a function of the same arguments; None where it is 0."""
     one = ir.NumberLiteral(1.0, _computed(function.parameters[argument]))
-    made = _Tangents(function, {argument: one}).function((result,), ())
-    return made
+    return _Tangents(function, {argument: one}).function((result,), ())
 
 
 def _computed(dtype: str) -> str:
@@ -234,7 +232,7 @@ class _Tangents:
             return self._either(part.operands[0], slopes[1], slopes[2], part.dtype)
         if part.op in ("maximum", "minimum", "fmax", "fmin"):
             first = first_of(_F, part.op, *(_Traced(one) for one in part.operands))
-            return self._either(first.part, *slopes, part.dtype)
+            return self._either(first.part, slopes[0], slopes[1], part.dtype)
         if part.op in ("add", "subtract"):
             return self._sum(part, slopes)
         if part.op in ("positive", "quiet_nan", "negative"):
@@ -242,10 +240,10 @@ class _Tangents:
             return inner if inner is None or part.op != "negative" else ir.Operation("negative", (inner,), part.dtype)
         traced, whole = [_Traced(one) for one in part.operands], _Traced(part)
         if part.op in UNARY:
-            partials: list[Any] = [UNARY[part.op](_F, *traced, whole)]
+            partials: list[Any] = [UNARY[part.op](_F, traced[0], whole)]
         elif part.op in BINARY:
             partials = [
-                None if one is None or slope is None else slope(_F, *traced, whole)
+                None if one is None or slope is None else slope(_F, traced[0], traced[1], whole)
                 for slope, one in zip(BINARY[part.op], slopes, strict=True)
             ]
         else:

@@ -12,7 +12,7 @@ from flowcompute.elements.axes import expand_dims, matrix_transpose, repeat, res
 from flowcompute.elements.math import divide, exp, matmul, maximum, multiply, subtract, sum, vecdot, where
 from flowcompute.elements.math import max as max_along
 from flowcompute.gradients.cotangents import full, summed_to
-from flowcompute.gradients.rules import Contribution, Equivalent, rule
+from flowcompute.gradients.rules import Contribution, Equivalent, refused, rule
 from flowcompute.spec import BOOL
 
 
@@ -69,10 +69,7 @@ def _attention(node: Compute, g: Any) -> Equivalent:
     queries, keys = q.spec.shape[-2], k.spec.shape[-2]
     seen = _seen(queries, keys, node.attrs["causal"], node.attrs["window"])
     if mask:
-        if mask[0].dtype == BOOL:
-            scores = where(mask[0], scores, -np.inf)
-        else:
-            scores = scores + mask[0]
+        scores = where(mask[0], scores, -np.inf) if mask[0].dtype == BOOL else scores + mask[0]
     scores = scores if seen.all() else where(seen, scores, -np.inf)
     highest = max_along(scores, axis=-1, keepdims=True)
     weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
@@ -85,3 +82,11 @@ def _seen(queries: int, keys: int, causal: bool, window: int | None) -> np.ndarr
     key = np.arange(keys)
     seen = (key <= last) if causal else np.ones((queries, keys), bool)
     return seen if window is None else seen & (key > last - window)
+
+
+refused(
+    "contract",
+    "experts",
+    "products with matrices that all records share",
+    "fc.where(chosen == i, x @ w[i], 0) for each i",
+)

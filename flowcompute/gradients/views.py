@@ -9,11 +9,12 @@ import numpy as np
 
 from flowcompute.elements import Compute, Constant, cast
 from flowcompute.elements.axes import expand_dims, flatten, flip, moveaxis, pad, permute_dims, reshape, take
+from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.math import equal, matmul, multiply, sum, where
-from flowcompute.elements.search import argsort, take_along_axis
+from flowcompute.elements.search import argsort, scatter_elements, take_along_axis
 from flowcompute.elements.streams import segment_sum
 from flowcompute.gradients.cotangents import full, is_number, summed_to
-from flowcompute.gradients.rules import Contribution, Equivalent, no_gradient, rule
+from flowcompute.gradients.rules import Contribution, Equivalent, no_gradient, refusal, rule
 
 
 def _lead(x: Any) -> tuple[int, ...]:
@@ -186,6 +187,30 @@ def _take_along(node: Compute, g: Any) -> tuple[Contribution, ...]:
 def _sort(node: Compute, g: Any) -> Equivalent:
     (x,) = node.inputs
     return Equivalent(take_along_axis(x, argsort(x, -1, descending=node.attrs["descending"]), -1))
+
+
+@rule("view.scatter")
+def _scatter(node: Compute, g: Any) -> tuple[Contribution, ...]:
+    """Give a number's cotangent to what was put there last, or, where numbers add up, to all of it."""
+    x, at, numbers = node.inputs
+    reduction, axis = node.attrs["reduction"], node.attrs["axis"] + node.spec.is_stream
+    if reduction not in ("set", "add"):
+        raise refusal(node, 'reduction="set" or "add"', "fc.segment_max finds extremes by key")
+    cotangent = full(node, g)
+    shape = np.broadcast_shapes(at.spec.shape, numbers.spec.shape)
+    if node.spec.is_stream and not at.spec.is_stream:
+        at = expand_dims(at, 0)
+    first = (*[slice(None)] * node.spec.is_stream, *(slice(0, size) for size in shape))
+    keys = list(first)
+    keys[axis] = slice(None)
+    seen = take_along_axis(cotangent[tuple(keys)], at, axis)
+    if reduction == "set":
+        order = np.arange(1, math.prod(shape) + 1).reshape((1,) * (node.ndim - len(shape)) + shape)
+        last = scatter_elements(zeros_like(x, np.int64), at, order, axis)
+        seen = where(equal(take_along_axis(last[tuple(keys)], at, axis), order), seen, 0.0)
+        cotangent = where(equal(last, 0), cotangent, 0.0)
+    whole = seen if seen.spec.is_stream or not node.spec.is_stream else full(node, seen)
+    return cotangent, None, summed_to(numbers, whole, shape, node.spec.is_stream, whole)
 
 
 no_gradient("view", "argsort indices searchsorted")

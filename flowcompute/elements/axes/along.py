@@ -303,6 +303,7 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
 
 
 def window_between(element: Any, size: int, step: int, pad: Any, before: int, after: int) -> Compute:
+    """Return windows of a stream to which `before` and `after` records are added at its ends; `pad` says which."""
     length = element.spec.length
     windows = None
     if length is not None:

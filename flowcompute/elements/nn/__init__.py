@@ -24,7 +24,6 @@ from flowcompute.elements.nn.convolution import conv1d, conv2d, conv3d
 from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
 from flowcompute.elements.nn.dot_product_attention import attention
 from flowcompute.elements.nn.dot_product_attention import attention_of as attention_of
-from flowcompute.elements.nn.dropout import dropout
 from flowcompute.elements.nn.experts import EXPERTS as EXPERTS
 from flowcompute.elements.nn.experts import experts
 from flowcompute.elements.nn.experts import experts_of as experts_of
@@ -54,6 +53,7 @@ from flowcompute.elements.nn.windows import WINDOWS as WINDOWS
 from flowcompute.elements.nn.windows import slide as slide
 from flowcompute.elements.nn.windows import unfold
 from flowcompute.elements.nn.windows import windows_of as windows_of
+from flowcompute.elements.random import dropout
 
 __all__ = [
     "attention",
