@@ -20,11 +20,9 @@ from flowcompute.elements import (
     host,
     linalg,
     nn,
-    parameter,
     pinned,
     random,
     spool,
-    stop_gradient,
 )
 from flowcompute.elements import Constant as constant  # noqa: N813 - the function that makes one
 from flowcompute.elements.axes import (
@@ -69,8 +67,10 @@ from flowcompute.elements.creation import (
     linspace,
     ones,
     ones_like,
+    parameter,
     real,
     result_type,
+    stop_gradient,
     zeros,
     zeros_like,
 )

@@ -18,7 +18,6 @@ from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
-from flowcompute.elements.leaves import PARAMETER, STOP_GRADIENT, parameter, stop_gradient
 from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
@@ -33,11 +32,9 @@ __all__ = [
     "FUNCTIONS",
     "MOST",
     "MOST_AXES",
-    "PARAMETER",
     "PLACED",
     "RECORDS",
     "SPOOL",
-    "STOP_GRADIENT",
     "AsyncReader",
     "Attrs",
     "Compute",
@@ -74,7 +71,6 @@ __all__ = [
     "item_dtype",
     "of_operands",
     "owner_of",
-    "parameter",
     "parse_item_shape",
     "pinned",
     "places_of",
@@ -82,7 +78,6 @@ __all__ = [
     "public",
     "share_block",
     "spool",
-    "stop_gradient",
     "user_site",
     "warn_at",
 ]

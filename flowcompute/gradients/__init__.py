@@ -3,10 +3,10 @@
 from flowcompute.gradients import (  # noqa: F401 - they register their rules
     element_wise,
     item_reductions,
-    matrix_products,
+    item_views,
+    product_rules,
     stream_axis,
     stream_folds,
-    views,
 )
 from flowcompute.gradients.backward import grad
 
