@@ -15,6 +15,7 @@ from flowcompute.elements.axes.along import (
     section,
     select,
     window,
+    window_between,
 )
 from flowcompute.elements.axes.any_axis import diff, repeat
 from flowcompute.elements.axes.broadcasting import broadcast_arrays
@@ -91,4 +92,5 @@ __all__ = [
     "triu",
     "unstack",
     "window",
+    "window_between",
 ]

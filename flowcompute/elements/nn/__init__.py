@@ -54,6 +54,7 @@ from flowcompute.elements.nn.windows import WINDOWS as WINDOWS
 from flowcompute.elements.nn.windows import slide as slide
 from flowcompute.elements.nn.windows import unfold
 from flowcompute.elements.nn.windows import windows_of as windows_of
+from flowcompute.elements.random import dropout
 
 __all__ = [
     "attention",
@@ -68,6 +69,7 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "cross_entropy",
+    "dropout",
     "elu",
     "erf",
     "experts",

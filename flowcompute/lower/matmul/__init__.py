@@ -1,8 +1,8 @@
 """Matrix products."""
 
 from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL
-from flowcompute.lower.matmul.dequantized_matmul import (DEQUANTIZED_MATMUL)
-from flowcompute.lower.matmul.matmul_anchor import (PANEL, chosen_matrices, cut_factor)
+from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
+from flowcompute.lower.matmul.matmul_anchor import PANEL, chosen_matrices, cut_factor
 from flowcompute.lower.matmul.packed_matmul import PACKED_MATMUL
 from flowcompute.lower.matmul.tensor_matmul import TENSOR_MATMUL
 from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
