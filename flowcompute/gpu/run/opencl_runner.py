@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.batch import Batch
 from flowcompute.elements import Kind
-from flowcompute.engine import BatchSlice, KernelTuner, PassState, RegionRunner
+from flowcompute.engine import BatchSlice, KernelTuner, PassState
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
-from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
+from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
+from flowcompute.gpu.run.transferring_runner import TransferringRunner
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import Argument, Kernel
@@ -50,7 +50,7 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLRunner(RegionRunner):
+class OpenCLRunner(TransferringRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -72,7 +72,6 @@ class OpenCLRunner(RegionRunner):
         self.plan, self.one_pass, self.nodes = plan, state.one_pass, state.nodes
         self.adopted: dict[str, Kernel] = {} if beside is None else beside.adopted
         self._kernels = BuiltKernels()
-        self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
         self._blocks = FoldBlocks(plan.folds, device.capabilities)
@@ -89,7 +88,6 @@ class OpenCLRunner(RegionRunner):
             self.in_flight = batches_of_each(plan.depth, plan.backend.capabilities)
             self.lanes = uploads_at_a_time(self.in_flight)
         self._moves = beside is not None or self.in_flight > 1
-        self._slots: Slots | None = None
         self._opened_s, self._can_defer = 0.0, False
         self._streamed_weights: StreamedWeights | None = None
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
@@ -130,72 +128,9 @@ class OpenCLRunner(RegionRunner):
         assert self._launcher is not None
         return self._kernels.get(kernel, self._launcher)
 
-    @property
-    def memory(self) -> Memory:
-        """Of the device, while it is open."""
-        assert self._memory is not None
-        return self._memory
-
-    @property
-    def slots(self) -> Slots:
-        """Of batches on their way through the device, while it is open."""
-        assert self._slots is not None
-        return self._slots
-
-    def room(self, size_bytes: int) -> np.ndarray | None:
-        """Return pinned memory, where batches are uploaded."""
-        return self.memory.room(size_bytes)
-
-    def upload(self, batch: Batch) -> int:
-        """Bring the sources that kernels read to the device; where there is no room, each kernel brings its own."""
-        return self.slots.upload(batch.seq, batch.arrays)
-
-    def uploads_at_once(self, batch: Batch) -> bool:
-        """Tell whether the device reads all of it by itself."""
-        return all(self.memory.is_pinned(batch.arrays[i]) for i in self._transfer_plan.ahead)
-
-    def downloads_at_once(self, batch: Batch) -> bool:
-        """Tell whether nothing is late."""
-        return not self.slots.leaves(batch.seq)
-
-    def take_up(self, batch: Batch, *, drop: bool) -> bool:
-        """Go on with what was uploaded of a batch; see `RegionRunner.take_up`."""
-        if drop:
-            self.slots.abandon(batch.seq)
-        return self.slots.take_up(batch.seq) or not self._moves
-
-    def let_go(self) -> None:
-        """Leave the batch in hand: what follows belongs to none that was uploaded."""
-        self.slots.let_go()
-
-    @property
-    def late(self) -> frozenset[int]:
-        """Results that are downloaded later; see `RegionRunner.late`."""
-        return self._transfer_plan.late if self._moves else frozenset()
-
     def keep_blocks(self) -> None:
         """See `RegionRunner.keep_blocks`."""
         self._blocks.forget()
-
-    def hand_over(self, batch: Batch) -> None:
-        """See `RegionRunner.hand_over`."""
-        self.slots.hand_over(batch.seq)
-
-    def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
-        """See `RegionRunner.receive`."""
-        self.slots.receive(batch.seq, made)
-
-    def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
-        """See `RegionRunner.leave`."""
-        self.slots.leave_of(batch.seq, value, array)
-
-    def abandon(self, batch: Batch) -> None:
-        """See `RegionRunner.abandon`."""
-        self.slots.abandon(batch.seq)
-
-    def download(self, batch: Batch, *, drop: bool) -> int:
-        """Fetch what destinations take."""
-        return self.slots.download(batch.seq, drop=drop)
 
     def forget_streams(self) -> None:
         """Forget what was uploaded: the next slice brings its own values."""
