@@ -311,7 +311,7 @@ def test_an_interrupt_ends_it_with_130_and_leaves_no_file(folder: Path) -> None:
         "job = fc.host(press, x) >> fc.save('y.npy')\n"
     )
     with program(folder, "run", "cli_endless:job", "--no-progress", "--device", "numpy") as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert err == "flowcompute: interrupted; no unfinished file was left\n"
     assert not [path for path in os.listdir(folder) if "y.npy" in path]
@@ -326,7 +326,7 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about(folder: Path) -> None
     with program(folder, "inspect", "cli_large:job", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
-        process.wait(timeout=60)
+        process.wait(timeout=600)
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert process.returncode == 1
@@ -342,7 +342,7 @@ def test_modules_of_the_current_folder_are_found_even_while_the_job_runs(folder:
         "job = fc.host(late, fc.source(np.ones(2, np.float32)))\n"
     )
     with program(folder, "run", "cli_two:job", "--no-progress", "--device", "numpy", stdout=subprocess.PIPE) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     assert (process.returncode, err) == (0, "")
     assert "[7. 7.]" in out
 

@@ -232,7 +232,7 @@ def test_a_signal_freezes_the_job_and_says_where(name: str, code: int, word: str
         env=os.environ | {"PYTHONPATH": str(Path(fc.__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == code, done.stderr

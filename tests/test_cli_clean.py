@@ -43,7 +43,7 @@ def killed(checkpoint: str = "none") -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == -9, done.stderr
     (draft,) = set(Path().glob(".y.npy.*")) - before

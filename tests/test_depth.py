@@ -19,6 +19,7 @@ from flowcompute.elements.element import Element
 from flowcompute.graph.graph import build_graph
 from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.steps import RegionStep
+from tests.support.work import lines_run
 
 DATA = np.arange(24, dtype=np.float32).reshape(6, 2, 2) / 64
 
@@ -114,24 +115,6 @@ def small_stack(frames: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def lines_run(function: Callable[[], object]) -> int:
-    """Count the lines that Python runs, each turn of a loop anew."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 def plan_on(device: str) -> Callable[[Element], object]:
     def planned(root: Element) -> object:
         # Equal graphs are planned once.
@@ -165,8 +148,12 @@ STAGES: dict[str, Callable[[Element], object]] = {
 @pytest.mark.parametrize(
     ("builder", "stage"),
     [
-        *((builder, stage) for builder in BUILDERS for stage in STAGES if stage != "kernels"),
-        *((builder, "kernels") for builder in (additions, flips, row_sums)),
+        *(
+            pytest.param(builder, stage, marks=() if builder in (additions, views_and_values) else pytest.mark.slow)
+            for builder in BUILDERS
+            for stage in STAGES
+            if stage != "kernels" or builder in (additions, flips, row_sums)
+        ),
     ],
 )
 def test_three_times_the_operations_are_three_times_the_work(builder: Callable[[Any, int], Any], stage: str) -> None:

@@ -62,7 +62,7 @@ def run(source: Path, target: Path, kind: str, read: str) -> dict[str, Any]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

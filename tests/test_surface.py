@@ -115,7 +115,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
         cwd=PACKAGE.parent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 

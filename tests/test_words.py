@@ -17,7 +17,9 @@ WORDS = [line.split("->")[0] for line in (ROOT / OPTIONS["dictionary"]).read_tex
 
 def found(text: str) -> str:
     command = [sys.executable, "-m", "codespell_lib", "-"]
-    return subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, timeout=60, check=False).stdout
+    return subprocess.run(
+        command, cwd=ROOT, input=text, capture_output=True, text=True, timeout=600, check=False
+    ).stdout
 
 
 @pytest.mark.parametrize("word", WORDS)

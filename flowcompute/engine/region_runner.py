@@ -55,6 +55,9 @@ class RegionRunner(ABC):
         Its folds' blocks are pushed by `BatchSlice.push_later`, so that a slice that fails has changed nothing.
         """
 
+    def wait(self) -> None:  # noqa: B027 - NumPy is never behind
+        """Wait for what `run` has left in progress: the host reads or writes arrays of the slice in hand."""
+
     def forget_streams(self) -> None:  # noqa: B027 - NumPy keeps nothing, here and below
         """Forget the arrays of the slice in hand: what follows has others."""
 
@@ -201,6 +204,11 @@ class Runners:
     def run(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Run a region where it is placed."""
         self._runners[step.placement].run(step, batch_slice, outputs)
+
+    def wait(self) -> None:
+        """Wait for what is left in progress. Only a runner that is alone leaves something."""
+        if len(self._runners) == 1:
+            self._runners[0].wait()
 
     def forget_streams(self, placements: Collection[int]) -> None:
         """Forget the arrays of the slice in hand on these placements."""

@@ -1,6 +1,7 @@
 """The graph of a computation: built from its roots, merged, hashed and drawn."""
 
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
+from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
 from flowcompute.graph.garbage import without_collector
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
@@ -10,15 +11,19 @@ from flowcompute.graph.traversal import postorder
 __all__ = [
     "Graph",
     "Node",
+    "TheVeryObject",
+    "UnknownError",
     "build_graph",
     "draw_dot",
     "draw_lines",
     "draw_svg",
     "draw_tree",
     "elided",
+    "exact",
     "fold_steps",
     "is_literal",
     "names_of",
+    "operation_key",
     "postorder",
     "structural_hash",
     "without_collector",

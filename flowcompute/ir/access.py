@@ -214,11 +214,10 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first:
     if name == "permute_dims":
         return array.transpose(*range(lead), *(axis + lead for axis in attrs["axes"]))
     if name == "reshape":
-        return array.reshape(*array.shape[:lead], *node.spec.shape)
+        return array.reshape((*array.shape[:lead], *node.spec.shape))
     if name == "broadcast_to":
-        spread = array.reshape(
-            *array.shape[:lead], *(1,) * (len(node.spec.shape) + lead - array.ndim), *array.shape[lead:]
-        )
+        missing = len(node.spec.shape) + lead - array.ndim
+        spread = array.reshape((*array.shape[:lead], *(1,) * missing, *array.shape[lead:]))
         return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
     if name == "windows":
         return windows_of(array, attrs["windows"], lead)
@@ -232,7 +231,11 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool, first:
         return np.moveaxis(np.take(array, arrays[1], axis=attrs["axis"]), attrs["axis"], 0)
     if node.op in ORDERING:
         return _in_order(node, arrays, lead)
-    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
+    rank = max(one.ndim for one in arrays)
+    records = next(one.shape[:1] for one in arrays if one.ndim == rank)
+    # What is resident beside a stream is the same for each record.
+    every = [one if one.ndim == rank else np.broadcast_to(one, (*records, *one.shape)) for one in arrays]
+    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(every, axis=attrs["axis"] + lead)
     return joined
 
 

@@ -2,11 +2,13 @@
 
 from flowcompute.lower.form import LaunchTask
 from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_of, lower
+from flowcompute.lower.kernel_cache import KernelCache
 from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
 
 __all__ = [
     "COMPUTED_IN_DOUBLE",
     "KNOBS_BESIDE_BODIES",
+    "KernelCache",
     "KernelStyle",
     "LaunchTask",
     "candidates",

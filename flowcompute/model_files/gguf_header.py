@@ -166,6 +166,25 @@ class _Cursor:
             refuse("a text in it is too long", expected=f"at most {_LONGEST_TEXT} bytes", got=length)
         return self.take(length).decode(errors="surrogateescape")
 
+    def texts(self, count: int) -> list[str]:
+        """Return texts that follow each other. Vocabularies have hundreds of thousands."""
+        found: list[str] = []
+        while len(found) < count:
+            chunk, start = self._chunk, self.at - self._begin
+            # Those that lie in the chunk as a whole.
+            for _ in range(count - len(found)):
+                stop = begin = start + _U64.size
+                if begin <= len(chunk):
+                    stop += _U64.unpack_from(chunk, start)[0]
+                if not begin <= stop <= len(chunk) or stop - begin > _LONGEST_TEXT:
+                    break
+                found.append(chunk[begin:stop].decode(errors="surrogateescape"))
+                start = stop
+            self.at = self._begin + start
+            if len(found) < count:
+                found.append(self.text())
+        return found
+
     def value(self, code: int, depth: int) -> Any:
         """Return a value of the metadata; arrays of numbers are arrays, those of text lists."""
         if code in _SCALARS:
@@ -184,7 +203,7 @@ class _Cursor:
         if count * (8 if inner == _TEXT else 12) > self.left:
             refuse("it ends before its header does", expected=f"an array of {count} values")
         self._count(count)
-        return [self.text() if inner == _TEXT else self.value(inner, depth + 1) for _ in range(count)]
+        return self.texts(count) if inner == _TEXT else [self.value(inner, depth + 1) for _ in range(count)]
 
     def _count(self, more: int) -> None:
         self._texts += more

@@ -15,7 +15,7 @@ UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
-"""What stands for a space in vocabularies of SentencePiece."""
+"""Character for a space in vocabularies of SentencePiece."""
 
 _CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -134,7 +134,7 @@ class TextTokenizer:
         merges = []
         for one in self._texts(metadata, "merges"):
             left, space, right = one.partition(" ")
-            if not space or not {left, right, left + right} <= vocabulary.keys():
+            if not (space and left in vocabulary and right in vocabulary and left + right in vocabulary):
                 raise self._refusal("cannot use a merge", "two tokens whose sum is one", repr(one[:80]))
             merges.append((left, right))
         # Llama 3 takes a word that is a token as it is.

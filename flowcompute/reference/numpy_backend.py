@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.generated import Generator
-from flowcompute.elements.nn import ATTENTION, attention_of
+from flowcompute.elements.nn import ATTENTION, EXPERTS, attention_of, experts_of
 from flowcompute.engine import BatchSlice, PassState, PlacedBackend, RegionRunner, cast, elementwise
 from flowcompute.fuse import makes_nan
 from flowcompute.graph import Node
@@ -139,6 +139,9 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
         return _reduce(node, operands, wide, stream)
     if node.op is ATTENTION:
         return np.asarray(attention_of(*wide, **node.attrs))
+    if node.op is EXPERTS:
+        x, weights, chosen = wide
+        return experts_of(x, weights, chosen, product=_sum_of_panels)
     return _matmul(node, operands, wide)
 
 
@@ -187,11 +190,16 @@ def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.nd
         right = right.reshape(*right.shape[: -columns - node.attrs["depth"]], left.shape[-1], math.prod(sizes))
     if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
         left = left[:, None]
-    inner = left.shape[-1]
-    total = left[..., :PANEL] @ right[..., :PANEL, :]
-    for start in range(PANEL, inner, PANEL):
-        total = total + left[..., start : start + PANEL] @ right[..., start : start + PANEL, :]
+    total = _sum_of_panels(left, right)
     if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
         total = total[:, 0]
     total = np.asarray(total).astype(node.spec.dtype, copy=False)
     return total.reshape(*total.shape[:-1], *sizes)
+
+
+def _sum_of_panels(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Multiply matrices, or stacks of them, in panels along k."""
+    total = left[..., :PANEL] @ right[..., :PANEL, :]
+    for start in range(PANEL, left.shape[-1], PANEL):
+        total = total + left[..., start : start + PANEL] @ right[..., start : start + PANEL, :]
+    return np.asarray(total)

@@ -3,6 +3,9 @@
 `(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride in the kernel that reads `x`. Otherwise all of
 `x * 2` would be computed and stored. A view moves under two conditions: no other node needs the whole operand, and
 the view ends at values that are in memory anyway. It never forces a kernel to store a value.
+
+Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value. Thus
+`fc.zeros((n, m))[0, :4]` takes four numbers, not `n * m`.
 """
 
 from __future__ import annotations
@@ -188,6 +191,29 @@ class _ViewMover(GraphRewriter):
         return self.add(self._name(like), twin, (value,))
 
 
+class _BroadcastCollapser(GraphRewriter):
+    def rewrite(self, node: Node) -> int:
+        """Add a node; in place of a view of a resident broadcast a broadcast of a view."""
+        if node.op not in _MOVED or node.spec.is_stream:
+            return self.copy_node(node)
+        spread = self.nodes[self.new[node.inputs[0]]]
+        base = self.nodes[spread.inputs[0]] if spread.op is BROADCAST else None
+        if base is None or (node.op is RESHAPE and base.spec.shape):
+            return self.copy_node(node)
+        value = base.id
+        for step in _adapted([_own_step(node)], base.spec.shape, spread.spec.shape):
+            value = self._viewed(value, node, step)
+        twin = copy.copy(node.element)
+        twin.freeze_fields(op=BROADCAST, attrs={})
+        return self.add(node.name, twin, (value,))
+
+    def _viewed(self, value: int, node: Node, step: _Step) -> int:
+        twin = copy.copy(node.element)
+        spec = replace(self.nodes[value].spec, shape=step.shape)
+        twin.freeze_fields(op=step.op, spec=spec, attrs=dict(step.attrs))
+        return self.add(self.fresh(node.name), twin, (value,))
+
+
 def _is_moved(node: Node) -> bool:
     return node.op in _MOVED and node.spec.is_stream and 0 not in node.spec.shape
 
@@ -247,6 +273,8 @@ def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ..
 
 def move_views(graph: Graph) -> Graph:
     """Return the graph with views moved through element-wise operations towards memory. Roots keep their order."""
+    if any(node.op is BROADCAST and not node.spec.is_stream for node in graph.nodes):
+        graph = _BroadcastCollapser(graph).rewritten()
     if not any(_is_moved(node) for node in graph.nodes):
         return graph
     return _ViewMover(graph).rewritten()

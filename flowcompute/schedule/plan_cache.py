@@ -1,8 +1,9 @@
 """Plans of graphs that were planned before: an equal graph gets the same steps and kernels, bound to its elements.
 
 Equal is everything that planning looks at: the structure with its names and lines, attributes and small constants,
-what sources and destinations say of themselves, settings, knobs and devices. A graph with an element whose class is
-not known here is planned each time. A plan is kept without its elements, so that it keeps no array alive.
+settings, knobs and devices. What sources and destinations say of themselves belongs to it. A graph with an element
+whose class is not known here is planned each time. A plan is kept without its elements, so that it keeps no array
+alive.
 """
 
 from __future__ import annotations
@@ -10,24 +11,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-
-from flowcompute.elements import Compute, Constant, Element, Op
-from flowcompute.elements.functions import SourceOp, UserOp
-from flowcompute.function_ir import functions
-from flowcompute.graph import Graph, Node
+from flowcompute.elements import Compute, Constant, Element
+from flowcompute.graph import Graph, Node, TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.plan import Clock, Pass, SinkStage
 from flowcompute.schedule.steps import NodeStep, Step
 from flowcompute.sinks import DiscardSink, MemorySink, NpySink, RawSink
 from flowcompute.sources import FeedSource, MemorySource, NpySource, RawSource
-from flowcompute.spec import Spec
 
 _T = TypeVar("_T")
 
@@ -37,23 +32,6 @@ _MOST_NODES = 8192
 
 _MOST_CONSTANT_BYTES = 1 << 16
 """Of a constant that is compared. Larger ones are not read for it."""
-
-
-class _UnknownError(Exception):
-    """Something that planning may look at, and that cannot be compared."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A key that only the very same object has, which it keeps alive."""
-
-    held: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.held is self.held
-
-    def __hash__(self) -> int:
-        return id(self.held)
 
 
 class PlanCache:
@@ -107,7 +85,7 @@ def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> ob
     try:
         nodes = tuple((node.name, node.inputs, *_facts(node.element)) for node in graph.nodes)
         return nodes, graph.roots, _backend_facts(backend), settings
-    except _UnknownError:
+    except UnknownError:
         return None
 
 
@@ -115,10 +93,10 @@ def _facts(element: Element) -> tuple[object, ...]:
     """Return what planning may ask an element for.
 
     Raises:
-        _UnknownError: if its class is not known, or may say something else each time.
+        UnknownError: if its class is not known, or may say something else each time.
     """
     kind = type(element)
-    spec = _exact(element.spec)
+    spec = exact(element.spec)
     if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
         # Verbs make some at their own line, so that `plan` and `run` would have plans of their own.
         return kind, spec, element.in_memory, element.lent, element.takes_numbers
@@ -127,59 +105,26 @@ def _facts(element: Element) -> tuple[object, ...]:
     if isinstance(element, Compute) and kind is Compute:
         pin = None if element.pin is None else (element.pin.device, element.pin.site)
         # Those that it was made of, which rewriting may have replaced in the graph.
-        operands = tuple(_exact(operand.spec) for operand in element.inputs)
-        return kind, spec, site, _operation(element.op), _exact(element.attrs), operands, pin
+        operands = tuple(exact(operand.spec) for operand in element.inputs)
+        return kind, spec, site, operation_key(element.op), exact(element.attrs), operands, pin
     if isinstance(element, Constant) and kind is Constant:
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
-            raise _UnknownError
+            raise UnknownError
         return kind, spec, site, hashlib.blake2b(element.value.tobytes(), digest_size=16).digest()
     if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
         columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
         how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
         return kind, spec, site, columns, *how
-    raise _UnknownError
+    raise UnknownError
 
 
 _SOURCES = (MemorySource, NpySource, RawSource, FeedSource)
 _SINKS = (MemorySink, DiscardSink, NpySink, RawSink)
 
 
-def _operation(op: Op) -> object:
-    """Return the record of an operation. Those of users' functions are made anew by each call."""
-    if isinstance(op, SourceOp):
-        return op.name, op.source, op.entry
-    if not isinstance(op, UserOp):
-        return _Same(op)
-    unrolls = tuple(each.unroll for each in functions(op.function))
-    return op.name, op.result, repr(op.function), unrolls
-
-
 def _backend_facts(backend: BackendDescription) -> tuple[object, ...]:
     pins, parts = tuple(backend.pins.items()), tuple(map(_backend_facts, backend.parts))
-    return backend.capabilities, _Same(backend.source_text), backend.main, pins, parts, backend.number
-
-
-def _exact(value: object) -> object:
-    """Return a key that only equal values of one type have: 0.0 is neither -0.0 nor 0.
-
-    Raises:
-        _UnknownError: for a value of another kind than attributes usually have.
-    """
-    if value is None or isinstance(value, str | int | bytes | Enum | np.dtype):
-        return type(value), value
-    if isinstance(value, float):
-        return float, value.hex()
-    if isinstance(value, np.generic):
-        return value.dtype, value.tobytes()
-    if isinstance(value, tuple | list):
-        return type(value), tuple(map(_exact, value))
-    if isinstance(value, Mapping):
-        return tuple((key, _exact(value[key])) for key in sorted(value))
-    if isinstance(value, Spec):
-        return value.dtype, value.shape, value.stream
-    if isinstance(value, type):
-        return value
-    raise _UnknownError
+    return backend.capabilities, TheVeryObject(backend.source_text), backend.main, pins, parts, backend.number
 
 
 def _bare(graph: Graph) -> Graph:

@@ -20,7 +20,7 @@ from flowcompute.fuse import (
 )
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel, is_copied
-from flowcompute.lower import KernelStyle, lower
+from flowcompute.lower import KernelCache, KernelStyle
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
@@ -32,6 +32,9 @@ from flowcompute.strategy import Config, Strategy
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
 STANDALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 """Kinds of nodes that are steps of their own."""
+
+KERNELS = KernelCache()
+"""The kernels of this process."""
 
 RESIDENT = -1
 """Placeholder for a clock: the node is computed once."""
@@ -173,7 +176,7 @@ class StepMaker:
         style = KernelStyle(
             self.backend.placements[placement].capabilities, self.strategy.of_kernel(name), self.config.precision
         )
-        kernel = lower(self.graph, region, style, self.folds, name)
+        kernel = KERNELS.lower(self.graph, region, style, self.folds, name)
         return replace(kernel, contract=self.config.precision == "fast")
 
     def with_weight_tiles(self, one_pass: Pass) -> Pass:

@@ -14,9 +14,10 @@ import flowcompute as fc
 from flowcompute.elements.compute import Function
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
-from tests.model_files.files import gguf_file, safetensors_file
+from tests.model_files.files import gguf_file, placed_weight, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
 
@@ -181,6 +182,7 @@ FUNCTIONS: dict[str, Build] = {
         fc.nn.relu(rows("f4", (5, 32)) @ fc.dequantize(fc.constant(np.ones((3, 34), "u1")), "Q8_0").T),
     ),
     "weights": lambda folder: of_weights(fc.weights(gguf_file(folder)), fc.weights(safetensors_file(folder))),
+    "placed weights": lambda folder: (placed_weight(folder) + 1,),
     "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
     "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
 }
@@ -245,12 +247,6 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         (lambda x: x.T @ x)(rows()),
         (lambda a: fc.source(a).T @ fc.source(a))(np.ones((6, 4), "f4")),
     ),
-    "convolution": lambda _: (
-        fc.nn.conv1d(items(2, 9), np.ones((4, 2, 3), "f4"), bias=np.ones(4, "f4"), padding="same"),
-        fc.nn.conv2d(items(4, 6, 6), np.ones((6, 2, 3, 2), "f4"), stride=2, dilation=(1, 2), groups=2),
-        fc.nn.conv1d(np.ones((2, 2, 9)), np.ones((4, 2, 3)), padding=1),
-        fc.nn.conv1d(np.ones((2, 2, 9)), np.ones((4, 1, 3)), groups=2),
-    ),
     "attention": lambda _: (
         fc.nn.attention(items(4, 3, 8), items(2, 5, 8), items(2, 5, 6)),
         fc.nn.attention(rows("f2", (5, 3, 8)), np.ones((4, 8), "f2"), np.ones((4, 8), "f2"), causal=True, window=2),
@@ -277,6 +273,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.stack([rows().sum(axis=0), np.ones(6, "f4")]),
         fc.concat([rows(), rows("f4", (12, 2))], axis=1),
         fc.concat([rows().sum(axis=0), np.ones(2, "f4")]),
+        fc.concat([np.ones(2, "f4"), rows(), np.ones((12, 1), "f4")], axis=1),
+        fc.stack([np.ones(6, "f4"), rows()], axis=2),
         fc.flip(items(3, 4), (1, 2)),
         fc.squeeze(fc.expand_dims(rows(), 1), 1),
         fc.moveaxis(items(3, 4), 2, 1),
@@ -299,11 +297,6 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.pad(rows("?"), 2, constant_values=1),
         fc.pad(rows().sum(axis=0), (1, 0), "wrap"),
         fc.pad(rows("u1"), (0, 2), "edge"),
-    ),
-    "windows of items": lambda _: (
-        fc.nn.unfold(items(6, 7), (2, 3), (1, 2), step=(1, 2), dilation=2),
-        fc.nn.max_pool2d(items(2, 6, 6), 2, padding=1),
-        fc.nn.avg_pool1d(items(2, 7), 3, ceil_mode=True, count_include_pad=False),
     ),
     "along the stream": lambda _: (
         numbers()[numbers() > 0],
@@ -454,4 +447,4 @@ def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
     return tuple(made)
 
 
-JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **NUMERIC, **elementwise()}
+JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **NUMERIC, **NETWORKS, **elementwise()}

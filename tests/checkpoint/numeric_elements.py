@@ -1,4 +1,4 @@
-"""Jobs of values that are filled, of transforms, and of linear algebra."""
+"""Jobs of values that are filled, of transforms, of linear algebra, and of chosen matrices."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ NUMERIC: dict[str, Build] = {
         fc.zeros((2, 3)),
         fc.eye(3, 4, k=1),
         fc.linspace(0, 1, 5),
+    ),
+    "experts": lambda _: (
+        fc.nn.experts(rows(), np.ones((4, 3, 6), "f4"), fc.source(np.ones((12, 2), "i4"))),
+        fc.nn.experts(rows("f2"), np.ones((4, 3, 6), "f2"), numbers("i4")),
     ),
     "transforms": lambda _: (
         *fc.fft.fft(rows()),

@@ -234,6 +234,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
     "lookup": (lambda: fc.take_along_axis(rows(), fc.argsort(rows())), "view.take_along_axis", {
         "beyond": attrs(axis=1), "by floats": said(inputs=[0, 0]), "other places": said(shape=[5]), "alone": said(inputs=[0]),
     }),
+    "scatter": (lambda: fc.scatter_elements(rows(), fc.argsort(rows()), rows() + 1, 1), "view.scatter", {
+        "beyond": attrs(axis=1), "otherwise": attrs(reduction="sum"), "other items": said(shape=[5]), "alone": said(inputs=[0]),
+        "by floats": said(inputs=[0, 0, 0]),
+    }),
     "first": (lambda: fc.first(rows()), "fold.first", {"another shape": said(shape=[7])}),
     "first beside nothing": (lambda: rows("f4", (0, 6)).sum(axis=0) + fc.first(rows()), "fold.first", {
         "of nothing": said(inputs=[0])}),

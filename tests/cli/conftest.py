@@ -77,7 +77,7 @@ def program(folder: Path, command: str, **options: object) -> subprocess.Complet
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         **options,  # type: ignore[call-overload]
     )

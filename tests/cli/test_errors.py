@@ -107,6 +107,7 @@ def test_progress_of_nothing_is_not_told_before_an_error(say: Say) -> None:
     assert "items" not in say("run", "jobs_here:failing", "--device", "numpy").err
 
 
+@pytest.mark.slow
 def test_hanging_up_is_a_clean_end(folder: Path) -> None:
     (folder / "endless_here.py").write_text(
         "import itertools, os, signal\n"
@@ -135,6 +136,7 @@ def test_calls_of_python_are_not_taken_for_options() -> None:
         assert as_options(text, options) == told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
 def test_too_few_addresses_to_map_a_file_say_what_to_do_and_that_does_it(folder: Path) -> None:
     array = np.lib.format.open_memmap(folder / "x.npy", "w+", np.uint8, (8 << 30,))

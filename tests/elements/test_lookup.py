@@ -17,6 +17,7 @@ import flowcompute as fc
 from flowcompute.errors import CheckpointWarning, RunError, SpecError
 from flowcompute.spec import SUPPORTED_DTYPES
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.support.slow import slow_but
 
 RNG = np.random.default_rng(4)
 TABLE = RNG.standard_normal((40, 7)).astype(np.float32)
@@ -43,7 +44,7 @@ SHAPES: list[tuple[tuple[int, ...], int]] = [((5,), 0), ((5, 19), 0), ((3, 5), 1
 ITEMS: list[tuple[int, ...]] = [(), (1,), (18,), (2, 3)]
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=str)
+@pytest.mark.parametrize("item", slow_but([(), (2, 3)], ITEMS), ids=str)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_axes_of_tables_and_shapes_of_items(shape: tuple[int, ...], axis: int, item: tuple[int, ...]) -> None:
     table = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) - 7
@@ -55,7 +56,9 @@ def test_axes_of_tables_and_shapes_of_items(shape: tuple[int, ...], axis: int, i
     assert got.tobytes() == (wanted * 2 + 1).tobytes()
 
 
-@pytest.mark.parametrize("dtype", SUPPORTED_DTYPES, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    "dtype", slow_but(map(np.dtype, ("float32", "float16", "int8")), SUPPORTED_DTYPES), ids=lambda dtype: dtype.name
+)
 def test_bits_of_every_dtype(dtype: np.dtype) -> None:
     bits = RNG.integers(0, 2 if dtype == bool else 256, (40, 6, dtype.itemsize)).astype(np.uint8)
     table = bits.view(dtype)[..., 0]
@@ -161,7 +164,7 @@ TABLES: dict[str, tuple[Callable[[Any], Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("item", [(), (3,), (2, 1)], ids=str)
+@pytest.mark.parametrize("item", slow_but([(3,)], [(), (3,), (2, 1)]), ids=str)
 @pytest.mark.parametrize("case", TABLES)
 def test_tables_are_computed_for_the_rows_asked_for(case: str, item: tuple[int, ...]) -> None:
     build, axis = TABLES[case]

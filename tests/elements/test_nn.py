@@ -196,6 +196,7 @@ def test_softmax_along_any_item_axes(axis: Any) -> None:
             close(value, want, scale=10)
 
 
+@pytest.mark.slow
 def test_softmax_along_the_stream_takes_several_readings() -> None:
     array = numbers((3000, 3))
     for (function, wanted), axis in zip(SHARES, (0, (0, 1), (0, 1)), strict=True):

@@ -17,6 +17,7 @@ from flowcompute.elements.generated.philox import blocks, box_muller, philox
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import build_graph
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, SUPPORTED_DTYPES, is_float
+from tests.support.slow import slow_but
 
 INTEGERS = [dtype for dtype in SUPPORTED_DTYPES if dtype.kind in "iu"]
 FLOATS = [dtype for dtype in SUPPORTED_DTYPES if is_float(dtype)]
@@ -159,7 +160,7 @@ MAKERS: dict[str, Callable[..., fc.Element]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", slow_but([FLOAT32], FLOATS), ids=lambda dtype: dtype.name)
 def test_bits_are_equal_everywhere(name: str, dtype: np.dtype) -> None:
     make = MAKERS[name]
     long = everywhere(make(1025, dtype=dtype))
@@ -175,7 +176,7 @@ def test_bits_are_equal_everywhere(name: str, dtype: np.dtype) -> None:
 SHAPES: dict[np.dtype, list[tuple[int, ...]]] = {FLOAT32: [(17,), (2, 5, 3)], FLOAT64: [(3,)]}
 
 
-@pytest.mark.parametrize("dtype", SHAPES, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", slow_but([FLOAT64], SHAPES), ids=lambda dtype: dtype.name)
 def test_bits_are_equal_in_any_kernel(dtype: np.dtype) -> None:
     length = 67
     roots: list[fc.Element] = []

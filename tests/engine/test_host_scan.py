@@ -289,6 +289,26 @@ def test_a_step_may_carry_several_numbers(device: str) -> None:
         assert [kernel.ir.work for kernel in fc.plan(place * 2, speed, device="cpu").kernels] == ["walk"]
 
 
+@fc.kernel
+def shifted(last: Any, before: Any, x: Any) -> Any:
+    return x, last
+
+
+def test_a_step_that_gives_back_its_operand_keeps_no_memory_of_the_batch() -> None:
+    """What a batch was in is used again: here by the batches of a flow, for what the first scan gives."""
+    data = np.arange(24, dtype="f4").reshape(12, 2) + 1
+
+    def before(x: Any) -> Any:
+        return fc.scan(shifted, x, init=(0.0, 0.0))[1]
+
+    with before(before(fc.feed(dtype="f4", shape=(2,)))).flow(device="numpy") as flow:
+        parts = []
+        for piece in np.split(data, [1, 2, 5]):
+            flow.send(piece)
+            parts.append(flow.receive())
+    np.testing.assert_array_equal(np.concatenate(parts), np.concatenate([np.zeros((2, 2), "f4"), data[:-2]]))
+
+
 def test_several_numbers_side_by_side_are_of_one_carry_only_where_they_begin_alike() -> None:
     x = fc.source(numbers("float64", (9,)))
     one, other = fc.scan(oscillator, x, init=(1.0, 0.0)), fc.scan(oscillator, x, init=(2.0, 0.0))

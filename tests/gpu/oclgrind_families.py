@@ -194,6 +194,7 @@ def looked_up(size: int) -> list[Element]:
         fc.take(table * 2, indices, axis=0) + 1,
         fc.take(fc.constant(drawn(3, 9)), stream(size, dtype="i4"), axis=1) + 1,
         fc.take(fc.constant(drawn(size, 9)), indices, axis=1) + 1,
+        fc.nn.experts(stream(2, size), fc.constant(drawn(3, 5, size)), stream(2, 4, dtype="i4")) + 1,
     ]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, SUPPORTED_DTYPES, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, SUPPORTED_DTYPES, is_float
 from tests.gpu.test_ops import edges
+from tests.support.slow import slow_but
 
 _HALF_DIGITS = {FLOAT16: (11, -24), BFLOAT16: (8, -133), FLOAT32: (24, -149)}
 """Significant bits, and the exponent of the smallest subnormal."""
@@ -89,7 +90,7 @@ def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return array.astype(dtype)
 
 
-@pytest.mark.parametrize("source", SUPPORTED_DTYPES, ids=str)
+@pytest.mark.parametrize("source", slow_but([FLOAT32, BFLOAT16, INT32], SUPPORTED_DTYPES), ids=str)
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_every_cast(source: np.dtype, device: str) -> None:
     array = numbers(source)

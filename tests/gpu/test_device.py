@@ -274,12 +274,14 @@ os.waitpid(child, 0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_after_a_fork_devices_are_refused_and_spawn_is_named(tmp_path: object) -> None:
     code = FORK.replace("sys.argv[-1]", repr("used"))
     assert python(code, FLOWCOMPUTE_CACHE=str(tmp_path)).stdout.split("\n")[:-1] == ["refused True"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_before_the_first_use_is_harmless(tmp_path: object) -> None:
     code = FORK.replace("sys.argv[-1]", repr("unused"))
@@ -299,6 +301,7 @@ for use in (lambda: flowcompute.gpu.device.discovery.select_device("auto", False
 """
 
 
+@pytest.mark.slow
 def test_without_pyopencl_the_package_imports_and_the_first_use_says_what_to_install() -> None:
     said = python(WITHOUT).stdout
     assert said.count("pyopencl cannot be imported") == 2

@@ -24,6 +24,7 @@ from tests.gpu.test_ops import made
 from tests.properties.cases import cases
 from tests.properties.programs import programs
 from tests.properties.values import Program
+from tests.support.slow import slow_but
 
 WIDE = re.compile(r"\b(?:convert_|as_)?(?:(?:u?long|double)(?:8|16)|(?:u?int|float)16)(?:_rt[a-z]|_sat)*\b")
 ZEN_3, ZEN_4 = "flags : fpu sse2 avx avx2\n", "model name : x\nflags : fpu avx2 avx512f avx512vl\n"
@@ -149,7 +150,7 @@ def test_others_have_them() -> None:
 
 
 @pytest.mark.parametrize(("lanes", "vector_bytes"), [(4, 16), (4, 32), (8, 32)])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+@pytest.mark.parametrize("dtype", slow_but(["float64"], ["float64", "float32", "float16", "int32"]))
 def test_folds_of_numbers_have_the_reference_s_bits(dtype: str, lanes: int, vector_bytes: int) -> None:
     """A vector of four float64 fills 32 bytes: the number that a variance subtracts stood in one lane of it only."""
     x = fc.source((np.random.default_rng(0).standard_normal(3000) * 9 + 50).astype(dtype))

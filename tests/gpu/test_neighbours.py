@@ -61,6 +61,7 @@ def test_what_surrounds_a_stencil_and_both_ends_of_rows(columns: int, dtype: str
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 def test_where_a_border_is_more_than_index_arithmetic() -> None:
     u = np.random.default_rng(3).integers(-9, 9, (6, 20)).astype(np.float32)
     x, weight = fc.source(u), np.eye(20, dtype=np.float32)

@@ -13,6 +13,7 @@ needs_oclgrind = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_oclgrind
 @pytest.mark.parametrize(("family", "shape"), [("short rows", "cpu"), ("rows", "gpu")])
 def test_a_family_is_clean(family: str, shape: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,6 +21,7 @@ def test_a_family_is_clean(family: str, shape: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.count("  clean\n") == 1
 
 
+@pytest.mark.slow
 @needs_oclgrind
 def test_a_barrier_that_is_left_out_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rows", "--shape", "gpu", "--size", "5", "--without", "barrier(CLK_LOCAL_MEM_FENCE);"]) == 1

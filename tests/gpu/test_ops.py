@@ -242,9 +242,15 @@ def check(op: Op, dtype: np.dtype, result: np.ndarray, operands: list[np.ndarray
     )
 
 
+INT8 = np.dtype("int8")
+
 DTYPES = [
-    # Its kernels take the compiler two minutes; bfloat16 goes the same way.
-    pytest.param(dtype, id=dtype.name, marks=pytest.mark.compiles if dtype == FLOAT16 else ())
+    # Kernels of float16 take the compiler two minutes; bfloat16 goes the same way.
+    pytest.param(
+        dtype,
+        id=dtype.name,
+        marks=pytest.mark.compiles if dtype == FLOAT16 else () if dtype in (FLOAT32, INT8) else pytest.mark.slow,
+    )
     for dtype in SUPPORTED_DTYPES
 ]
 

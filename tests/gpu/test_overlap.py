@@ -174,7 +174,7 @@ def test_what_comes_little_by_little_is_joined_where_it_is_there() -> None:
     def wait(self: PassExecutor, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         # Until two batches more are there: what waits for this one is joined.
         with changed:
-            assert changed.wait_for(lambda: given[0] >= min(batch.stop + 256, len(data)), timeout=30)
+            assert changed.wait_for(lambda: given[0] >= min(batch.stop + 256, len(data)), timeout=600)
         return real(self, batch, outputs)
 
     with mock.patch.object(PassExecutor, "process", wait):

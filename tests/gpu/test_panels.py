@@ -30,6 +30,7 @@ from tests.gpu.emulator import emulate
 from tests.gpu.shapes import gpu_shaped
 from tests.gpu.tensor_devices import GROUPS, plan_on_paper
 from tests.gpu.test_sharing import twin
+from tests.support.slow import slow_but
 
 
 def numbers(*shape: int, dtype: Any = "f4") -> np.ndarray:
@@ -89,7 +90,7 @@ def values_of(run: fc.Run) -> bytes:
     return np.asarray(run.value).tobytes()
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", slow_but(["columns, bias and activation", "rows of a stack of matrices"], JOBS))
 def test_panels_have_the_bits_of_the_whole(name: str) -> None:
     make, budget = JOBS[name]
     run = run_on_gpu(make(), device_memory=budget)
@@ -99,6 +100,15 @@ def test_panels_have_the_bits_of_the_whole(name: str) -> None:
     assert values_of(run) == values_of(run_on_gpu(make()))
     if run.value.dtype.kind == "i":
         np.testing.assert_array_equal(run.value, numbers(60, 40, dtype="i4") @ numbers(40, 999, dtype="i4"))
+
+
+def test_a_factor_that_the_device_computes_is_read_whole() -> None:
+    """It stays, while the other residents of the kernel that reads it may be streamed."""
+    scale, weights = fc.constant(numbers(8)), fc.exp(fc.constant(numbers(8, 8)))
+    x = fc.source(numbers(40, 8)) * scale + 1
+    run = run_on_gpu(x @ weights)
+    assert run.plan.passes[0].weight_tiles == {}
+    np.testing.assert_allclose(run.value, np.asarray(x.resolve()) @ np.asarray(weights.resolve()), rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -186,11 +196,11 @@ def test_what_is_read_as_a_whole_is_named() -> None:
 def test_a_batch_without_room_begins_again_with_the_first_panel(whole: bytes) -> None:
     real, calls = StreamedWeights.buffer, []
 
-    def buffer(self: StreamedWeights, value: int, launch: int) -> Any:
+    def buffer(self: StreamedWeights, value: int, launch: int, array: Any) -> Any:
         calls.append(launch)
         if len(calls) == 5:
             raise DeviceFullError("no room", got="a test")
-        return real(self, value, launch)
+        return real(self, value, launch, array)
 
     with (
         mock.patch.object(StreamedWeights, "buffer", buffer),

@@ -67,6 +67,7 @@ def alone() -> list[bytes]:
     return [np.asarray(value).tobytes() for value in fc.resolve(*program([None] * 9), device="numpy", progress=False)]
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(st.lists(st.sampled_from([None, *SEATS]), min_size=9, max_size=9), st.integers(1, 3))
 def test_no_bit_depends_on_where_it_is_computed(alone: list[bytes], pins: list[str | None], depth: int) -> None:

@@ -17,6 +17,7 @@ from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
 from flowcompute.lower.matmul.matmul_anchor import PANEL
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.support.slow import slow_but
 
 
 def numbers(shape: tuple[int, ...], dtype: Any = "f4", seed: int = 0) -> np.ndarray:
@@ -51,6 +52,7 @@ def both(root: Element) -> np.ndarray:
     return whole
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     st.sampled_from([1, 3, 4, 5, 17, 64, 131]),
@@ -63,7 +65,7 @@ def test_the_order_of_a_sum_belongs_to_the_product(rows: int, inner: int, column
     np.testing.assert_allclose(both(fc.source(a) @ fc.constant(b)), weight_tiles(a, b), rtol=0, atol=2e-6 * inner**0.5)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u2", "i1"])
+@pytest.mark.parametrize("dtype", slow_but(["f4", "i1"], ["f8", "f4", "i8", "i4", "u2", "i1"]))
 def test_every_dtype(dtype: str) -> None:
     a, b = numbers((37, 530), dtype), numbers((530, 21), dtype, seed=1)
     product = both(fc.source(a) @ fc.constant(b))
@@ -73,7 +75,7 @@ def test_every_dtype(dtype: str) -> None:
         assert same(product, a @ b)
 
 
-@pytest.mark.parametrize("dtype", ["f2", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dtype", slow_but(["f2"], ["f2", ml_dtypes.bfloat16]))
 def test_half_formats_are_multiplied_in_float32(dtype: Any) -> None:
     a, b = numbers((37, 40), dtype), numbers((40, 21), dtype, seed=1)
     product = both(fc.source(a) @ fc.constant(b))
@@ -82,6 +84,7 @@ def test_half_formats_are_multiplied_in_float32(dtype: Any) -> None:
     np.testing.assert_allclose(product.astype("f4"), wanted, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.slow
 def test_products_in_a_dtype_that_is_asked_for() -> None:
     """As NumPy's `dtype=`: narrow integers are read as they are, and add up exactly where they would wrap."""
     a, b = (np.random.default_rng(seed).integers(-128, 128, (70, 70)).astype("i1") for seed in (1, 2))
@@ -142,7 +145,9 @@ def layouts() -> dict[str, Callable[[], tuple[Element, np.ndarray]]]:
     }
 
 
-@pytest.mark.parametrize("name", layouts())
+@pytest.mark.parametrize(
+    "name", slow_but(["streams of matrices", "turned on the left", "a part of each", "windows"], layouts())
+)
 def test_operands_are_read_where_they_lie(name: str) -> None:
     root, wanted = layouts()[name]()
     np.testing.assert_allclose(both(root), wanted, rtol=1e-5, atol=2e-5)
@@ -185,6 +190,7 @@ def test_rows_and_columns_of_matrices_are_spread_over_their_product() -> None:
     assert same(both(root), (product + row) * column + mask)
 
 
+@pytest.mark.slow
 def test_numbers_that_are_generated_follow_a_product() -> None:
     a, w = numbers((70, 40)), numbers((40, 21), seed=1)
     noise = fc.random.uniform(70, shape=(21,), seed=3, dtype="f4")
@@ -200,6 +206,7 @@ def test_nothing_to_multiply() -> None:
     assert both(fc.source(numbers((0, 4))) @ fc.constant(numbers((4, 3)))).shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_zeros_keep_their_sign_and_nan_and_infinity_spread() -> None:
     a = np.zeros((3, 2), "f4")
     a[1] = [np.inf, 1]

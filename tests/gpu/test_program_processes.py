@@ -47,6 +47,7 @@ def worker(mode: str, text: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_two_processes_build_the_same_kernel_at_once_and_a_third_compiles_nothing(folder: Path) -> None:
     both = [worker("any", TEXT % 2) for _ in range(2)]
     for one in both:
@@ -100,6 +101,7 @@ for round in range(5):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
 def test_after_twenty_kills_during_a_build_the_next_start_works_and_tidies_up(folder: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", KILLED, TEXT]

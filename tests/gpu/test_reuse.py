@@ -177,6 +177,7 @@ def watched(roots: list[Element]) -> tuple[fc.Plan, Watched]:
     return plan, device
 
 
+@pytest.mark.slow
 def test_what_is_taken_is_what_was_planned() -> None:
     turns: list[int] = []
 

@@ -407,3 +407,21 @@ def test_what_a_recurrence_takes() -> None:
         fc.linear_recurrence(x, x, axis=0)
     with pytest.raises(SpecError, match="cannot choose an axis to run along"):
         fc.linear_recurrence(x.astype("f4"), 1.0)
+
+
+def test_scans_from_the_end() -> None:
+    array = np.random.default_rng(5).integers(-4, 5, (6, 2, 5)).astype("f8")
+    for x in (fc.source(array), fc.constant(array)):
+        for axis in (1, 2):
+            turned = np.flip(array, axis)
+            for exclusive in (False, True):
+                for function, running in ((fc.cumulative_sum, np.cumsum), (fc.cumulative_prod, np.cumprod)):
+                    wanted = running(turned, axis)
+                    if exclusive:
+                        first = np.full_like(turned.take([0], axis), running is np.cumprod)
+                        wanted = np.concatenate([first, wanted.take(range(array.shape[axis] - 1), axis)], axis)
+                    made = function(x, axis, exclusive=exclusive, reverse=True)
+                    got = made.resolve(device="numpy", progress=False)
+                    np.testing.assert_array_equal(got, np.flip(wanted, axis), strict=True)
+    with pytest.raises(fc.SpecError, match="cannot scan a stream from its end"):
+        fc.cumulative_sum(fc.source(array), 0, reverse=True)

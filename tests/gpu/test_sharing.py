@@ -27,6 +27,7 @@ from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from flowcompute.schedule.placement.shared_passes import alignment
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, twin
+from tests.support.slow import slow_but
 from tests.support.starting import start
 
 DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
@@ -90,7 +91,7 @@ def test_what_several_batches_hold_at_a_time_is_planned() -> None:
     assert 0 < max(peaks) <= sum(lines.values())
 
 
-@pytest.mark.parametrize("name", jobs())
+@pytest.mark.parametrize("name", slow_but(["maps and folds", "other clocks"], jobs()))
 @pytest.mark.parametrize(("shape", "count"), [("cpu", 3), ("gpu", 2)])
 def test_any_number_of_devices_gives_the_bits_of_one(shape: str, count: int, name: str) -> None:
     roots = jobs()[name]

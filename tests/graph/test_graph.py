@@ -217,6 +217,7 @@ def test_scalars_are_arguments_except_four(a: float, b: float) -> None:
     assert ((x + a).hash == (x + b).hash) == (kinds[0] == kinds[1])
 
 
+@pytest.mark.slow
 def test_the_hash_is_the_same_in_every_process() -> None:
     program = (
         "import numpy as np, flowcompute as fc; x = fc.source(np.arange(12.0).reshape(4, 3));"

@@ -97,6 +97,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "bitwise_invert": {0: WHOLE},
     "bitwise_or": {0: WHOLE, 1: 1},
     "bitwise_xor": {0: WHOLE, 1: 1},
+    "trunc_divide": {0: WHOLE, 1: 2},
     "bitwise_left_shift": {0: WHOLE, 1: 1},
     "bitwise_right_shift": {0: WHOLE, 1: 1},
     "broadcast_to": {"x": ROWS[:, None], "shape": (6, 2, 4)},
@@ -109,8 +110,8 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "cov": {"x": ROWS, "correction": 1},
     "cumulative_max": {"x": ROWS, "axis": 0},
     "cumulative_min": {"x": ROWS, "axis": 0},
-    "cumulative_prod": {"x": ROWS, "axis": 0, "dtype": "f8", "exclusive": True},
-    "cumulative_sum": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "method": "blelloch"},
+    "cumulative_prod": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "reverse": True},
+    "cumulative_sum": {"x": ROWS, "axis": 1, "dtype": "f8", "exclusive": True, "method": "blelloch", "reverse": True},
     "cut": {"x": NUMBERS, "every": 4, "tail": "pad", "fill": 1},
     "dequantize": {"raw": np.zeros((2, 36), np.uint8), "type": "Q4_0"},
     "diff": {"x": ROWS, "n": 1, "axis": 1, "prepend": 0, "append": None},
@@ -159,7 +160,14 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nonzero": {"x": ROWS},
     "searchsorted": {"x1": [1.0, 2.0, 3.0], "x2": ROWS, "side": "right", "sorter": [0, 1, 2]},
     "sort": {"x": ROWS, "axis": 1, "descending": True, "stable": True},
+    "broadcast_arrays": {0: ROWS, 1: KNOWN[:1]},
     "gather_nd": {"x": ROWS, "indices": np.zeros((6, 2, 1), int), "batch_dims": 1},
+    "scatter_elements": {
+        "x": ROWS, "indices": np.zeros((6, 2), int), "updates": np.ones((6, 2)), "axis": 1, "reduction": "add",
+    },
+    "scatter_nd": {
+        "x": ROWS, "indices": np.zeros((6, 2, 1), int), "updates": np.ones((6, 2)), "reduction": "max", "batch_dims": 1,
+    },
     "take_along_axis": {"x": ROWS, "indices": np.zeros((6, 2), int), "axis": 1},
     "cross": {"x1": ROWS[:, :3], "x2": ROWS[:, 1:], "axis": 1},
     "einsum": {0: "ni,ij->nj", 1: ROWS, 2: np.ones((4, 2), "f4")},
@@ -176,7 +184,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "sum": {"x": ROWS, "axis": 0, "dtype": "f8", "keepdims": False},
     "take": {"x": ROWS, "indices": [1, 2], "axis": 1},
     "to_array": {"out": None, "name": "kept"},
-    "top_k": {"x": ROWS, "k": 2, "axis": 1},
+    "top_k": {"x": ROWS, "k": 2, "axis": 1, "largest": False},
     "weights": {"path": "nowhere.gguf"},
     "var": {"x": ROWS, "axis": 0, "correction": 1, "keepdims": False},
     "vecdot": {"x1": ROWS, "x2": ROWS, "axis": 1},
@@ -210,7 +218,21 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True,
         "count_include_pad": True,
     },
-    "nn.max_pool1d": {"x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.max_pool1d": {"x": ROWS, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True,
+                      "return_indices": True},
+    "nn.lp_pool1d": {"x": ROWS, "p": 2.0, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.lp_pool2d": {"x": IMAGES, "p": 3, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
+    "nn.lp_pool3d": {"x": IMAGES, "p": 1, "kernel": 2},
+    "nn.avg_pool3d": {"x": IMAGES, "kernel": 2},
+    "nn.max_pool3d": {"x": IMAGES, "kernel": 2},
+    "nn.conv3d": {"x": IMAGES[:, None], "weight": np.ones((2, 1, 2, 2, 2), "f4"), "dtype": "float64"},
+    **{
+        f"nn.conv_transpose{dims}d": {
+            "x": items, "weight": np.ones((4, 3, *(2,) * dims), "f4"), "bias": np.ones(6, "f4"), "stride": 2,
+            "padding": [(1, 0)] * dims, "dilation": 1, "groups": 2, "output_padding": 1, "dtype": "float64",
+        }
+        for dims, items in ((1, IMAGES[:, :, 0]), (2, IMAGES), (3, IMAGES[:, :, None]))
+    },
     "nn.max_pool2d": {"x": IMAGES, "kernel": 2, "stride": 1, "padding": 1, "dilation": 1, "ceil_mode": True},
     "nn.conv1d": {
         "x": SQUARES, "weight": np.ones((2, 3, 2), "f4"), "bias": np.ones(2, "f4"), "stride": 1, "padding": 1,
@@ -230,6 +252,15 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
         "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
     },
+    "nn.grid_sample": {
+        "x": IMAGES, "grid": np.zeros((2, 3, 2), "f4"), "method": "cubic", "padding": "reflection",
+        "align_corners": True,
+    },
+    "nn.resize": {
+        "x": IMAGES, "size": (3, 4), "axes": (2, 3), "method": "linear", "coordinates": "tf_crop_and_resize",
+        "nearest": "floor", "antialias": True, "cubic_coefficient": -0.5, "exclude_outside": True,
+        "region": [(0, 1), (0.5, 2)], "fill": 1.0,
+    },
     "nn.softmax": {"x": ROWS, "axis": 1},
     "nn.log_softmax": {"x": ROWS, "axis": 1},
     "nn.logsumexp": {"x": ROWS, "axis": 1, "keepdims": True},
@@ -240,10 +271,25 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.instance_norm": {"x": IMAGES, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
     "nn.layer_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
     "nn.rms_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4")},
+    "nn.rnn": {
+        "x": SQUARES[:, :1], "weight": np.ones((2, 4), "f4"), "recurrent": np.ones((2, 2), "f4"), "bias": np.ones(2, "f4"),
+        "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True, "activation": fc.tanh,
+    },
+    "nn.lstm": {
+        "x": SQUARES[:, :1], "weight": np.ones((8, 4), "f4"), "recurrent": np.ones((8, 2), "f4"), "bias": np.ones(8, "f4"),
+        "initial": [np.ones(2, "f4")] * 2, "peephole": np.ones((3, 2)), "lengths": [1, 2], "reverse": True,
+        "activations": (fc.nn.sigmoid, fc.tanh, fc.tanh),
+    },
+    "nn.gru": {
+        "x": SQUARES[:, :1], "weight": np.ones((6, 4), "f4"), "recurrent": np.ones((6, 2), "f4"), "bias": np.ones(6, "f4"),
+        "recurrent_bias": np.ones(6), "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True,
+        "reset_after": False, "activations": (fc.nn.sigmoid, fc.tanh),
+    },
     "nn.selective_scan": {
         "u": SQUARES, "delta": SQUARES, "A": np.ones((4, 2), "f4"), "B": SQUARES[..., :2], "C": SQUARES[..., :2],
         "D": np.ones(4, "f4"),
     },
+    "nn.experts": {"x": ROWS, "weights": np.ones((3, 2, 4), "f4"), "chosen": fc.source(np.zeros((6, 2), "i4"))},
     "nn.self_attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "text": fc.source(np.zeros(2, "i4")), "window": 2, "context": 9, "scale": 0.5,
     },

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter
 
+from flowcompute.model_files import PlacedWeight, open_weight_file
 from tests.quantized.blocks import tame
 
 TYPES = ("Q4_0", "Q6_K", "F16", "BF16", "IQ4_NL")
@@ -56,6 +57,13 @@ def settle(path: Path) -> Path:
     path.chmod(0o600)
     os.utime(path, (1e9, 1e9))
     return path
+
+
+def placed_weight(folder: Path) -> PlacedWeight:
+    """Numbers behind the head of a file that has none."""
+    path = folder / "numbers.bin"
+    path.write_bytes(b"head" + np.arange(15, dtype="f4").tobytes())
+    return PlacedWeight(open_weight_file(str(settle(path))), "w", np.dtype("f4"), (3, 5), 4)
 
 
 SAFE: dict[str, tuple[str, np.ndarray]] = {

@@ -6,9 +6,9 @@ import itertools
 import os
 import resource
 import struct
-import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from flowcompute.model_files.gguf_header import NUMBERS, TENSOR_TYPES
+from flowcompute.model_files import gguf_header
+from flowcompute.model_files.gguf_header import NUMBERS, TENSOR_TYPES, read_gguf
+from flowcompute.model_files.tensors import WeightsHeaderError
 from tests.model_files.files import (
     METADATA,
     PLAIN,
@@ -34,6 +36,7 @@ from tests.model_files.files import (
     text,
 )
 from tests.quantized.blocks import assert_bits, meant, tame
+from tests.support.work import lines_run
 
 
 def raw_of(kind: str) -> np.ndarray:
@@ -119,9 +122,9 @@ def large_file(folder: Path, mebibytes: int) -> Path:
 def test_weights_stay_in_the_file(tmp_path: Path) -> None:
     path = large_file(tmp_path, 32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
-    w = fc.weights(path)["w"]
-    assert time.process_time() - began < 0.5
+    opened: list[Any] = []
+    assert lines_run(lambda: opened.append(fc.weights(path)["w"])) < 10_000
+    (w,) = opened
     assert w.shape == (1024, 30_720)
     plan = fc.plan(fc.source(np.ones((1, 30_720), np.float32)) @ w.T, memory="8MiB")
     assert plan.memory.host_bytes < 8 << 20
@@ -283,17 +286,20 @@ HOSTILE_SAFE: dict[str, bytes] = {
 
 
 def opened(path: Path, data: bytes) -> fc.NamedWeights | fc.SourceError:
-    """What opening a file of these bytes gives within a second and without much memory."""
+    """What opening a file of these bytes gives with little work and without much memory."""
     path.write_bytes(data)
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    made: fc.NamedWeights | fc.SourceError
-    try:
-        made = fc.weights(path)
-    except fc.SourceError as error:
-        made = error
-    assert time.process_time() - began < 1
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made: list[fc.NamedWeights | fc.SourceError] = []
+
+    def attempt() -> None:
+        try:
+            made.append(fc.weights(path))
+        except fc.SourceError as error:
+            made.append(error)
+
+    assert lines_run(attempt) < 100_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
-    return made
+    return made[0]
 
 
 @pytest.mark.parametrize("what", [*HOSTILE_GGUF, *(f"{name}, safetensors" for name in HOSTILE_SAFE)])
@@ -322,6 +328,21 @@ def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
     assert [one.tolist() for one in weights.metadata["k"]] == [[5], [5]]
     assert weights["t"].resolve().tolist() == [0] * 8
     assert weights["none"].resolve().shape == (3, 0)
+
+
+@given(texts=st.lists(st.binary(max_size=40), max_size=30), chunk=st.integers(1, 80), longest=st.sampled_from([20, 99]))
+def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, longest: int) -> None:
+    data = gguf_bytes(
+        KEY, array(8, len(texts), b"".join(map(text, texts))), text("last") + struct.pack("<II", 4, 7), keys=2
+    )
+    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest}
+    with mock.patch.multiple(gguf_header, **limits):
+        if any(len(one) > longest for one in texts):
+            with pytest.raises(WeightsHeaderError, match="too long"):
+                read_gguf(lambda at, count: data[at : at + count], len(data))
+            return
+        metadata = read_gguf(lambda at, count: data[at : at + count], len(data)).metadata
+    assert metadata == {"k": [one.decode(errors="surrogateescape") for one in texts], "last": 7}
 
 
 @pytest.mark.parametrize("make", [gguf_file, safetensors_file])

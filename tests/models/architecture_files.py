@@ -21,10 +21,20 @@ WIDE, INNER, HEADS, KV_HEADS = 64, 96, 4, 2
 
 Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
+ROUTED = {"expert_count": 6, "expert_used_count": 2}
+
 METADATA: Mapping[str, Mapping[str, Any]] = {
     "llama": {"rope.dimension_count": 16},
+    "mixtral": {"rope.dimension_count": 16, **ROUTED},
     "qwen2": {"rope.freq_base": 1e6},
     "qwen3": {"rope.freq_base": 1e6, "attention.key_length": 32, "attention.value_length": 32},
+    "qwen3moe": {
+        "rope.freq_base": 1e6,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        **ROUTED,
+        "expert_feed_forward_length": 32,
+    },
     "phi3": {"rope.dimension_count": 16},
     "gemma3": {
         "block_count": 7,
@@ -33,6 +43,21 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
         "attention.sliding_window": 8,
         "rope.freq_base": 1e6,
         "final_logit_softcapping": 4.0,
+    },
+    "mamba": {
+        "feed_forward_length": 0,
+        "attention.head_count": 0,
+        "attention.head_count_kv": 0,
+        "ssm.conv_kernel": 4,
+        "ssm.inner_size": 2 * WIDE,
+        "ssm.state_size": 6,
+        "ssm.time_step_rank": 5,
+    },
+    "qwen2moe": {
+        "rope.freq_base": 1e6,
+        **ROUTED,
+        "expert_feed_forward_length": 32,
+        "expert_shared_feed_forward_length": 64,
     },
 }
 """What files say beside what all of them do, by the name of a kind of file."""
@@ -78,7 +103,7 @@ def write_architecture(
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(VOCABULARY)
     writer.add_token_types([3 if one in CONTROL else 1 for one in VOCABULARY])
-    writer.add_token_merges(["a b", "t h"])
+    writer.add_token_merges(["a b", "c d"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(False)
@@ -87,7 +112,8 @@ def write_architecture(
     for tensor, numbers in {**made, **(tensors or {})}.items():
         if numbers is None:
             continue
-        if kind != "F32" and numbers.ndim > 1 and "ffn_gate_inp" not in tensor:
+        in_blocks = numbers.ndim > 1 and numbers.shape[-1] % 32 == 0
+        if kind != "F32" and in_blocks and "ffn_gate_inp" not in tensor:
             dtype = gguf.GGMLQuantizationType[kind]
             writer.add_tensor(tensor, gguf.quants.quantize(numbers, dtype), raw_dtype=dtype)
         else:
@@ -120,6 +146,8 @@ def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -
         return (1 + numbers / 8).astype(np.float32)
     if name.endswith(".bias"):
         return (numbers / 2).astype(np.float32)
+    if name.endswith("ssm_a"):
+        return -np.exp(numbers / 2).astype(np.float32)
     scale = {"token_embd.weight": 1.0, "output.weight": 4.0}.get(name, 3.0 if "gate_inp" in name else 1.5)
     return (numbers * scale / np.sqrt(shape[-1])).astype(np.float32)
 
@@ -131,7 +159,10 @@ def shapes_of(name: str, said: Mapping[str, Any]) -> Shapes:
     head = q // HEADS
     yield "token_embd.weight", (len(VOCABULARY), WIDE)
     yield "output_norm.weight", (WIDE,)
-    if name not in ("gemma3", "qwen3"):
+    if name == "mamba":
+        yield from _state_space(said)
+        return
+    if name not in ("gemma3", "qwen3", "qwen3moe"):
         yield "output.weight", (len(VOCABULARY), WIDE)
     for i in range(said["block_count"]):
         block = f"blk.{i}."
@@ -147,7 +178,7 @@ def shapes_of(name: str, said: Mapping[str, Any]) -> Shapes:
             yield f"{block}attn_{part}.weight", (rows, WIDE)
             if name in ("qwen2", "qwen2moe"):
                 yield f"{block}attn_{part}.bias", (rows,)
-            if name in ("qwen3", "gemma3") and part != "v":
+            if name in ("qwen3", "qwen3moe", "gemma3") and part != "v":
                 yield f"{block}attn_{part}_norm.weight", (head,)
         if name == "gemma3":
             yield f"{block}post_attention_norm.weight", (WIDE,)
@@ -162,6 +193,22 @@ def shapes_of(name: str, said: Mapping[str, Any]) -> Shapes:
         if name == "qwen2moe":
             yield f"{block}ffn_gate_inp_shexp.weight", (WIDE,)
             yield from _feed_forward(f"{block}ffn_", "_shexp", (), said["expert_shared_feed_forward_length"])
+
+
+def _state_space(said: Mapping[str, Any]) -> Shapes:
+    inner, states, rank = (said[f"ssm.{one}"] for one in ("inner_size", "state_size", "time_step_rank"))
+    for i in range(said["block_count"]):
+        block = f"blk.{i}."
+        yield f"{block}attn_norm.weight", (WIDE,)
+        yield f"{block}ssm_in.weight", (2 * inner, WIDE)
+        yield f"{block}ssm_conv1d.weight", (inner, said["ssm.conv_kernel"])
+        yield f"{block}ssm_conv1d.bias", (inner,)
+        yield f"{block}ssm_x.weight", (rank + 2 * states, inner)
+        yield f"{block}ssm_dt.weight", (inner, rank)
+        yield f"{block}ssm_dt.bias", (inner,)
+        yield f"{block}ssm_a", (inner, states)
+        yield f"{block}ssm_d", (inner,)
+        yield f"{block}ssm_out.weight", (WIDE, inner)
 
 
 def _feed_forward(begin: str, end: str, lead: tuple[int, ...], inner: int) -> Shapes:

@@ -33,7 +33,7 @@ class Exact:
         }
         self.heads = self.meta["attention.head_count"]
         self.kv_heads = self.meta["attention.head_count_kv"]
-        self.size = self.meta.get("attention.key_length", self.meta["embedding_length"] // self.heads)
+        self.size = self.meta.get("attention.key_length", self.meta["embedding_length"] // max(self.heads, 1))
 
     def norm(self, x: Array, name: str) -> Array:
         eps = self.meta["attention.layer_norm_rms_epsilon"]
@@ -163,7 +163,9 @@ def qwen3(m: Exact, tokens: Sequence[int]) -> Array:
         q, k = m.norm(q, f"{layer}.attn_q_norm"), m.norm(k, f"{layer}.attn_k_norm")
         q, k = (turned_halves(one, frequency) for one in (q, k))
         x = x + m.linear(attended(q, k, v, m.size**-0.5), f"{layer}.attn_output")
-        x = x + m.feed_forward(m.norm(x, f"{layer}.ffn_norm"), layer, silu)
+        y, mixes = m.norm(x, f"{layer}.ffn_norm"), m.architecture == "qwen3moe"
+        renormalised = m.meta.get("expert_weights_norm", True)
+        x = x + (m.mixture(y, layer, renormalised=renormalised) if mixes else m.feed_forward(y, layer, silu))
     return m.scores(x)
 
 
@@ -206,8 +208,31 @@ def gemma3(m: Exact, tokens: Sequence[int]) -> Array:
     return m.scores(x) if cap is None else np.tanh(m.scores(x) / cap) * cap
 
 
+def mamba(m: Exact, tokens: Sequence[int]) -> Array:
+    """Mamba (Gu and Dao, 2023, section 3): a convolution, a state that fades as its input says, and a gate."""
+    states, rank = m.meta["ssm.state_size"], m.meta["ssm.time_step_rank"]
+    x = m.weights["token_embd.weight"][list(tokens)]
+    for i in range(m.meta["block_count"]):
+        layer = f"blk.{i}"
+        u, gate = np.split(m.linear(m.norm(x, f"{layer}.attn_norm"), f"{layer}.ssm_in"), 2, axis=1)
+        taps = m.weights[f"{layer}.ssm_conv1d.weight"]
+        before = np.concatenate([np.zeros((taps.shape[1] - 1, u.shape[1])), u])
+        u = sum(before[k : k + len(u)] * taps[:, k] for k in range(taps.shape[1]))
+        u = silu(u + m.weights[f"{layer}.ssm_conv1d.bias"])
+        step, b, c = np.split(m.linear(u, f"{layer}.ssm_x"), [rank, rank + states], axis=1)
+        step = np.log1p(np.exp(m.linear(step, f"{layer}.ssm_dt")))
+        a, state, seen = m.weights[f"{layer}.ssm_a"], 0.0, np.empty_like(u)
+        for t in range(len(u)):
+            state = np.exp(step[t, :, None] * a) * state + (step[t] * u[t])[:, None] * b[t]
+            seen[t] = (state * c[t]).sum(axis=-1)
+        y = (seen + m.weights[f"{layer}.ssm_d"] * u) * silu(gate)
+        x = x + m.linear(y, f"{layer}.ssm_out")
+    return m.scores(x)
+
+
 FORMULAS: Mapping[str, Callable[[Exact, Sequence[int]], Array]] = {
     "llama": llama, "qwen2": qwen2, "qwen3": qwen3, "phi3": phi3, "gemma3": gemma3, "qwen2moe": qwen2,
+    "qwen3moe": qwen3, "mamba": mamba,
 }  # fmt: skip
 
 

@@ -20,6 +20,8 @@ LONG_ROPE = {
 }
 YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 32}
 
+THREE = {"block_count": 3, "attention.sliding_window_pattern": 2}
+
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("llama", {"tensors": {"rope_freqs.weight": FACTORS["long"]}}),
     ("qwen2", {"metadata": YARN}),
@@ -27,17 +29,19 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("phi3", LONG_ROPE),
     ("phi3", {**LONG_ROPE, "metadata": {**LONG_ROPE["metadata"], "rope.scaling.original_context_length": 256}}),
     ("phi3", {"metadata": {"rope.dimension_count": 12}}),
-    ("gemma3", {"metadata": {"rope.scaling.type": "linear", "rope.scaling.factor": 8.0}}),
-    ("gemma3", {"metadata": {"rope.freq_base_swa": 500.0, "final_logit_softcapping": None}}),
-    ("gemma3", {"metadata": {"attention.sliding_window_pattern": 3}}),
-    ("gemma3", {"metadata": {"attention.sliding_window_pattern": [True, False, True, False, True, False, True]}}),
-    ("gemma3", {"metadata": {"attention.sliding_window": None}}),
+    ("gemma3", {"metadata": {**THREE, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0}}),
+    ("gemma3", {"metadata": {**THREE, "rope.freq_base_swa": 500.0, "final_logit_softcapping": None}}),
+    ("gemma3", {"metadata": {**THREE, "attention.sliding_window_pattern": [True, False, True]}}),
+    ("gemma3", {"metadata": {**THREE, "attention.sliding_window": None}}),
 ]
 """What files may say beside what those of `METADATA` do. llama.cpp knows all of it."""
 
 OWN_VARIANTS: list[tuple[str, dict[str, Any]]] = [
     # llama.cpp leaves the window of this architecture out.
     ("phi3", {"metadata": {"attention.sliding_window": 8}}),
+    # It leaves this key out, too.
+    ("qwen2moe", {"metadata": {"expert_weights_norm": True}}),
+    ("qwen3moe", {"metadata": {"expert_weights_norm": False}}),
 ]
 """What llama.cpp computes in another way."""
 
@@ -63,18 +67,20 @@ def test_scores_are_those_of_the_formulas(tmp_path: Path, name: str, options: di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(METADATA))
-@pytest.mark.parametrize("kind", ["Q8_0"])
-def test_a_device_computes_the_same(tmp_path: Path, name: str, kind: str) -> None:
+@pytest.mark.parametrize("name", ["gemma3", "phi3", "qwen2moe", "mamba"])
+def test_a_device_computes_the_same(tmp_path: Path, name: str) -> None:
+    """These have the operations of all; `test_models.py` runs llama. No bit depends on the batch."""
     metadata = {"block_count": 2, "attention.sliding_window_pattern": 2} if name == "gemma3" else {}
-    path = write_architecture(tmp_path / "model.gguf", name, kind=kind, metadata=metadata)
-    np.testing.assert_allclose(scores(path, "cpu"), exact_logits(path, TOKENS), atol=2e-4)
+    path = write_architecture(tmp_path / "model.gguf", name, kind="Q8_0", metadata=metadata)
+    whole, cut = (scores(path, "cpu", strategy=fc.Strategy(batch_bytes=size)) for size in (1 << 24, 1 << 14))
+    np.testing.assert_allclose(whole, exact_logits(path, TOKENS), atol=2e-4)
+    assert whole.tobytes() == cut.tobytes()
 
 
-@pytest.mark.parametrize("name", ["gemma3", "phi3"])
-def test_neither_batches_nor_other_texts_change_windows(tmp_path: Path, name: str) -> None:
-    """Windows of 8 tokens begin anew with each text."""
-    metadata = {"attention.sliding_window": 8}
+@pytest.mark.parametrize("name", ["gemma3", "phi3", "mamba"])
+def test_neither_batches_nor_other_texts_change_a_text(tmp_path: Path, name: str) -> None:
+    """Windows of 8 tokens, convolutions and states begin anew with each text."""
+    metadata = {"attention.sliding_window": 8, **(THREE if name == "gemma3" else {})}
     path = write_architecture(tmp_path / "model.gguf", name, metadata=metadata)
     texts = [TOKENS[:1], TOKENS[1:20], TOKENS[20:]]
     pairs = np.array([(token, number) for number, text in enumerate(texts) for token in text], np.int32)
@@ -85,6 +91,31 @@ def test_neither_batches_nor_other_texts_change_windows(tmp_path: Path, name: st
     ]
     assert every[0].tobytes() == every[1].tobytes()
     np.testing.assert_allclose(every[0], np.concatenate([exact_logits(path, text) for text in texts]), atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["gemma3", "qwen2moe", "mamba"])
+def test_token_by_token_gives_the_bits_of_all_at_once(tmp_path: Path, name: str) -> None:
+    model = fc.models.load(
+        write_architecture(tmp_path / "model.gguf", name, metadata=THREE if name == "gemma3" else {})
+    )
+    whole = model.logits(stream(TOKENS[:20])).resolve(device="numpy", progress=False)
+    with model.logits(fc.feed(dtype="int32")).flow(device="numpy") as flow:
+        parts = []
+        for piece in np.split(np.asarray(TOKENS[:20], np.int32), [1, 2, 11]):
+            flow.send(piece)
+            parts.append(flow.receive())
+    assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("name", ["qwen2moe", "mamba"])
+def test_the_likeliest_tokens_are_written(tmp_path: Path, name: str) -> None:
+    path, known = write_architecture(tmp_path / "model.gguf", name), TOKENS[:3]
+    with fc.models.load(path).generate(known, 6, device="numpy") as said:
+        list(said)
+    assert said.tokens
+    for token in said.tokens:
+        assert token == exact_logits(path, known)[-1].argmax()
+        known = [*known, token]
 
 
 # -- files that lie ---------------------------------------------------------------------------------------------------
@@ -109,7 +140,7 @@ def test_a_tensor_that_is_missing_or_of_another_shape_is_named(paths: Mapping[st
     model = fc.models.load(paths[name])
     known = dict(model.weights)
     for tensor, made in known.items():
-        optional = tensor.endswith(".bias") or tensor == "output.weight"
+        optional = tensor == "output.weight" or (tensor.endswith(".bias") and "conv" not in tensor)
         if not optional:
             model.weights = {key: own for key, own in known.items() if key != tensor}  # type: ignore[assignment]
             text = refusal(model)
@@ -148,11 +179,16 @@ LIES: list[tuple[str, Any]] = [
     ("rope.scaling.factor", -4.0),
     ("rope.scaling.yarn_log_multiplier", 0.1),
 ]
+NOT_OF_MAMBA = ("attention.head", "attention.key", "attention.value", "rope.", "context_length")
 
 
 @pytest.mark.parametrize("name", list(METADATA))
 def test_metadata_that_no_model_can_have_is_named(paths: Mapping[str, Path], name: str) -> None:
     own: list[tuple[str, Any]] = [("feed_forward_length", 0)] if "feed_forward" not in str(METADATA[name]) else []
+    if "expert_count" in METADATA[name]:
+        own += [("expert_used_count", None), ("expert_used_count", 0), ("expert_used_count", 7)]
+        own += [("expert_count", 1 << 40), ("expert_count", 2.5), ("expert_gating_func", 2)]
+        own += [("expert_weights_scale", 2.5), ("expert_weights_norm", "yes")]
     own += {
         "gemma3": [
             ("attention.sliding_window", -1),
@@ -164,11 +200,22 @@ def test_metadata_that_no_model_can_have_is_named(paths: Mapping[str, Path], nam
             ("attn_logit_softcapping", 50.0),
         ],
         "phi3": [("attention.sliding_window", 2.5), ("rope.scaling.original_context_length", 0)],
+        "mamba": [
+            *(
+                (f"ssm.{key}", lie)
+                for key in ("inner_size", "state_size", "time_step_rank")
+                for lie in (None, 0, 1 << 40)
+            ),
+            ("ssm.conv_kernel", 1 << 20),
+            ("ssm.dt_b_c_rms", True),
+        ],
     }.get(name, [])
     model = fc.models.load(paths[name])
     known = dict(model.metadata)
     begin = f"{model.architecture}."
     for key, value in [*LIES, *own]:
+        if name == "mamba" and key.startswith(NOT_OF_MAMBA):
+            continue
         model.metadata = {one: said for one, said in known.items() if one != begin + key}
         if value is not None:
             model.metadata[begin + key] = value

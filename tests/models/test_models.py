@@ -17,6 +17,7 @@ import flowcompute as fc
 from flowcompute.cli import main
 from flowcompute.models.sampling import Sampling
 from tests.models.files import CONTROL, Exact, vocabulary, write_model
+from tests.support.slow import slow_but
 
 TEXTS = ["the sing and the 12", "", "a", "<|im_start|>user\nother things<|im_end|>", "in and 121 the"]
 
@@ -43,7 +44,7 @@ def stream(tokens: list[int]) -> Any:
 # -- streams ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", slow_but(["numpy"], ["numpy", "cpu"]))
 def test_scores_are_those_of_exact_maths(model: fc.models.Model, exact: Exact, device: str) -> None:
     tokens = list(np.random.default_rng(1).integers(0, len(vocabulary()), 70))
     scores = model.logits(stream(tokens))
@@ -61,6 +62,7 @@ def test_types_of_weights(tmp_path: Path, kind: str, tied: bool) -> None:
     np.testing.assert_allclose(scores, Exact(path).logits(tokens), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_batches_change_no_bit(model: fc.models.Model, exact: Exact) -> None:
     tokens = list(np.random.default_rng(2).integers(0, len(vocabulary()), 90))
     losses = model.losses(stream(tokens))
@@ -178,7 +180,7 @@ def test_it_is_written_in_asyncio_as_well(model: fc.models.Model) -> None:
     assert said.tokens == tokens
 
 
-@pytest.mark.parametrize("drawn", [0, 1, 5])
+@pytest.mark.parametrize("drawn", slow_but([1], [0, 1, 5]))
 def test_a_frozen_answer_goes_on_in_another_process(model: fc.models.Model, tmp_path: Path, drawn: int) -> None:
     options: dict[str, Any] = {"temperature": 1.2, "seed": 5, "device": "numpy"}
     with model.generate("the sing", 12, **options) as said:

@@ -20,7 +20,7 @@ DATA = np.arange(4_000, dtype=np.float32).reshape(-1, 4)
 
 
 def read(port: int) -> dict[tuple[str, str | None], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=600) as page:
         text = page.read().decode()
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return {(sample.name, sample.labels.get("element")): sample.value for sample in samples}

@@ -226,7 +226,7 @@ def test_a_browser_draws_it(trace):
         [CHROMIUM, *flags, "--virtual-time-budget=20000", "--dump-dom", target.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     ).stdout
     assert said.count('class="main-svg"') >= 4

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 import flowcompute as fc
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from tests.gpu.shapes import gpu_shaped, resolve_on_gpu
+from tests.properties.cases import cases
 from tests.quantized.blocks import NAMES, any_bytes, assert_bits, meant, sizes, tame
 
 EDGES = np.array([0x0000, 0x8000, 0x0001, 0x83FF, 0x7BFF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFFFF, 0x3C00], "<u2")
@@ -38,6 +39,7 @@ def test_the_table_has_exactly_what_gguf_decodes() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@cases(25)
 @given(data=st.data())
 def test_numpy_decodes_any_bytes(name: str, data: st.DataObject) -> None:
     shape = (data.draw(st.integers(0, 4)), data.draw(st.integers(0, 3)) * sizes(name)[1])

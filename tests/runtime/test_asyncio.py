@@ -20,13 +20,14 @@ import trio
 import flowcompute as fc
 from flowcompute.errors import EventLoopWarning, RunError
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
+from tests.support.slow import slow_but
 
 
 def in_asyncio(test: Callable[[], Any]) -> Any:
     """Run a test in asyncio; what hangs fails."""
 
     async def limited() -> Any:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(600):
             return await test()
 
     return asyncio.run(limited())
@@ -34,7 +35,7 @@ def in_asyncio(test: Callable[[], Any]) -> Any:
 
 def in_trio(test: Callable[[], Any]) -> Any:
     async def limited() -> Any:
-        with trio.fail_after(30):
+        with trio.fail_after(600):
             return await test()
 
     return trio.run(limited)
@@ -54,7 +55,7 @@ async def batches(count: int = 4, ended: list[str] | None = None) -> AsyncIterat
     filling = asyncio.create_task(fill())
     try:
         for _ in range(count):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(600):
                 yield await queue.get()
     finally:
         filling.cancel()
@@ -185,7 +186,7 @@ def program(folder: Path, text: str, *arguments: str) -> subprocess.CompletedPro
         env=os.environ | {"PYTHONPATH": str(Path(fc.__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 
@@ -214,7 +215,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("what", ["plain", "asynchronous"])
+@pytest.mark.parametrize("what", slow_but(["asynchronous"], ["plain", "asynchronous"]))
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal_ends_an_awaited_run(tmp_path: Path, number: int, code: int, what: str) -> None:
     done = program(tmp_path, SIGNALLED, str(int(number)), what)

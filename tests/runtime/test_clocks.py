@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import flowcompute as fc
 from flowcompute.errors import RunError, SpecError
+from tests.support.slow import slow_but
 
 DEVICES = ["numpy", "cpu"]
 
@@ -134,7 +135,7 @@ def selected(data: np.ndarray) -> fc.Element:
     return fc.source(among)[keep]
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", slow_but(["numpy"], DEVICES))
 @pytest.mark.parametrize("made", [known, unknown, selected])
 @pytest.mark.parametrize("name", ALONG)
 def test_few_records(name: str, made: Callable[[np.ndarray], fc.Element], device: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from tests.support.slow import slow_but
 
 DATA = np.random.default_rng(3).standard_normal((9000, 4), dtype=np.float32)
 
@@ -40,7 +41,7 @@ class KilledError(Exception):
     """In place of a kill."""
 
 
-@pytest.mark.parametrize("device", ["auto", "numpy"])
+@pytest.mark.parametrize("device", slow_but(["numpy"], ["auto", "numpy"]))
 @pytest.mark.parametrize("kind", JOBS)
 def test_a_cut_before_the_first_batch_holds_what_came_before(kind: str, device: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", DATA)

@@ -288,7 +288,7 @@ def test_waiting_in_another_thread_touches_no_signals():
 
 
 def test_two_runs_at_once():
-    barrier = threading.Barrier(2, timeout=20)
+    barrier = threading.Barrier(2, timeout=600)
     scenes = [Scene(), Scene()]
     for scene in scenes:
         scene.hooks["process"] = lambda _: barrier.wait()
@@ -363,7 +363,7 @@ assert moving.wait(20)
 raise SystemExit(3)
 """
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "aborted\n", "")
 
 

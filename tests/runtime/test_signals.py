@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from tests.support.slow import slow_but
 
 JOB = fc.source(np.ones((6000, 4), "f4"), name="x") * 2
 
@@ -33,14 +34,19 @@ fc.resolve(job, device="numpy", progress=False, strategy=fc.Strategy(batch_bytes
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -signal.SIGINT)]
+    ("number", "code"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, -signal.SIGINT, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_signal_freezes_or_leaves_nothing(tmp_path: Path, number: int, code: int, kept: bool) -> None:
     (tmp_path / "job.py").write_text(PROGRAM)
     where = str(tmp_path / "ckpt") if kept else "none"
     command = [sys.executable, str(tmp_path / "job.py"), where, str(int(number))]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert ended.returncode == code, ended.stderr
     assert not (tmp_path / "y.npy").exists()
     drafts = list(tmp_path.glob(".y.npy.*"))
@@ -110,16 +116,17 @@ def test_runs_that_overlap_leave_the_signals_as_they_were(tmp_path: Path) -> Non
         signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", slow_but([True], [True, False]))
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path, kept: bool) -> None:
     (tmp_path / "job.py").write_text(f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{PROGRAM}")
     where = str(tmp_path / "ckpt") if kept else "none"
     command = [sys.executable, str(tmp_path / "job.py"), where, str(int(signal.SIGHUP))]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert ended.returncode == 0, ended.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((6000, 4), 2, "f4"))
 
 
+@pytest.mark.slow
 def test_the_command_freezes_when_its_terminal_is_closed(tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(
         "import flowcompute as fc\njob = fc.host(lambda batch: batch, fc.range(10**12)).sum()\n"

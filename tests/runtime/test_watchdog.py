@@ -13,6 +13,7 @@ from flowcompute.observe import StageState
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.watchdog import watch
+from flowcompute.runtime.run import running_pass
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job
@@ -111,17 +112,23 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
     scene.assert_put_away(committed=False)
 
 
-def test_whoever_waits_is_told_although_the_thread_is_stuck():
-    scene, returned = Scene(), threading.Event()
-    scene.hooks["process"] = lambda _: returned.wait(60)
-    run = start(full_job(scene).planned(), progress=False, stall_timeout_s=0.05)
+def test_whoever_waits_is_told_although_the_thread_is_stuck(monkeypatch):
+    scene, held, returned = Scene(), threading.Event(), threading.Event()
+    scene.hooks["process"] = lambda _: (held.set(), returned.wait(600))
+
+    async def watch_once_held(*args):
+        await trio.to_thread.run_sync(held.wait, abandon_on_cancel=True)
+        await watch(*args)
+
+    monkeypatch.setattr(running_pass, "watch", watch_once_held)
+    run = start(full_job(scene).planned(), progress=False, stall_timeout_s=0.5)
     with pytest.raises(RunError, match="step: the run stalled") as caught:
-        run.wait(30)
+        run.wait(600)
     assert "busy computing records 0 to 4 in a worker thread" in str(caught.value)
     assert "when the thread returns" in caught.value.hint
     assert not run.progress.done
     returned.set()
-    run._thread.join(20)
+    run._thread.join(600)
     assert run.progress.done
     scene.assert_put_away(committed=False)
     with pytest.raises(RunError, match="step: the run stalled"):

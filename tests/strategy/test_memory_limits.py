@@ -115,7 +115,7 @@ def test_a_limit_of_addresses_counts() -> None:
     root = Path(fc.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == str(min(MACHINE, limit, *_own_limits()) // 2), done.stderr
 

@@ -123,6 +123,7 @@ def test_the_longest_unused_go_first(folder, monkeypatch):
     assert [key.what for key in keys if store.load(key) is not None] == ["2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_processes_see_whole_strategies_only(folder):
     workers = [subprocess.Popen([sys.executable, "-c", HAMMER, str(own)], stderr=subprocess.PIPE) for own in (1, 7, 30)]
     said = [worker.communicate()[1].decode() for worker in workers]

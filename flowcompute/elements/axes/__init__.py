@@ -15,8 +15,10 @@ from flowcompute.elements.axes.along import (
     section,
     select,
     window,
+    window_between,
 )
 from flowcompute.elements.axes.any_axis import diff, repeat
+from flowcompute.elements.axes.broadcasting import broadcast_arrays
 from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
 from flowcompute.elements.axes.padding import PAD, pad, padded
 from flowcompute.elements.axes.rearranging import roll, tile, unstack
@@ -35,7 +37,7 @@ from flowcompute.elements.axes.shape import (
     reshape,
     squeeze,
 )
-from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, take
+from flowcompute.elements.axes.taking import INDICES, LOOKUP, TAKE, checked_indices, take
 from flowcompute.elements.axes.triangles import diagonal, matrix_transpose, positions, trace, tril, triu
 
 __all__ = [
@@ -56,7 +58,9 @@ __all__ = [
     "STACK",
     "TAKE",
     "WINDOW",
+    "broadcast_arrays",
     "broadcast_to",
+    "checked_indices",
     "concat",
     "concat_streams",
     "convolve",
@@ -88,4 +92,5 @@ __all__ = [
     "triu",
     "unstack",
     "window",
+    "window_between",
 ]

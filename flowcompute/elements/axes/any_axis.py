@@ -78,16 +78,9 @@ def _end(element: Any, end: Operand, axis: int) -> Any:
             expected=f"a number, or {element.ndim} axes as in {element.spec}",
             got=str(value.spec),
         )
-    if not element.spec.is_stream or value.spec.is_stream:
+    if not element.spec.is_stream or value.spec.is_stream or axis:
         return value
-    if axis == 0:
-        beside = index(value.shape[0], value.shape[1:]) >= 0
-    else:
-        # Any stream that advances with `x` makes one of the value.
-        lead = (slice(None),) * axis
-        one = element[(*lead, slice(1))] if element.shape[axis] else Element.apply("any", element, axis, keepdims=True)
-        beside = one == one  # noqa: PLR0124 - NaN or not: what it is does not matter
-    return where(beside, value, value)
+    return where(index(value.shape[0], value.shape[1:]) >= 0, value, value)
 
 
 @public

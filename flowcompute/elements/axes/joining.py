@@ -10,7 +10,16 @@ import numpy as np
 from flowcompute.elements.arguments import several, whole
 from flowcompute.elements.axes.along import concat_streams, flatten
 from flowcompute.elements.axes.shape import make_view, require_unknown, reshape, view_op
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.compute import (
+    Compute,
+    Constant,
+    Operand,
+    align_resident,
+    as_element,
+    cast,
+    common_dtype,
+    common_length,
+)
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Op
 from flowcompute.elements.site import public, user_site
@@ -21,7 +30,8 @@ from flowcompute.spec import Spec, Stream, format_shape
 def _rebuild_joined(kept: KeptOp) -> Any:
     require_unknown(kept)
     join = {"stack": stack, "concat": concat}[kept.op.name]
-    return join(kept.inputs, kept.public_axis(kept.attrs.whole("axis", most=63)))
+    streams = any(one.spec.is_stream for one in kept.inputs)
+    return join(kept.inputs, kept.attrs.whole("axis", most=63) + streams)
 
 
 STACK = view_op("stack", np.stack, _rebuild_joined, 2)
@@ -29,23 +39,52 @@ CONCAT = view_op("concat", np.concat, _rebuild_joined, 2)
 
 
 def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
-    """Return values of one dtype, streams together."""
+    """Return values of one dtype."""
     elements = [
         as_element(value, op) for value in several(op, "values", values, f"a list of values, as in fc.{op}([x, y])")
     ]
     if not elements:
         raise SpecError("cannot join no values", element=op, site=user_site(), expected="at least one value")
     dtype = common_dtype(op, elements)
-    streams = [element for element in elements if element.spec.is_stream]
-    if streams and len(streams) != len(elements):
+    return [cast(element, dtype) for element in elements]
+
+
+def _lead(elements: Sequence[Any]) -> Any:
+    """Return the first stream, or the first value where there is none."""
+    return next((element for element in elements if element.spec.is_stream), elements[0])
+
+
+def _refuse_residents(elements: Sequence[Any]) -> None:
+    if len({element.spec.is_stream for element in elements}) > 1:
         raise SpecError(
-            "cannot join streams and resident values",
-            element=op,
+            "cannot join streams and resident values along the stream",
+            element="concat",
             site=user_site(),
             expected="streams only, or resident values only",
-            hint="stream * 0 + resident repeats a resident value along the stream",
+            hint="fc.source(array) is a stream of the rows of an array",
         )
-    return [cast(element, dtype) for element in elements]
+
+
+def _beside(op: str, elements: Sequence[Any]) -> list[Any]:
+    """Return values as they stand beside items of a stream: resident ones the same for each record, or cut along it.
+
+    Raises:
+        SpecError: for one of another rank than the stream or its items, or of other rows.
+    """
+    lead = _lead(elements)
+    if not lead.spec.is_stream:
+        return list(elements)
+    length = common_length(op, [element for element in elements if element.spec.is_stream])
+    for element in elements:
+        if not element.spec.is_stream and element.ndim not in (lead.ndim, lead.ndim - 1):
+            raise SpecError(
+                "cannot join a stream and a resident value of another rank",
+                element=op,
+                site=user_site(),
+                expected=f"{lead.ndim - 1} axes as items of {lead.spec} have, or {lead.ndim}",
+                got=str(element.spec),
+            )
+    return [one if one.spec.is_stream else align_resident(op, one, lead, length) for one in elements]
 
 
 @public
@@ -53,14 +92,15 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
     """Stack values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
 
     Args:
-        values: elements; dtypes promote as NumPy's.
+        values: elements; dtypes promote as NumPy's. A resident one beside a stream has the shape of an item, and is
+            repeated for each record. With one axis more it has a row for each record, or one for all.
         axis: the place of the new axis in the result.
 
     Raises:
         SpecError: if shapes differ, or the axis would stand before the stream.
     """
-    elements = _joined("stack", values)
-    lead = elements[0]
+    elements = _beside("stack", _joined("stack", values))
+    lead = _lead(elements)
     if any(element.spec.shape != lead.spec.shape for element in elements):
         raise SpecError(
             "cannot stack values of different shape",
@@ -93,7 +133,8 @@ def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
     """Join values one after the other along an axis; along axis 0 streams are played one after the other.
 
     Args:
-        values: elements of one rank; dtypes promote as NumPy's.
+        values: elements of one rank; dtypes promote as NumPy's. A resident one beside a stream may lack axis 0 or have
+            one row, and is repeated for each record: `concat([token, x], axis=1)`.
         axis: along which they are joined; None flattens each value first, whatever its rank.
 
     Raises:
@@ -101,9 +142,15 @@ def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
     """
     elements = _joined("concat", values)
     if axis is None:
+        _refuse_residents(elements)
         elements, axis = [_flat(element) for element in elements], 0
-    lead = elements[0]
-    if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
+    lead = _lead(elements)
+    place = whole("concat", "axis", axis, -MOST)
+    if lead.spec.is_stream and place in (0, -lead.ndim):
+        _refuse_residents(elements)
+    else:
+        elements = _beside("concat", elements)
+    if any(len(element.spec.shape) != len(lead.spec.shape) for element in elements) or lead.ndim == 0:
         raise SpecError(
             "cannot join values of different rank",
             element="concat",
@@ -112,7 +159,7 @@ def concat(values: Sequence[Operand], axis: int | None = 0) -> Any:
             got=" and ".join(str(element.spec) for element in elements),
             hint="y[:, None] has one axis more than y",
         )
-    (normal,) = normalise_axes("concat", lead, whole("concat", "axis", axis, -MOST))
+    (normal,) = normalise_axes("concat", lead, place)
     if lead.spec.is_stream and normal == 0:
         return concat_streams(elements)
     along = normal - lead.spec.is_stream
@@ -137,7 +184,8 @@ def _flat(element: Any) -> Any:
 def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:
     if all(isinstance(element, Constant) for element in elements):
         return Constant(op.numpy([element.value for element in elements], axis=axis))
-    if not elements[0].spec.is_stream:
+    streams = [element for element in elements if element.spec.is_stream]
+    if not streams:
         return make_view(op, tuple(elements), shape, axis=axis)
-    stream = Stream(common_length(op.name, elements))
+    stream = Stream(common_length(op.name, streams))
     return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})

@@ -51,9 +51,9 @@ def _dtype_of(size: int) -> np.dtype:
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     """Take the numbers at `indices` along an item axis, as `numpy.take`.
 
-    A *stream* of indices takes rows of a resident table: the result is a stream, with the axes of an item of indices
-    in place of `axis`. Only these rows are read. A table that element-wise operations make is computed for these rows
-    only; a costly one is computed once where something else needs it whole, or where it has at most 64 KiB.
+    A *stream* of indices takes rows of a resident table. The result is a stream, with the axes of an item of indices in
+    place of `axis`. Only these rows are read. A table that element-wise operations make is computed for these rows
+    only. A costly one is computed once where something else needs it whole, or where it has at most 64 KiB.
 
     Args:
         x: any element; a resident one where the indices are a stream.
@@ -115,11 +115,13 @@ def _lookup(table: Element, indices: Element, axis: int) -> Compute:
     """Return the rows of a resident table at the indices of a stream."""
     shape, stream = table.spec.shape, indices.spec.stream
     size, item = shape[axis], indices.spec.shape
-    if not _is_checked(indices, size):
-        indices = Compute(INDICES, (indices,), Spec(_dtype_of(size), item, stream), {"size": size})
+    indices = checked_indices(indices, size)
     made = Spec(table.dtype, (*shape[:axis], *item, *shape[axis + 1 :]), stream)
     return Compute(LOOKUP, (table, indices), made, {"axis": axis})
 
 
-def _is_checked(indices: Element, size: int) -> bool:
-    return isinstance(indices, Compute) and indices.op is INDICES and indices.attrs["size"] == size
+def checked_indices(indices: Element, size: int) -> Element:
+    """Return a stream of indices from 0 on, which the host checks: each is below `size`."""
+    if isinstance(indices, Compute) and indices.op is INDICES and indices.attrs["size"] == size:
+        return indices
+    return Compute(INDICES, (indices,), Spec(_dtype_of(size), indices.spec.shape, indices.spec.stream), {"size": size})

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from flowcompute.elements.arguments import is_whole, one_of, several, whole
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.arguments import dtype_of, is_whole, one_of, several, whole
 from flowcompute.elements.axes import pad, permute_dims, reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
 from flowcompute.elements.math import multiply, sum
@@ -13,10 +16,13 @@ from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape, is_float
 
 Padding = Literal["same", "valid"] | int | Sequence[int | Sequence[int]]
 """Zeros on both sides of all axes, of each, or (before, after) of each; or what they are for."""
+
+LETTERS: dict[int, tuple[str, ...]] = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
+"""The names of axes by how many there are, for errors."""
 
 
 @public
@@ -28,11 +34,13 @@ def conv1d(
     padding: Padding = 0,
     dilation: Sizes = 1,
     groups: int = 1,
+    *,
+    dtype: npt.DTypeLike | None = None,
 ) -> Compute:
     """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
-    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
-    where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
+    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k].
+    There c runs over the channels of o's group, and x is padded with zeros. Along L numbers stand
     M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padded items are put together first.
 
     Args:
@@ -45,16 +53,18 @@ def conv1d(
         dilation: from one number that is multiplied to the next.
         groups: a divisor of C and O: output channels of a group see the input channels of theirs.
             As many groups as channels is a depthwise convolution.
+        dtype: in which is multiplied and added up, and of the result; by default what operands promote to.
+            `dtype="int32"` of int8 and uint8 is exact where int8 would wrap.
 
     Returns:
-        An element of the dtype that `x`, `weight` and `bias` promote to. Half formats are
-        multiplied and added up in float32 and rounded once; integers wrap as in `matmul`.
+        An element of `dtype`. Half formats are multiplied and added up in float32 and rounded once; integers wrap as
+        in `matmul`.
 
     Raises:
-        SpecError: if shapes do not fit each other or the groups, the weights do not fit into the items,
-            weights or bias are streams, or all are bool.
+        SpecError: if shapes do not fit each other or the groups, or the weights do not fit into the items. Also if
+            weights or bias are streams, all are bool, or floats shall be multiplied as integers.
     """
-    return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, dtype)
 
 
 @public
@@ -66,12 +76,33 @@ def conv2d(
     padding: Padding = 0,
     dilation: Sizes = 1,
     groups: int = 1,
+    *,
+    dtype: npt.DTypeLike | None = None,
 ) -> Compute:
     """Convolve over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
 
     As `conv1d`, along two axes: sizes are one number for both, or one for each.
     """
-    return _convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    return _convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, dtype)
+
+
+@public
+def conv3d(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    *,
+    dtype: npt.DTypeLike | None = None,
+) -> Compute:
+    """Convolve over the last three axes of (N, C, D, H, W) with weights (O, C / groups, K, L, M).
+
+    As `conv1d`, along three axes: sizes are one number for all, or one for each.
+    """
+    return _convolution("conv3d", 3, x, weight, bias, stride, padding, dilation, groups, dtype)
 
 
 def _convolution(
@@ -84,28 +115,38 @@ def _convolution(
     padding: Padding,
     dilation: Sizes,
     groups: int,
+    dtype: npt.DTypeLike | None,
 ) -> Compute:
-    given = [as_element(one, name) for one in (x, weight)]
-    given += [] if bias is None else [as_element(bias, name)]
-    result = common_dtype(name, given)
-    if result == BOOL:
-        raise SpecError(
-            "cannot multiply bools",
-            element=name,
-            site=user_site(),
-            expected="a dtype of numbers",
-            hint="cast to an integer dtype",
-        )
-    inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
-    items, weights, *rest = (cast(one, inner) for one in given)
+    (items, weights, *rest), result = multiplied(name, (x, weight, *([] if bias is None else [bias])), dtype)
     _check(name, dims, items, weights, rest, groups)
     strides = whole_numbers(name, "stride", stride, dims)
     spreads = whole_numbers(name, "dilation", dilation, dims)
-    edges = _edges(name, padding, weights.spec.shape[2:], strides, spreads)
+    edges = padding_edges(name, padding, weights.spec.shape[2:], strides, spreads)
     lead = [(0, 0)] * (len(items.spec.shape) - dims)
     padded = pad(items, [*lead, *edges]) if any(map(any, edges)) else items
     made = implicit_convolution(name, padded, weights, rest[0] if rest else None, strides, spreads, groups)
     return cast(made, result)  # type: ignore[return-value]
+
+
+def multiplied(name: str, operands: Sequence[Operand], dtype: npt.DTypeLike | None) -> tuple[list[Any], np.dtype]:
+    """Return operands in the dtype in which they are multiplied, and the dtype of the result.
+
+    Raises:
+        SpecError: for bools, and for floats that would become integers.
+    """
+    given = [as_element(one, name) for one in operands]
+    result = common_dtype(name, given) if dtype is None else dtype_of(name, dtype)
+    if result == BOOL or (not is_float(result) and any(is_float(one.dtype) for one in given)):
+        raise SpecError(
+            "cannot multiply bools" if result == BOOL else "cannot multiply floats as integers",
+            element=name,
+            site=user_site(),
+            expected="a dtype of numbers" if result == BOOL else "a floating dtype",
+            got=result.name,
+            hint="cast to an integer dtype",
+        )
+    inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    return [cast(one, inner) for one in given], result
 
 
 def _naive_convolution(
@@ -146,7 +187,7 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
     def refuse(message: str, expected: str, got: str) -> SpecError:
         return SpecError(message, element=name, site=user_site(), expected=expected, got=got)
 
-    letters = ("L",) if dims == 1 else ("H", "W")
+    letters = LETTERS[dims]
     if x.ndim != dims + 2:
         raise refuse("cannot convolve this", f"(N, C, {', '.join(letters)})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
@@ -164,7 +205,7 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
         raise refuse("cannot add a bias of this shape", format_shape(shape[:1]), str(bias[0].spec))
 
 
-def _edges(
+def padding_edges(
     name: str, padding: Padding, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Return zeros before and after each axis."""

@@ -108,16 +108,20 @@ def check_places(op: str, places: Any, sizes: tuple[int, ...]) -> None:
         SpecIndexError: if one is.
     """
     for axis, size in enumerate(sizes if isinstance(places, Constant) else ()):
-        along = places.value[..., axis]
-        bad = along[(along < -size) | (along >= size)]
-        if bad.size:
-            raise SpecIndexError(
-                "cannot take a number outside the axis",
-                element=op,
-                site=user_site(),
-                expected=f"{-size} to {size - 1}",
-                got=str(bad[0]),
-            )
+        check_known(op, places.value[..., axis], size)
+
+
+def check_known(op: str, places: np.ndarray, size: int) -> None:
+    """Raise SpecIndexError if one of these positions is outside of an axis."""
+    bad = places[(places < -size) | (places >= size)]
+    if bad.size:
+        raise SpecIndexError(
+            "cannot find a place outside the axis",
+            element=op,
+            site=user_site(),
+            expected=f"{-size} to {size - 1}",
+            got=str(bad[0]),
+        )
 
 
 def flat_places(places: Any, sizes: tuple[int, ...]) -> Any:

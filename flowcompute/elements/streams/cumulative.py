@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arguments import dtype_of, flag, one_of, whole
+from flowcompute.elements.axes import flip
 from flowcompute.elements.compute import (
     Compute,
     Operand,
@@ -133,6 +134,22 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
     return _build(op, element, along, result, exclusive=exclusive)
 
 
+def _backwards(scan: Callable[[Any, int], Any], op: str, x: Operand, axis: int | None) -> Any:
+    """Scan an axis of items from its end to its beginning."""
+    element: Any = as_element(x, op)
+    along = scan_axis(op, element, axis)
+    if along is None:
+        raise SpecError(
+            "cannot scan a stream from its end",
+            element=op,
+            site=user_site(),
+            expected="reverse=False, or an axis of items",
+            got="reverse=True along the stream",
+        )
+    place = along + element.spec.is_stream
+    return flip(scan(flip(element, place), place), place)
+
+
 @public
 def cumulative_sum(
     x: Operand,
@@ -141,6 +158,7 @@ def cumulative_sum(
     dtype: npt.DTypeLike | None = None,
     exclusive: bool = False,
     method: Literal["runs", "blelloch"] = "runs",
+    reverse: bool = False,
 ) -> Compute:
     """Return running sums along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
@@ -151,14 +169,19 @@ def cumulative_sum(
         x: any element.
         axis: may be left out where there is only one.
         dtype: of the result.
-        exclusive: each item's own number left out, so the first result is 0 (the name that JAX's and
-            TensorFlow's scans have; the Array API's `include_initial` would make the axis longer).
+        exclusive: each item's own number left out, so the first result is 0. JAX's and TensorFlow's scans have this
+            name. The Array API's `include_initial` would make the axis longer.
         method: "runs" is the canonical order; "blelloch" the textbooks' work-efficient tree, along axes
             of items, in the dtype of the result.
+        reverse: whether an axis of items is scanned from its end on, so that the last result is its own number.
 
     Raises:
-        SpecError: without `axis` where there are several, or for a tree along a stream.
+        SpecError: without `axis` where there are several, or for a tree along a stream or from its end.
     """
+    if flag(CUMULATIVE_SUM.name, "reverse", reverse):
+        how: dict[str, Any] = {"dtype": dtype, "exclusive": exclusive, "method": method}
+        turned: Any = _backwards(lambda one, at: cumulative_sum(one, at, **how), CUMULATIVE_SUM.name, x, axis)
+        return turned  # type: ignore[no-any-return]
     method = one_of(CUMULATIVE_SUM.name, "method", method, ("runs", "blelloch"))
     made = _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
     if method == "runs":
@@ -178,9 +201,18 @@ def cumulative_sum(
 
 @public
 def cumulative_prod(
-    x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
+    x: Operand,
+    axis: int | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
 ) -> Compute:
     """Return running products along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
+    if flag(CUMULATIVE_PROD.name, "reverse", reverse):
+        how: dict[str, Any] = {"dtype": dtype, "exclusive": exclusive}
+        turned: Any = _backwards(lambda one, at: cumulative_prod(one, at, **how), CUMULATIVE_PROD.name, x, axis)
+        return turned  # type: ignore[no-any-return]
     return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
 
 
@@ -215,9 +247,9 @@ def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
     """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
-    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With
-    |a| <= r < 1 an answer differs from the exact one by at most `eps / (1 - r)` of the largest h,
-    after any number of steps. There `eps` is half a unit in the last place.
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With |a| <= r < 1 an answer
+    differs from the exact one by at most `eps / (1 - r)` of the largest h. That holds after any number of steps. There
+    `eps` is half a unit in the last place.
 
     Args:
         a: factors; broadcast with `b`.

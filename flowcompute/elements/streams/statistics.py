@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.arguments import array_of, meant, real, whole
+from flowcompute.elements.arguments import array_of, flag, meant, real, whole
 from flowcompute.elements.axes import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
@@ -278,7 +278,7 @@ def _edges(bins: Any) -> np.ndarray:
 
 
 @public
-def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
+def top_k(x: Operand, k: int, axis: int = 0, *, largest: bool = True) -> tuple[Compute, Compute]:
     """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
     NaN counts as the largest, as in `argmax`. Of equal numbers the earlier comes first. Zeros in a row are equal, and
@@ -288,16 +288,26 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
         x: a stream of numbers; or anything with item axes (axes, for a resident value).
         k: how many. Along an item axis a kernel sweeps a row twice for each, up to 16 of them.
         axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
+        largest: False for the k smallest along an item axis, ascending, from a sort; NaN comes last.
 
     Raises:
-        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is too large. A
-            stream that turns out to be shorter is a RunError.
+        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, k is too large, or the
+            smallest of a stream are asked for. A stream that turns out to be shorter is a RunError.
     """
     given = as_element(x, "top_k")
     (place,) = normalise_axes("top_k", given, whole("top_k", "axis", axis, -MOST)) if given.ndim else (0,)
     count = whole("top_k", "k", k, 1, expected="a positive int")
     if given.ndim and (place or not given.spec.is_stream):
-        return top_of_rows(given, count, place)
+        return top_of_rows(given, count, place, largest=flag("top_k", "largest", largest))
+    if not flag("top_k", "largest", largest):
+        raise SpecError(
+            "cannot find the smallest numbers of a stream",
+            element="top_k",
+            site=user_site(),
+            expected="largest=True, or an item axis",
+            got="axis 0, the stream",
+            hint="fc.top_k(-x, k) finds them with their sign changed",
+        )
     element = folded_stream("top_k", x, (1,), "axis=1 finds the largest of each item; x[:, j] is a stream of numbers")
     length = element.spec.length
     if length is not None and length < count:

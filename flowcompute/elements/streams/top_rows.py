@@ -24,8 +24,10 @@ MOST = 16
 """More sweeps over a row than a sort of it would take."""
 
 
-def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
+def top_of_rows(x: Any, k: int, axis: int, *, largest: bool = True) -> tuple[Compute, Compute]:
     """Find the k largest numbers along an item axis (any of a resident value), descending, and their int64 indices.
+
+    Or the k smallest, ascending.
 
     Raises:
         SpecError: if there are fewer.
@@ -39,9 +41,9 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
             expected=f"k <= {count}",
             got=f"k={k}",
         )
-    if k > MOST:
+    if k > MOST or not largest:
         first = (*(slice(None),) * axis, slice(k))
-        return sort(x, axis, descending=True)[first], argsort(x, axis, descending=True)[first]
+        return sort(x, axis, descending=largest)[first], argsort(x, axis, descending=largest)[first]
     places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
     lowest = np.asarray(-math.inf if is_float(x.dtype) else 0 if x.dtype == BOOL else np.iinfo(x.dtype).min, x.dtype)
     values: list[Any] = []

@@ -157,6 +157,8 @@ class StepScan(Scan):
             for position in range(len(out)):
                 self._carries = self._step(*self._carries, *(one[position] for one in numbers))
                 out[position] = self._carries[self._result]
+        # A step may return a number of its operands, whose memory the next batch takes.
+        self._carries = [np.array(carry) for carry in self._carries]
         if is_float(out.dtype):
             canonical_nan(out)
 

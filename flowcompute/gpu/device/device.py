@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from flowcompute.errors import DeviceError, RunError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.idle_kernels import IdleKernels
@@ -101,6 +103,23 @@ class Device:
         """Second queue, with profiling, for launches that are timed. Neither queue waits for the other."""
         flags = cl.command_queue_properties.PROFILING_ENABLE
         return self._once("timing_queue", lambda: cl.CommandQueue(self.context, self.handle, properties=flags))
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether kernels work on the very bytes of host arrays, so that they need not be mapped to be seen."""
+        return self.capabilities.host_memory and self._once("is_in_place", self._works_in_place)
+
+    def _works_in_place(self) -> bool:
+        """Check whether what the device writes to a host array is there, of one that is aligned to its items alone."""
+        array = np.zeros(1025, np.float32)[1:]
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        try:
+            buffer = cl.Buffer(self.context, flags, hostbuf=array)
+            cl.enqueue_fill_buffer(self.queue, buffer, np.ones(1, np.float32), 0, array.nbytes)
+            self.queue.finish()
+        except cl.Error:
+            return False
+        return bool((array == 1).all())
 
     def give_up(self, context: cl.Context) -> None:
         """Drop a broken context with all that was made in it. The next user gets a new one.

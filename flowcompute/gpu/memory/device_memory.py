@@ -57,6 +57,10 @@ class Memory(ABC):
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Return a buffer with the content of `array`. `fresh` says that the array may differ from last time."""
 
+    def input_parts(self, key: Hashable, array: np.ndarray, places: np.ndarray) -> cl.Buffer:  # noqa: ARG002 - as above
+        """Return a buffer of which kernels read the parts at these places along the first axis alone."""
+        return self.input(key, array, fresh=True)
+
     @abstractmethod
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Return a buffer that a kernel fills. A `late` one is needed while other batches are worked on."""
@@ -68,6 +72,13 @@ class Memory(ABC):
     @abstractmethod
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for the kernels so far, which filled `outputs`."""
+
+    def defer(self, held: Sequence[object]) -> None:
+        """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then."""
+        raise NotImplementedError
+
+    def wait(self) -> None:  # noqa: B027 - only arrays in place are written behind the host's back
+        """Wait for the kernels that were deferred."""
 
     @abstractmethod
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
@@ -112,13 +123,17 @@ class HostMemory(Memory):
     def __init__(self, device: Device) -> None:
         self._buffers = HostBuffers(device)
         self._kept: dict[Hashable, cl.Buffer] = {}
+        self._deferred: list[Sequence[object]] = []
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Return the array itself as a buffer. A strided or misaligned one is copied first."""
         if not fresh and key in self._kept:
             return self._kept[key]
         in_place = array.flags.c_contiguous and array.flags.aligned
-        buffer = self._buffers.input(array if in_place else np.array(array, order="C"))
+        if not in_place:
+            self.wait()
+            array = np.array(array, order="C")
+        buffer = self._buffers.input(array)
         if not fresh:
             self._kept[key] = buffer
         return buffer
@@ -135,9 +150,21 @@ class HostMemory(Memory):
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait, and make the kernels' output visible in the arrays."""
         self._buffers.finish(outputs)
+        self._deferred.clear()
+
+    def defer(self, held: Sequence[object]) -> None:
+        """Hold the buffers of a kernel in progress, which keep their arrays alive."""
+        self._deferred.append(held)
+
+    def wait(self) -> None:
+        """Wait for the kernels that were deferred: they work on the very bytes of the arrays."""
+        if self._deferred:
+            self.finish(())
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
-        """Do nothing: the array was computed in place."""
+        """Wait for the kernels that were deferred; the array was computed in place."""
+        del key, array
+        self.wait()
 
     def forget(self, keys: set[Hashable]) -> None:
         """Drop the buffers of these values, so that the next arrays are used. Arrays of streams are always fresh."""
@@ -150,6 +177,7 @@ class HostMemory(Memory):
 
     def close(self) -> None:
         """Release the buffers."""
+        self.wait()
         self._kept.clear()
 
 
@@ -259,6 +287,18 @@ class DeviceMemory(Memory):
         # Values that a batch has uploaded stay for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
             self._current[key] = buffer
+        return buffer
+
+    def input_parts(self, key: Hashable, array: np.ndarray, places: np.ndarray) -> cl.Buffer:
+        """Upload these parts of the array, and nothing else. Neighbours are uploaded together."""
+        if key in self._prefetched:
+            # Something else was expected, as before a batch that is begun again.
+            self._prefetched.pop(key)[1].result()
+        buffer, part_bytes = self._buffer(key, array), array.nbytes // len(array)
+        asked = np.unique(places)
+        for run in np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if len(asked) else ():
+            first, stop = int(run[0]), int(run[-1]) + 1
+            self._transfers.upload(array[first:stop], buffer, self._device.queue, at_bytes=first * part_bytes)
         return buffer
 
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:

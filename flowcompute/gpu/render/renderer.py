@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -36,6 +35,8 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 of the batch's first record, and its offset in its block."""
 
 _PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
+_LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
+"""By the identity of a body the kernel that was rendered last of those that have it."""
 
 
 def render(kernel: Kernel) -> str:
@@ -47,17 +48,44 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     """Return the text that is compiled for a kernel, and the kernel's name in it.
 
     The name gives the kind of the kernel and not its number in the plan. Equal kernels, as the layers of a
-    network have, are then compiled once. The text of a kernel is kept for as long as the kernel: plans that are
-    followed again have the same one.
+    network have, are then compiled once, and those that share their body are rendered once. The text of a kernel is
+    kept for as long as the kernel: plans that are followed again have the same one.
     """
     kept = _PROGRAMS.get(id(kernel))
     if kept is None:
-        name = f"fused_{kernel.work}"
-        text = render(replace(kernel, name=name))
+        program = _program_of_equal(kernel)
+        if program is None:
+            name = f"fused_{kernel.work}"
+            program = render(replace(kernel, name=name)), name
         # By identity, since kernels are equal whose numbers are 0.0 and -0.0.
-        forget = partial(_PROGRAMS.pop, id(kernel))
-        kept = _PROGRAMS[id(kernel)] = weakref.ref(kernel, lambda _: forget(None)), (text, name)
+        own, body = id(kernel), id(kernel.body)
+        reference = weakref.ref(kernel, lambda gone: _forget(own, body, gone))
+        kept = _PROGRAMS[own] = reference, program
+        _LAST_OF_BODY[body] = reference
     return kept[1]
+
+
+def _program_of_equal(kernel: Kernel) -> tuple[str, str] | None:
+    """Return the program of a kernel that has the very same body, arguments of the same types and the same frame."""
+    reference = _LAST_OF_BODY.get(id(kernel.body))
+    other = None if reference is None else reference()
+    if other is None or other.body is not kernel.body or _frame(other) != _frame(kernel):
+        return None
+    return _PROGRAMS[id(other)][1]
+
+
+def _frame(kernel: Kernel) -> tuple[object, ...]:
+    """Return what a text depends on beside the body."""
+    parameters = tuple((one.name, one.kind, one.dtype, one.period, one.blocks) for one in kernel.arguments)
+    unroll, shape = kernel.knobs.function_unroll, (kernel.work_group, kernel.lanes, kernel.columns, kernel.tile)
+    return parameters, kernel.work, shape, kernel.block, kernel.units, kernel.stages, kernel.contract, unroll
+
+
+def _forget(kernel: int, body: int, gone: weakref.ref[Kernel]) -> None:
+    """Forget the text of a kernel that is no more."""
+    _PROGRAMS.pop(kernel, None)
+    if _LAST_OF_BODY.get(body) is gone:
+        del _LAST_OF_BODY[body]
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

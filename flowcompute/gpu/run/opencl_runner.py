@@ -22,6 +22,7 @@ from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
@@ -31,11 +32,16 @@ from flowcompute.schedule.memory import (
     TransferPlan,
     batches_of_each,
     device_buffer_assignment,
+    lasting_values,
     staging_shares,
     stored_by,
     uploads_at_a_time,
 )
 from flowcompute.strategy import KernelKnobs
+
+FEW_RECORDS = 32
+"""Kernels of so few records are not waited for one by one. Waiting takes 0.1 ms; the seconds of a step that does not
+wait are those of the one that does."""
 
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
@@ -84,8 +90,11 @@ class OpenCLRunner(RegionRunner):
             self.lanes = uploads_at_a_time(self.in_flight)
         self._moves = beside is not None or self.in_flight > 1
         self._slots: Slots | None = None
-        self._opened_s = 0.0
+        self._opened_s, self._can_defer = 0.0, False
         self._streamed_weights: StreamedWeights | None = None
+        lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
+        self._repeated = RepeatedLaunches(lasting, frozenset(i for i in self._streamed if isinstance(i, int)))
+        self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
         """Return the regions computed here."""
@@ -105,7 +114,7 @@ class OpenCLRunner(RegionRunner):
                     if self.log is not None:
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
-            self._memory = self._launcher.memory
+            self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(
                 device_buffer_assignment(
@@ -114,7 +123,10 @@ class OpenCLRunner(RegionRunner):
             )
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(
-                    self.one_pass.on_placement(self.placement), self._memory, self.state.resident.__getitem__
+                    self.plan.graph,
+                    self.one_pass.on_placement(self.placement),
+                    self._memory,
+                    self.state.resident.__getitem__,
                 )
 
     def _compiled(self, kernel: Kernel) -> Any:
@@ -219,6 +231,7 @@ class OpenCLRunner(RegionRunner):
     def forget_results(self) -> None:
         """Forget what an earlier call made of the folds of a flow."""
         computed = {*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
+        self._repeated.clear()
         if self._memory is not None:
             self.memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
@@ -242,6 +255,7 @@ class OpenCLRunner(RegionRunner):
 
     def make_room(self, *, in_hand: bool) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
+        self._repeated.clear()
         # What a root clock has made waits for its download, while others make something of it.
         if in_hand:
             self.slots.abandon_in_hand()
@@ -253,6 +267,11 @@ class OpenCLRunner(RegionRunner):
             self._fold_nothing(step, batch_slice)
             return
         kernel = self.adopted.get(kernel.name, kernel)
+        deferred = self._is_deferred(step, items)
+        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred else None
+        if last is not None and not self._is_timed(step):
+            self._repeat(step, last, batch_slice)
+            return
         start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
@@ -270,35 +289,63 @@ class OpenCLRunner(RegionRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
+        if deferred and count and carry is None and not batch_slice.bases:
+            compiled = self._compiled(kernel)
+            self._repeated.keep(step, kernel, compiled, batch_slice, outputs, values, (count, chunk, groups))
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
             if panel:
-                self._turn_to(panel, kernel, values)
+                self._turn_to(panel, kernel, values, batch_slice)
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
-            timed = self.log is not None and self.log.is_timed(step.name)
-            device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
+            timed = self._is_timed(step)
+            arguments = [*values, count, chunk, blocks, start, phase]
+            device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
             batch_slice.launches += kernel.stages
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
         if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
             self._tune(tuner, step, batch_slice, outputs, (blocks, start, phase), again)
-        for i, array in outputs.items():
+        for i, array in outputs.items() if not deferred else ():
             self._bring(i, array)
         for fold in region.folds:
             self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
 
-    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
+    def _is_timed(self, step: RegionStep) -> bool:
+        return self.log is not None and self.log.is_timed(step.name)
+
+    def _repeat(self, step: RegionStep, last: RepeatedLaunch, batch_slice: BatchSlice) -> None:
+        """Launch a step as it was launched last, where nothing but the record index differs."""
+        assert self._launcher is not None
+        values, kernel = last.values(batch_slice.start), last.kernel
+        self._launcher.launch(last.compiled, values, last.groups, kernel.work_group, (), timed=False, deferred=True)
+        batch_slice.launches += 1
+        if self.log is not None:
+            self.log.launched(step.name, time.perf_counter(), None)
+
+    def _is_deferred(self, step: RegionStep, items: int) -> bool:
+        """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
+        region = step.region
+        few = region.stream and items <= FEW_RECORDS and not region.folds and region.weight_tiles is None
+        return few and self._is_alone and self.tuner is None and self._can_defer
+
+    def wait(self) -> None:
+        """Wait for the launches that nobody has waited for."""
+        if self._memory is not None and self._launcher is not None:
+            with self._launcher.told():
+                self._memory.wait()
+
+    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""
         assert self._streamed_weights is not None
         for position, argument in enumerate(kernel.arguments):
             if argument.kind == "integer":
                 values[position] = self.one_pass.weight_tiles[argument.value].start(panel)
             elif argument.kind == "input" and argument.value in self.one_pass.streamed and not argument.period:
-                values[position] = self._streamed_weights.buffer(argument.value, panel)
+                values[position] = self._streamed_weights.buffer(argument.value, panel, batch_slice.array)
 
     def _tune(
         self,
@@ -327,25 +374,36 @@ class OpenCLRunner(RegionRunner):
         if adopted is not None:
             self.adopted[adopted.name] = adopted
 
-    def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
-        """Launch all stages and wait; gives the seconds on the device where these are asked for."""
+    def _launch(
+        self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False, deferred: bool = False
+    ) -> float | None:
+        """Launch all stages, and wait where that is not deferred; gives the seconds on the device if asked for."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
         if kernel.stages > 1:
             *known, phase = values
             every = [
                 self._launcher.launch(
-                    compiled, [*known, phase + stage], groups, kernel.work_group, self._written, timed=timed
+                    compiled,
+                    [*known, phase + stage],
+                    groups,
+                    kernel.work_group,
+                    self._written,
+                    timed=timed,
+                    deferred=deferred,
                 )
                 for stage in range(kernel.stages)
             ]
             return sum(spent for spent in every if spent is not None) if timed else None
-        return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
+        return self._launcher.launch(
+            compiled, values, groups, kernel.work_group, self._written, timed=timed, deferred=deferred
+        )
 
     def _on_host(self, anchor: int | None, batch_slice: BatchSlice, place: int) -> np.ndarray:
         """Return the numbers of an operand of an anchor on the host."""
         assert anchor is not None
         value = self.nodes[anchor].inputs[place]
+        self.memory.wait()
         array = batch_slice.array(value)
         if any(value in step.region.outputs for step in self._regions()):
             # What stays on the device has no room of its own on the host.
@@ -383,7 +441,7 @@ class OpenCLRunner(RegionRunner):
         if argument.period:
             return self.memory.input(("cyclic", value), self._residents.cyclic(value), fresh=False)
         if self._streamed_weights is not None and value in self.one_pass.streamed:
-            return self._streamed_weights.buffer(value, 0)
+            return self._streamed_weights.buffer(value, 0, batch_slice.array)
         fresh = stream and value in self._streamed
         if value in batch_slice.bases:
             return self.memory.input(("base", value), batch_slice.bases[value], fresh=True)
@@ -440,6 +498,7 @@ class OpenCLRunner(RegionRunner):
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
+        self._repeated.clear()
         self._blocks.close()
         self._residents.clear()
         if launcher is None:

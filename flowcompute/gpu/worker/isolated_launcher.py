@@ -268,10 +268,18 @@ class IsolatedLauncher(Launcher):
         return Built(int(answer["kernel"]), types)
 
     def launch(
-        self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
+        self,
+        kernel: Any,
+        values: Sequence[Any],
+        groups: int,
+        work_group: int,
+        written: Sequence[Any],
+        *,
+        timed: bool,
+        deferred: bool = False,
     ) -> float | None:
         """Launch in the worker and wait for it, at most until the time limit."""
-        del written
+        del written, deferred
         coded = [
             value if dtype is None else np.asarray(value, dtype).tobytes().hex()
             for value, dtype in zip(values, kernel.types, strict=True)

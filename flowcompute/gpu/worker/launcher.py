@@ -40,11 +40,24 @@ class Launcher(ABC):
             KernelError: if it does not compile.
         """
 
+    @property
+    def can_defer(self) -> bool:
+        """Whether launches need not be waited for one by one; see `Memory.wait`."""
+        return False
+
     @abstractmethod
     def launch(
-        self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
+        self,
+        kernel: Any,
+        values: Sequence[Any],
+        groups: int,
+        work_group: int,
+        written: Sequence[Any],
+        *,
+        timed: bool,
+        deferred: bool = False,
     ) -> float | None:
-        """Launch a kernel and wait for it.
+        """Launch a kernel and wait for it, or leave the waiting to `Memory.wait`.
 
         Args:
             kernel: from `build`.
@@ -53,6 +66,7 @@ class Launcher(ABC):
             work_group: work-items in each.
             written: the buffers that it writes to.
             timed: whether to measure its time.
+            deferred: whether to leave the waiting, where `can_defer`.
 
         Returns:
             Seconds on the device if `timed`, otherwise None.
@@ -96,10 +110,23 @@ class LocalLauncher(Launcher):
         self._taken.append((context, taken))
         return taken.kernel
 
+    @property
+    def can_defer(self) -> bool:
+        """Whether kernels work on the very bytes of arrays, in the order of one queue."""
+        return self._device.is_in_place
+
     def launch(
-        self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
+        self,
+        kernel: Any,
+        values: Sequence[Any],
+        groups: int,
+        work_group: int,
+        written: Sequence[Any],
+        *,
+        timed: bool,
+        deferred: bool = False,
     ) -> float | None:
-        """Launch a kernel and wait for it."""
+        """Launch a kernel and wait for it, or leave the waiting to `Memory.wait`."""
         queue = self._device.timing_queue if timed else self._device.queue
         kernel.set_args(*values)
         if timed:
@@ -108,6 +135,9 @@ class LocalLauncher(Launcher):
         event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * work_group,), (work_group,))
         if timed:
             event.wait()
+        elif deferred:
+            self.memory.defer(values)
+            return None
         self.memory.finish(written)
         return (event.profile.end - event.profile.start) * 1e-9 if timed else None
 

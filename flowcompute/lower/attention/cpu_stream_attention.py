@@ -1,7 +1,7 @@
 """Self-attention along the stream on CPUs: a work-item takes a block of records of one head of the keys.
 
-The records of a block that belong to one text share tiles of keys, and so do all heads of the queries that belong to
-that head. The rest is that of `cpu_attention`.
+The records of a block that belong to one text share tiles of keys. So do all heads of the queries that belong to that
+head. The rest is that of `cpu_attention`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flowcompute.elements.search import ARGSORT, ORDERING, SORT
+from flowcompute.elements.search import ARGSORT, ORDERING, SCATTER, SORT
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
@@ -60,7 +60,7 @@ def why_sorted_by_host(node: Node, capabilities: DeviceCapabilities) -> str | No
     """Return the reason why the host sorts or searches; None where a kernel sorts."""
     assert node.op in ORDERING
     if node.op not in (SORT, ARGSORT):
-        return "the host searches"
+        return "the host scatters" if node.op is SCATTER else "the host searches"
     shape, dtype = node.spec.shape, node.element.inputs[0].dtype
     if capabilities.code_shape != "gpu" or not node.spec.is_stream:
         return "the host sorts"

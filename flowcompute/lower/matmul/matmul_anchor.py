@@ -1,8 +1,9 @@
 """Matmul anchor of a region: layout of its operands and of its epilogue.
 
-The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. s runs over a stack along which either
-operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A
-convolution multiplies sliding windows of its items in place, by such axes.
+The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. There s runs over a stack along which either
+operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A convolution
+multiplies sliding windows of its items in place, by such axes. Where each s chooses its matrix B, the number of the
+matrix is loaded.
 
 Sums run over k in panels of `PANEL`: in order inside a panel, and panel by panel, for every tile size. That
 order belongs to the operation. The element-wise epilogue runs in registers.
@@ -15,15 +16,16 @@ each number by the same sum.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
-from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.nn import ATTENTION, EXPERTS
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import ConstantValue, IndexLike, c_strides
+from flowcompute.ir import Argument, ArrayNumber, ConstantValue, IndexLike, Storage, c_strides, to_long
 from flowcompute.lower.anchor_point import Anchor, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
@@ -47,18 +49,19 @@ class MatmulAnchor(Anchor):
     Attributes:
         inner, columns: sizes of k and j; those of a weight tile where weights are streamed.
         shared: whether all rows multiply the same matrix B.
+        chosen: place and parameter of the numbers of matrices, where each row of the stack chooses its own.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]
-        left, right = (graph.nodes[i].spec for i in node.inputs)
+        left, right = (graph.nodes[i].spec for i in node.inputs[:2])
         self.stream_rows = left.is_stream and left.ndim == 2
-        single = left.ndim == 1 or self.stream_rows
+        single = left.ndim == 1 or self.stream_rows or node.op is EXPERTS
         depth, columns = node.attrs.get("depth", 1), node.attrs.get("columns", 1)
         own = columns + (0 if single else 1)
         made, weight_tiles = (
-            {-2: 1 if single else left.shape[-2], -1: math.prod(right.shape[-columns:])},
+            {-2: 1 if single else left.shape[-2], -1: math.prod(node.spec.shape[len(node.spec.shape) - columns :])},
             region.weight_tiles,
         )
         if weight_tiles is not None:
@@ -74,8 +77,22 @@ class MatmulAnchor(Anchor):
         self.inner, self.columns = left.shape[-1], made[-1]
         self.a = self.operand(node.inputs[0], 0 if single else 1, 1)
         self.b = self.operand(node.inputs[1], depth, columns)
-        alike = math.prod(right.shape[: -depth - columns]) == 1
+        self.chosen: tuple[Storage, Argument] | None = None
+        if node.op is EXPERTS:
+            # Its matrices are (out, in), so that no other one is read.
+            self.b = replace(self.b, rows=self.b.columns, columns=self.b.rows)
+            lies = self.storage(node.inputs[2])
+            self.chosen = lies, self.arguments.get("input", graph.nodes[node.inputs[2]].spec.dtype, lies.base)
+        alike = math.prod(right.shape[: -depth - columns]) == 1 and node.op is not EXPERTS
         self.shared = self.stream_rows or (not right.is_stream and alike)
+
+    def _number_of_matrix(self, row: Row) -> IndexLike:
+        """Return the number of the matrix that a row chooses, in 64 bits where places in the matrices need them."""
+        assert self.chosen is not None
+        lies, argument = self.chosen
+        at = lies.offset + row.record * lies.record + row.matrix * lies.strides[0]
+        number = ArrayNumber(argument.name, at, narrow=argument.dtype.itemsize < 8)
+        return number if self.b.spec.item_numbers < 1 << 31 else to_long(number)
 
     @property
     def row_stride(self) -> int | None:
@@ -108,6 +125,8 @@ class MatmulAnchor(Anchor):
 
     def of_b(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the offset of the matrix that a row multiplies."""
+        if self.chosen is not None:
+            return scope.integer(self.b.lies.offset + self._number_of_matrix(row) * self.b.lies.strides[0])
         return scope.integer(self.matrix_base(self.b, row.record, row.matrix))
 
     def placed(self, row: Row, column: IndexLike) -> tuple[Row, IndexLike]:
@@ -144,18 +163,40 @@ def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
         spec = graph.nodes[factor].spec
         if spec.is_stream or len(spec.shape) < 2:
             continue
-        inside, leaves = _producers_of(region, factor)
-        beside = {
-            one.value
-            for node, operands in region.reads.items()
-            if node not in inside and node != region.anchor
-            for one in operands
-            if isinstance(one, Access)
-        }
-        alike = [i for i in leaves - beside if graph.nodes[i].spec.shape == spec.shape]
-        if alike and not any(graph.nodes[i].kind is Kind.VIEW for i in inside):
+        alike = [i for i in _read_for(graph, region, factor) if graph.nodes[i].spec.shape == spec.shape]
+        if alike:
             return max(alike, key=lambda i: (graph.nodes[i].spec.item_bytes, -i)), axis
     return None
+
+
+def chosen_matrices(graph: Graph, region: Region) -> tuple[int, int] | None:
+    """Return the resident operand of which a kernel reads chosen matrices alone, and the stream of their numbers.
+
+    If the matrices are computed as they are loaded, it is the largest input that has as many. Return None where no
+    matrices are chosen, or the kernel reads them in another way as well.
+    """
+    if region.anchor is None or graph.nodes[region.anchor].op is not EXPERTS:
+        return None
+    _, factor, numbers = graph.nodes[region.anchor].inputs
+    count = graph.nodes[factor].spec.shape[0]
+    specs = {i: graph.nodes[i].spec for i in _read_for(graph, region, factor)}
+    alike = [i for i, spec in specs.items() if len(spec.shape) == 3 and spec.shape[0] == count]
+    return (max(alike, key=lambda i: (specs[i].item_bytes, -i)), numbers) if alike else None
+
+
+def _read_for(graph: Graph, region: Region, factor: int) -> set[int]:
+    """Return the values in memory that a kernel reads for a factor alone; none where it is seen by other axes."""
+    inside, leaves = _producers_of(region, factor)
+    if any(graph.nodes[i].kind is Kind.VIEW for i in inside):
+        return set()
+    beside = {
+        one.value
+        for node, operands in region.reads.items()
+        if node not in inside and node != region.anchor
+        for one in operands
+        if isinstance(one, Access)
+    }
+    return leaves - beside
 
 
 def _producers_of(region: Region, factor: int) -> tuple[set[int], set[int]]:

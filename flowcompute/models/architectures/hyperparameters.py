@@ -1,4 +1,4 @@
-"""What a file says of its model, read by type and range: nobody has checked the file."""
+"""Hyperparameters of a model, read from its file by type and range: nobody has checked the file."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ class Hyperparameters:
         return str(value)
 
     def refuse(self, key: str) -> None:
-        """Check that the file does not say this, or says 0.
+        """Check that the file does not say this, or says 0 or false.
 
         Raises:
             SourceError: if it does: the answers would not be those of the model.
         """
         value = self._value(key, 0)
-        if type(value) not in (int, float) or value:
+        if type(value) not in (bool, int, float) or value:
             raise self._refusal(key, "none: this is not supported", value)
 
     def _value(self, key: str, default: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flowcompute.elements import nn
 from flowcompute.elements.axes import reshape, take
+from flowcompute.elements.search import argsort, take_along_axis
 from flowcompute.errors import SourceError
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.spec import FLOAT32, format_shape
@@ -16,6 +17,12 @@ Weights = Mapping[str, Any]
 
 MOST_LAYERS = 1 << 12
 """Most layers: far more than any model has."""
+
+MOST_EXPERTS = 1 << 12
+"""Most experts of a layer."""
+
+_SOFTMAX = 1
+"""What files call the softmax over all experts."""
 
 MOST_HEAD_SIZE = 256
 """Most numbers of a head that `fc.nn.self_attention` takes."""
@@ -184,3 +191,53 @@ def gated(x: Any, w: Weights, layer: str, inner: int, act: Any = nn.silu, end: s
     """Return the feed-forward part of a layer: down(act(gate(x)) * up(x)), `inner` numbers inside."""
     gate, up = (projected(x, w, f"{layer}.ffn_{name}{end}", inner) for name in ("gate", "up"))
     return projected(act(gate) * up, w, f"{layer}.ffn_down{end}", x.shape[-1])
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A feed-forward part of which each token takes a few experts.
+
+    Attributes:
+        experts: how many there are.
+        used: how many a token takes.
+        inner: numbers inside of each.
+        renormalised: whether the shares of those that a token takes sum to 1.
+    """
+
+    experts: int
+    used: int
+    inner: int
+    renormalised: bool
+
+    @classmethod
+    def of(cls, says: Hyperparameters, inner: int, *, renormalised: bool) -> Mixture:
+        """Read what a file says of its experts.
+
+        Args:
+            says: what the file says.
+            inner: numbers inside of an expert.
+            renormalised: where the file does not say it.
+
+        Raises:
+            SourceError: if it says what no model can be.
+        """
+        experts = says.whole("expert_count", most=MOST_EXPERTS)
+        says.refuse("expert_weights_scale")
+        says.whole("expert_gating_func", _SOFTMAX, least=_SOFTMAX, most=_SOFTMAX)
+        used = says.whole("expert_used_count", most=experts)
+        return cls(experts, used, inner, says.flag("expert_weights_norm", renormalised))
+
+    def __call__(self, x: Any, w: Weights, layer: str) -> Any:
+        """Return the sum of the experts with the highest probabilities, times these. Of equals the first is taken."""
+        wide = x.shape[-1]
+        probabilities = nn.softmax(projected(x, w, f"{layer}.ffn_gate_inp", self.experts))
+        chosen = argsort(probabilities, descending=True)[:, : self.used]
+        share = take_along_axis(probabilities, chosen, axis=-1)
+        if self.renormalised:
+            share = share / share.sum(axis=-1, keepdims=True)
+        into, out = (self.experts, self.inner, wide), (self.experts, wide, self.inner)
+        gate, up = (
+            nn.experts(x, tensor(w, f"{layer}.ffn_{name}_exps.weight", *into), chosen) for name in ("gate", "up")
+        )
+        made = nn.experts(nn.silu(gate) * up, tensor(w, f"{layer}.ffn_down_exps.weight", *out), chosen)
+        return (made * share[:, :, None]).sum(axis=1)

@@ -1,4 +1,7 @@
-"""Llama (Touvron et al., 2023), with rotary embeddings of neighbouring pairs as GGUF files of it have them."""
+"""Llama (Touvron et al., 2023), with rotary embeddings of neighbouring pairs as GGUF files of it have them.
+
+Files of Mixtral (Jiang et al., 2024) name this architecture, too, and say how many experts there are.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 from flowcompute.elements import nn
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.models.architectures.layers import (
+    Mixture,
     Sizes,
     embedded,
     gated,
@@ -24,6 +28,8 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     """Return a vector (embedding_length,) for each token, normalised for the last product."""
     says = Hyperparameters(meta)
     sizes, inner = Sizes.of(says), says.whole("feed_forward_length")
+    mixes = says.whole("expert_count", 0, least=0)
+    mixture = Mixture.of(says, inner, renormalised=True) if mixes else None
     turn = rotation(says, w, sizes.head)
     at = nn.position(tokens, text=text)
     x = embedded(w, tokens, sizes.wide)
@@ -34,7 +40,8 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         q, k = (nn.rope(one, at, pairs="neighbours", **turn) for one in (q, k))
         seen = nn.self_attention(q, k, v, text=text, context=sizes.context)
         x = x + projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
-        x = x + gated(normed(x, w, f"{layer}.ffn_norm", sizes.eps), w, layer, inner)
+        n = normed(x, w, f"{layer}.ffn_norm", sizes.eps)
+        x = x + (mixture(n, w, layer) if mixture else gated(n, w, layer, inner))
     return normed(x, w, "output_norm", sizes.eps)
 
 

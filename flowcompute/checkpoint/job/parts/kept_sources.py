@@ -23,7 +23,7 @@ from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
-from flowcompute.model_files import Weight, weights
+from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
     FeedSource,
     IterateSource,
@@ -190,6 +190,23 @@ def _rebuild_weight(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> E
     return twin
 
 
+def _describe_placed(weight: PlacedWeight, describing: Describing) -> dict[str, Any]:
+    kept = _describe_weight(weight, describing)
+    return {"file": kept["file"], "tensor": kept["tensor"], "offset": weight.tensor.offset}
+
+
+def _rebuild_placed(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    name, offset = fields.text("tensor"), fields.whole("offset")
+    if node.spec.is_stream:
+        refuse("cannot make a stream of a tensor", expected="a resident value", got=str(node.spec))
+    made = PlacedWeight(open_weight_file(path), name, node.spec.dtype, node.spec.shape, offset)
+    made.freeze_fields(name=node.given)
+    return made
+
+
 # -- given by hand -----------------------------------------------------------------------------------
 
 
@@ -237,6 +254,7 @@ SOURCES: dict[type[Element], Part] = {
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
     Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),
     Weight: Part("weight", _describe_weight, _rebuild_weight),
+    PlacedWeight: Part("placed", _describe_placed, _rebuild_placed),
     FeedSource: Part("feed", _describe_feed, _rebuild_feed),
     IterateSource: Part("iterate", _describe_iterate, _rebuild_iterate, "iterable"),
 }

@@ -1,0 +1,49 @@
+"""Mixtures of Qwen2 (Yang et al., 2024): each token takes a few experts, and one that all tokens share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flowcompute.elements import nn
+from flowcompute.models.architectures.hyperparameters import Hyperparameters
+from flowcompute.models.architectures.layers import (
+    Mixture,
+    Sizes,
+    embedded,
+    gated,
+    head,
+    joined_heads,
+    normed,
+    projected,
+    queries_keys_values,
+    rotation,
+    tensor,
+)
+
+
+def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+    """Return a vector (embedding_length,) for each token, normalised for the last product."""
+    says = Hyperparameters(meta)
+    sizes = Sizes.of(says)
+    mixture = Mixture.of(says, says.whole("expert_feed_forward_length"), renormalised=False)
+    shared = says.whole("expert_shared_feed_forward_length")
+    turn = rotation(says, w, sizes.head)
+    at = nn.position(tokens, text=text)
+    x = embedded(w, tokens, sizes.wide)
+    for i in range(sizes.layers):
+        layer = f"blk.{i}"
+        n = normed(x, w, f"{layer}.attn_norm", sizes.eps)
+        q, k, v = queries_keys_values(n, w, layer, sizes)
+        q, k = (nn.rope(one, at, pairs="halves", **turn) for one in (q, k))
+        seen = nn.self_attention(q, k, v, text=text, context=sizes.context)
+        x = x + projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
+        n = normed(x, w, f"{layer}.ffn_norm", sizes.eps)
+        share = nn.sigmoid(n @ tensor(w, f"{layer}.ffn_gate_inp_shexp.weight", sizes.wide))
+        x = x + mixture(n, w, layer) + share[:, None] * gated(n, w, layer, shared, end="_shexp")
+    return normed(x, w, "output_norm", sizes.eps)
+
+
+def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+    """Return a score for each token of the vocabulary as the next one."""
+    return head(states(w, meta, tokens, text), w)

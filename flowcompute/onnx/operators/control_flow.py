@@ -1,0 +1,123 @@
+"""Branches whose condition is known are inlined; loops whose number of turns is known are unrolled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import flowcompute.elements.axes as fc_axes
+from flowcompute.elements import Constant
+from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.operators.arrays import concatenated, cut_along
+from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
+from flowcompute.onnx.problems import Refusal
+
+MOST_UNROLLED = 1024
+"""Nodes that a loop may become."""
+
+
+def _if(call: NodeCall) -> Any:
+    (condition,) = call[0].wholes("the condition")
+    return call.run(call.attribute("then_branch" if condition else "else_branch"), ())
+
+
+def _loop(call: NodeCall) -> list[Value]:
+    body, turns, condition = call.attribute("body"), call.get(0), call.get(1)
+    carried = [value for value in call.values[2:] if value is not None]
+    goes_on = condition is None or bool(condition.wholes("the condition")[0])
+    most = MOST_UNROLLED if turns is None else turns.ints("the number of turns")[0]
+    scanned: list[list[Value]] = [[] for _ in range(len(body.outputs) - 1 - len(carried))]
+    turn = 0
+    while goes_on and turn < most:
+        _check_length(turn + 1, body)
+        number, still = (Value.of(Constant(np.asarray(one))) for one in (np.int64(turn), np.bool_(True)))
+        condition, *made = call.run(body, [number, still, *carried])
+        carried = made[: len(carried)]
+        for kept, one in zip(scanned, made[len(carried) :], strict=True):
+            kept.append(one)
+        goes_on = bool(condition.wholes("the condition of a turn")[0])
+        turn += 1
+    if any(not kept for kept in scanned):
+        raise Refusal("unknown", "results of a loop without turns", "leave the loop out")
+    return [*carried, *(_stacked(kept, 0) for kept in scanned)]
+
+
+def _check_length(turns: int, body: Any) -> None:
+    if turns * max(len(body.nodes), 1) > MOST_UNROLLED:
+        raise Refusal("unbounded", f"a loop of more than {MOST_UNROLLED} nodes", "make it shorter, or unroll it")
+
+
+def _scan(call: NodeCall) -> list[Value]:
+    body, count = call.attribute("body"), call.attribute("num_scan_inputs")
+    if call.opset < 9:
+        raise Refusal("opset", "a scan as of opset 8", "convert the model to opset 9 or later")
+    values = call.given
+    carried, scanned = values[: len(values) - count], values[len(values) - count :]
+    made_count = len(body.outputs) - len(carried)
+    axes = [
+        value.normal(axis)
+        for value, axis in zip(scanned, call.attribute("scan_input_axes") or (0,) * count, strict=True)
+    ]
+    turned = call.attribute("scan_input_directions") or (0,) * count
+    out_axes = call.attribute("scan_output_axes") or (0,) * made_count
+    out_turned = call.attribute("scan_output_directions") or (0,) * made_count
+    for value, axis in zip(scanned, axes, strict=True):
+        value.item_axis(axis, "scan along")
+    turns = {value.size(axis) for value, axis in zip(scanned, axes, strict=True)}
+    if len(turns) != 1 or 0 in turns:
+        raise Refusal("invalid", f"scans of {sorted(turns)} turns", "correct the model")
+    (total,) = turns
+    _check_length(total, body)
+    kept: list[list[Value]] = [[] for _ in range(made_count)]
+    for turn in range(total):
+        parts = [
+            _picked(value, axis, total - 1 - turn if back else turn)
+            for value, axis, back in zip(scanned, axes, turned, strict=True)
+        ]
+        made = call.run(body, [*carried, *parts])
+        carried = made[: len(carried)]
+        for own, one in zip(kept, made[len(carried) :], strict=True):
+            own.append(one)
+    results = []
+    for own, axis, back in zip(kept, out_axes, out_turned, strict=True):
+        results.append(_stacked(own[::-1] if back else own, axis))
+    return [*carried, *results]
+
+
+def _picked(value: Value, axis: int, place: int) -> Value:
+    """Return one place along an axis, which goes away."""
+    part = cut_along(value, axis, place, place + 1)
+    moved = value.axis - (value.axis > axis) if value.axis is not None else None
+    return part.like(fc_axes.squeeze(part.element, part.physical(axis)), moved)
+
+
+def _stacked(values: list[Value], axis: int) -> Value:
+    """Stack values along a new axis."""
+    rank = values[0].ndim + 1
+    place = axis + rank if axis < 0 else axis
+    opened = []
+    for value in values:
+        moved = value.axis
+        if moved is not None and place <= moved:
+            moved += 1
+        own = place if moved is None or place > moved else place + 1
+        opened.append(value.like(fc_axes.expand_dims(value.element, own), moved))
+    return concatenated(opened, place)
+
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator("If", _if, attributes={"then_branch": REQUIRED, "else_branch": REQUIRED}),
+    Operator("Loop", _loop, attributes={"body": REQUIRED}),
+    Operator(
+        "Scan",
+        _scan,
+        attributes={
+            "body": REQUIRED,
+            "num_scan_inputs": REQUIRED,
+            **dict.fromkeys(
+                ("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions", "directions")
+            ),
+        },
+    ),
+)

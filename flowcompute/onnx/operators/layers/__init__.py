@@ -1,0 +1,30 @@
+"""Operators of neural networks and of signals."""
+
+from flowcompute.onnx.operators.layers import (
+    attending,
+    class_losses,
+    convolving,
+    matrix_products,
+    normalising,
+    pooling_windows,
+    quantising,
+    recurrent,
+    resizing_layers,
+    transforms,
+)
+from flowcompute.onnx.operators.record import Operator
+
+LAYERS: tuple[Operator, ...] = (
+    *matrix_products.OPERATORS,
+    *normalising.OPERATORS,
+    *pooling_windows.OPERATORS,
+    *convolving.OPERATORS,
+    *resizing_layers.OPERATORS,
+    *quantising.OPERATORS,
+    *class_losses.OPERATORS,
+    *transforms.OPERATORS,
+    *attending.OPERATORS,
+    *recurrent.OPERATORS,
+)
+
+__all__ = ["LAYERS"]

@@ -1,0 +1,85 @@
+"""Convolutions of floats and of 8-bit integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flowcompute.elements.axes as fc_axes
+import flowcompute.elements.math as fc
+from flowcompute.elements import nn
+from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES, window_axes
+from flowcompute.onnx.operators.record import NodeCall, Operator
+from flowcompute.onnx.problems import Refusal
+
+
+def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, dtype: str | None = None) -> Value:
+    """Convolve items by the attributes of a node.
+
+    Args:
+        call: of a node with `WINDOW_ATTRIBUTES` and `group`.
+        value: what is convolved, for its shape.
+        x: its element, perhaps cast.
+        weight, bias: resident elements; the bias may be None.
+        dtype: in which is multiplied and added up, by default what operands promote to.
+    """
+    kernel = weight.spec.shape[2:]
+    dims = len(kernel)
+    functions = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
+    if dims not in functions:
+        raise Refusal("missing", f"a convolution along {dims} axes", "convolve along one to three axes")
+    if value.ndim != dims + 2:
+        raise Refusal("invalid", f"{value.ndim} axes and weights of {dims + 2}", "correct the model")
+    given = call.attribute("kernel_shape")
+    if given is not None and tuple(given) != kernel:
+        raise Refusal("invalid", f"kernel_shape={tuple(given)} and weights of {kernel}", "correct the model")
+    axes = window_axes(call, tuple(value.size(axis) for axis in range(2, value.ndim)), kernel)
+    edges = [(axis.before, axis.after) for axis in axes]
+    strides, spreads = [axis.stride for axis in axes], [axis.dilation for axis in axes]
+    made = functions[dims](x, weight, bias, strides, edges, spreads, call.attribute("group"), dtype=dtype)
+    return value.like(made)
+
+
+def _conv(call: NodeCall) -> Value:
+    bias = call.get(2)
+    weight = call[1].resident("weights")
+    x = call[0].batch_first("convolve")
+    return convolved(call, call[0], x, weight, None if bias is None else bias.resident("bias"))
+
+
+def less_zero_point(element: Any, zero: Value | None, axis: int | None = None) -> Any:
+    """Return 8-bit integers less their zero point, as int32; as they are where that is 0.
+
+    Args:
+        element: the integers.
+        zero: one number, or a vector.
+        axis: along which the vector lies; None for the last one.
+    """
+    if zero is None or (zero.known is not None and not any(zero.known.reshape(-1))):
+        return element
+    wide = fc.astype(element, "int32")
+    number = zero.resident("a zero point")
+    if zero.ndim == 1 and zero.size(0) == 1:
+        number = fc_axes.reshape(number, ())
+    elif zero.ndim == 1 and axis is not None:
+        number = fc_axes.reshape(number, (-1, *(1,) * (element.ndim - axis - 1)))
+    return fc.subtract(wide, fc.astype(number, "int32"))
+
+
+def integer_convolution(call: NodeCall, value: Value, zero: Value | None, weight: Any, bias: Any) -> Value:
+    """Convolve 8-bit integers exactly, in int32; `weight` is less its zero point already."""
+    x = less_zero_point(value.batch_first("convolve"), zero)
+    return convolved(call, value, x, weight, bias, "int32")
+
+
+def _conv_integer(call: NodeCall) -> Value:
+    weight = less_zero_point(call[1].resident("weights"), call.get(3), 0)
+    return integer_convolution(call, call[0], call.get(2), weight, None)
+
+
+CONVOLUTION = {**WINDOW_ATTRIBUTES, "group": 1}
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator("Conv", _conv, attributes=CONVOLUTION),
+    Operator("ConvInteger", _conv_integer, 10, attributes=CONVOLUTION),
+)

@@ -1,0 +1,130 @@
+"""Pools: the largest number, the mean or a norm of windows over the last axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import flowcompute.elements.axes as fc_axes
+import flowcompute.elements.math as fc
+from flowcompute.elements import nn
+from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.operators.arrays import lowest_of
+from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES, WindowAxis, window_axes
+from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
+from flowcompute.onnx.problems import Refusal
+from flowcompute.spec import BFLOAT16, FLOAT16
+
+
+def _windows(call: NodeCall) -> tuple[Value, list[WindowAxis]]:
+    value = call[0]
+    value.batch_first("pool")
+    sizes = tuple(value.size(axis) for axis in range(2, value.ndim))
+    ceil = bool(call.attribute("ceil_mode"))
+    return value, window_axes(call, sizes, tuple(call.attribute("kernel_shape")), ceil=ceil)
+
+
+def _padded(x: Any, axes: list[WindowAxis], fill: Any) -> Any:
+    """Pad so far that each window lies inside, and cut what none sees."""
+    lead = x.ndim - len(axes)
+    widths = [(0, 0)] * lead + [(axis.before, max(axis.after + axis.extra, 0)) for axis in axes]
+    return fc_axes.pad(x, widths, constant_values=fill) if any(map(any, widths)) else x
+
+
+def _pooled(x: Any, axes: list[WindowAxis], pool1d: Any, pool2d: Any) -> Any:
+    """Pool the last axes, two of them at a time."""
+    first = x.ndim - len(axes)
+    if len(axes) > 2:
+        # Largest numbers and sums of windows are those of their rows.
+        place = first
+        moved = fc_axes.moveaxis(x, place, x.ndim - 1)
+        moved = _pooled(moved, axes[:1], pool1d, pool2d)
+        return _pooled(fc_axes.moveaxis(moved, x.ndim - 1, place), axes[1:], pool1d, pool2d)
+    if len(axes) == 1:
+        (axis,) = axes
+        return pool1d(x, axis.kernel, axis.stride, 0, axis.dilation)
+    kernel, stride, spread = ([getattr(axis, name) for axis in axes] for name in ("kernel", "stride", "dilation"))
+    return pool2d(x, kernel, stride, 0, spread)
+
+
+def _max_pool(call: NodeCall) -> Value:
+    if call.wants(1):
+        raise Refusal("missing", "the places of the largest numbers", "leave the second output out")
+    value, axes = _windows(call)
+    x = _padded(value.element, axes, lowest_of(value.dtype))
+    return value.like(_pooled(x, axes, nn.max_pool1d, nn.max_pool2d))
+
+
+def _summed(x: Any, axes: list[WindowAxis]) -> Any:
+    """Sum the numbers of windows."""
+    made = _pooled(_padded(x, axes, 0), axes, nn.avg_pool1d, nn.avg_pool2d)
+    return fc.multiply(made, float(np.prod([axis.kernel for axis in axes])))
+
+
+def _counts(axes: list[WindowAxis], *, with_pads: bool) -> np.ndarray:
+    counts = np.ones((), np.int64)
+    for axis in axes:
+        counts = counts[..., None] * axis.numbers(with_pads=with_pads)
+    return counts
+
+
+def _average_pool(call: NodeCall) -> Value:
+    value, axes = _windows(call)
+    counts = _counts(axes, with_pads=bool(call.attribute("count_include_pad")))
+    x = value.element
+    wide = fc.astype(x, "float32") if x.dtype in (FLOAT16, BFLOAT16) else x
+    if counts.size and counts.min() == counts.max() == np.prod([axis.kernel for axis in axes]):
+        made = _pooled(_padded(wide, axes, 0), axes, nn.avg_pool1d, nn.avg_pool2d)
+    else:
+        made = fc.divide(_summed(wide, axes), counts.astype(wide.dtype))
+    return value.like(made if made.dtype == x.dtype else fc.astype(made, x.dtype))
+
+
+def _lp_pool(call: NodeCall) -> Value:
+    value, axes = _windows(call)
+    return value.like(_root(_summed(_power(value.element, call.attribute("p")), axes), call.attribute("p")))
+
+
+def _power(x: Any, p: int) -> Any:
+    return fc.abs(x) if p == 1 else fc.square(x) if p == 2 else fc.pow(fc.abs(x), float(p))
+
+
+def _root(x: Any, p: int) -> Any:
+    return x if p == 1 else fc.sqrt(x) if p == 2 else fc.pow(x, 1 / p)
+
+
+def _global(call: NodeCall) -> tuple[Value, tuple[int, ...]]:
+    value = call[0]
+    value.batch_first("pool")
+    if value.ndim < 3:
+        raise Refusal("invalid", f"a value of {value.ndim} axes is pooled", "correct the model")
+    return value, tuple(range(2, value.ndim))
+
+
+def _global_average(call: NodeCall) -> Value:
+    value, axes = _global(call)
+    return value.like(fc.mean(value.element, axes, keepdims=True))
+
+
+def _global_max(call: NodeCall) -> Value:
+    value, axes = _global(call)
+    return value.like(fc.max(value.element, axes, keepdims=True))
+
+
+def _global_lp(call: NodeCall) -> Value:
+    value, axes = _global(call)
+    p = call.attribute("p")
+    return value.like(_root(fc.sum(_power(value.element, p), axes, keepdims=True), p))
+
+
+_POOL = {**WINDOW_ATTRIBUTES, "kernel_shape": REQUIRED, "ceil_mode": 0}
+
+OPERATORS: tuple[Operator, ...] = (
+    Operator("MaxPool", _max_pool, attributes={**_POOL, "storage_order": 0}),
+    Operator("AveragePool", _average_pool, attributes={**_POOL, "count_include_pad": 0}),
+    Operator("LpPool", _lp_pool, 2, attributes={**_POOL, "p": 2}),
+    Operator("GlobalAveragePool", _global_average),
+    Operator("GlobalMaxPool", _global_max),
+    Operator("GlobalLpPool", _global_lp, 2, attributes={"p": 2}),
+)

@@ -1,0 +1,153 @@
+"""Launches over few records are not waited for one by one, and the host never sees what is not done."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.memory.device_buffers import HostBuffers
+from flowcompute.gpu.run.opencl_runner import FEW_RECORDS, OpenCLRunner
+
+pytestmark = pytest.mark.slow
+
+LAYERS = 5
+WIDTH = 8
+WEIGHTS = np.random.default_rng(0).integers(-3, 4, (LAYERS, WIDTH, WIDTH)).astype(np.float32)
+
+
+def layers(x: fc.Element) -> fc.Element:
+    """Return whole numbers out of a kernel for each layer, so that every order of sums has the same bits."""
+    for weights in WEIGHTS:
+        x = fc.clip(x @ fc.constant(weights), -8, 8)
+    return x
+
+
+def wanted(x: np.ndarray) -> np.ndarray:
+    for weights in WEIGHTS:
+        x = np.clip(x @ weights, -8, 8)
+    return x
+
+
+def numbers(records: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-5, 6, (records, WIDTH)).astype(np.float32)
+
+
+@pytest.fixture
+def waits() -> Iterator[mock.Mock]:
+    with mock.patch.object(HostBuffers, "finish", autospec=True, side_effect=HostBuffers.finish) as counted:
+        yield counted
+
+
+def launches(element: fc.Element) -> int:
+    return len(element.plan(device="cpu").kernels)
+
+
+@pytest.mark.parametrize("records", [1, 2, FEW_RECORDS, FEW_RECORDS + 1])
+def test_few_records_are_waited_for_once(waits: mock.Mock, records: int) -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    made = layers(feed)
+    kernels = launches(made)
+    assert kernels == LAYERS
+    with made.flow(device="cpu") as flow:
+        for seed in range(20):
+            batch = numbers(records, seed)
+            flow.send(batch)
+            waits.reset_mock()
+            np.testing.assert_array_equal(flow.receive(), wanted(batch))
+            # Some of the first launches are timed, and those of many records are waited for.
+        flow.send(batch)
+    assert (waits.call_count < kernels) == (records <= FEW_RECORDS)
+
+
+def test_each_launch_is_waited_for_where_arrays_are_copied(waits: mock.Mock) -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with (
+        mock.patch.object(Device, "is_in_place", new=False),
+        layers(feed).flow(device="cpu") as flow,
+    ):
+        for seed in range(20):
+            waits.reset_mock()
+            flow.send(numbers(3, seed))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(3, seed)))
+    assert waits.call_count >= LAYERS
+
+
+def test_the_host_reads_what_kernels_have_finished() -> None:
+    def halved(x: np.ndarray) -> np.ndarray:
+        return np.trunc(x / 2)
+
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    between = fc.host(halved, layers(feed), shape=(WIDTH,), dtype="float32")
+    again = layers(between)
+    # Indices that a kernel computes are checked by the host, and so are sorted records and running sums.
+    chosen = fc.take(fc.constant(np.arange(64, dtype=np.float32)), fc.abs(again).astype("int32"), axis=0)
+    running = fc.cumulative_sum(chosen, axis=0)
+    results = (again, chosen, running, fc.flip(again, axis=1))
+    data = numbers(40)
+    middle = wanted(np.trunc(wanted(data) / 2))
+    expected = (middle, np.abs(middle), np.cumsum(np.abs(middle), axis=0), middle[:, ::-1])
+    with fc.open_flow(*results, device="cpu") as flow:
+        parts = []
+        for start in range(0, len(data), 4):
+            flow.send(data[start : start + 4])
+            parts.append(flow.receive())
+    for number, one in enumerate(expected):
+        np.testing.assert_array_equal(np.concatenate([part[number] for part in parts]), one)
+
+
+def test_kernels_have_ended_when_a_later_step_fails() -> None:
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise ValueError(f"no {len(x)} records")
+
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    made = fc.host(fails, feed[:, :1], shape=(1,), dtype="float32")
+    pending = []
+
+    def finish(self: HostBuffers, outputs: object) -> None:
+        pending.clear()
+        original(self, outputs)
+
+    original, launch = HostBuffers.finish, "flowcompute.gpu.memory.device_memory.HostMemory.defer"
+    with (
+        mock.patch.object(HostBuffers, "finish", finish),
+        mock.patch(launch, lambda memory, held: (pending.append(held), memory._deferred.append(held))),
+        fc.open_flow(layers(feed), made, device="cpu") as flow,
+    ):
+        with pytest.raises(fc.FlowError, match="no 2 records"):
+            flow.send(numbers(2))
+        assert not pending
+
+
+def test_launches_are_repeated_where_arrays_stay() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with layers(feed).flow(device="cpu") as flow:
+        for seed, records in enumerate([3, 3, 3, 3, 1, 3, 3, FEW_RECORDS + 5, 3, 3, 0, 1, 1, 1]):
+            flow.send(numbers(records, seed))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(records, seed)))
+        with mock.patch.object(OpenCLRunner, "_argument", autospec=True, side_effect=OpenCLRunner._argument) as made:
+            flow.send(numbers(1))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(1)))
+    # The first kernel reads what was sent, and the last one writes what is received.
+    (first, last) = {call.args[1].value for call in made.call_args_list if call.args[1].kind == "output"}
+    assert first != last
+
+
+def test_what_was_sent_is_not_kept() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    sent = []
+    with layers(feed).flow(device="cpu") as flow:
+        for seed in range(8):
+            batch = numbers(2, seed)
+            sent.append(weakref.ref(batch))
+            flow.send(batch)
+            flow.receive()
+        del batch
+        gc.collect()
+        assert not any(one() is not None for one in sent)

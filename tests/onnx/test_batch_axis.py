@@ -1,0 +1,153 @@
+"""The batch axis is tracked: a model of a stream gives what it gives of an array, or is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from tests.onnx.models import model, node, one, port
+
+rng = np.random.default_rng(5)
+X = rng.standard_normal((6, 3, 4)).astype("f4")
+
+
+def both(made: Any, x: np.ndarray, **options: Any) -> np.ndarray:
+    """The answer, which is the same for an array and for a stream."""
+    loaded = fc.onnx.load(made, **options)
+    y = loaded(fc.source(x))
+    assert y.spec.is_stream
+    streamed = y.resolve(device="numpy", strategy=fc.Strategy(batch_bytes=64))
+    np.testing.assert_array_equal(streamed, loaded(x).resolve(device="numpy"), strict=True)
+    return np.asarray(streamed)
+
+
+def refused(made: Any, *values: Any) -> fc.onnx.UnsupportedError:
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        fc.onnx.load(made)(*values)
+    assert {problem.reason for problem in caught.value.problems} == {"batch axis"}
+    assert caught.value.hint
+    return caught.value
+
+
+def test_the_axis_goes_away_and_comes_back() -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=[2, 0, 1]),
+        node("Softmax", "t", "s", axis=0),
+        node("Add", "s w", "a"),
+        node("Transpose", "a", "y", perm=[1, 2, 0]),
+    ]
+    w = rng.standard_normal((4, 1, 3)).astype("f4")
+    got = both(model(nodes, [port("x", ("N", 3, 4))], values={"w": w}), X)
+    e = np.exp(X - X.max(2, keepdims=True))
+    wanted = e / e.sum(2, keepdims=True) + w.transpose(1, 2, 0)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_attention_as_it_is_exported() -> None:
+    """(N, T, 3 H D) to three parts (H, N, T, D) and back."""
+    x = rng.standard_normal((5, 7, 24)).astype("f4")
+    shape, back = np.array([-1, 7, 3, 2, 4]), np.array([-1, 7, 8])
+    nodes = [node("Reshape", "x shape", "r"), node("Transpose", "r", "t", perm=[2, 3, 0, 1, 4]),
+             node("Split", "t", "q k v", axis=0, num_outputs=3),
+             *(node("Squeeze", f"{one} zero", f"{one}s") for one in "qkv"),
+             node("Transpose", "ks", "kt", perm=[0, 1, 3, 2]), node("MatMul", "qs kt", "scores"),
+             node("Softmax", "scores", "p"), node("MatMul", "p vs", "o"),
+             node("Transpose", "o", "u", perm=[1, 2, 0, 3]), node("Reshape", "u back", "y")]  # fmt: skip
+    made = model(nodes, [port("x", ("N", 7, 24))], values={"shape": shape, "back": back, "zero": np.array([0])})
+    got = both(made, x)
+    q, k, v = x.reshape(5, 7, 3, 2, 4).transpose(2, 3, 0, 1, 4)
+    scores = q @ k.swapaxes(-1, -2)
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = (p / p.sum(-1, keepdims=True) @ v).transpose(1, 2, 0, 3).reshape(5, 7, 8)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_class_token_is_put_before_each_record() -> None:
+    nodes = [
+        node("Shape", "x", "s", start=0, end=1),
+        node("Concat", "s ones", "target", axis=0),
+        node("Expand", "token target", "tokens"),
+        node("Concat", "tokens x", "y", axis=1),
+    ]
+    token = np.full((1, 1, 4), np.nan, "f4")
+    got = both(model(nodes, [port("x", ("N", 3, 4))], values={"token": token, "ones": np.array([1, 4])}), X)
+    np.testing.assert_array_equal(got, np.concatenate([np.broadcast_to(token, (6, 1, 4)), X], 1))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        node("ReduceMean", "x axes", "y"),
+        node("Reshape", "x flat", "y"),
+        node("Concat", "x x", "y", axis=0),
+        node("CumSum", "x zero", "y"),
+        node("Gather", "x zero", "y", axis=0),
+        node("Softmax", "x", "y", axis=0),
+        node("Tile", "x twice", "y"),
+        node("Squeeze", "x axes", "y"),
+        node("Transpose", "x", "y", perm=[1, 0, 2]),
+        node("Slice", "x zero one", "y"),
+    ],
+    ids=lambda made: made.op_type,
+)
+def test_what_mixes_records_is_refused_by_node(made: Any) -> None:
+    values = {"axes": np.array([0]), "flat": np.array([-1, 2]), "zero": np.array([0]), "one": np.array([1]),
+              "twice": np.array([2, 1, 1])}  # fmt: skip
+    error = refused(model([made], [port("x", ("N", 3, 4))], values=values), fc.source(X))
+    assert [(problem.node, problem.op) for problem in error.problems] == [(made.name, made.op_type)]
+
+
+def test_all_nodes_that_mix_records_are_told_at_once() -> None:
+    nodes = [
+        node("Softmax", "x", "a", axis=0),
+        node("Relu", "a", "b"),
+        node("Flatten", "x", "y", axis=2),
+        node("Relu", "x", "fine"),
+    ]
+    error = refused(model(nodes, [port("x", ("N", 3, 4))], ["b", "y", "fine"]), fc.source(X))
+    assert [problem.op for problem in error.problems] == ["Softmax", "Flatten"]
+    assert "relu" not in str(error)
+
+
+def test_a_model_for_one_record_is_computed_record_by_record() -> None:
+    nodes = [node("Reshape", "x flat", "f"), node("MatMul", "f w", "m"), node("Add", "m bias", "y")]
+    w = rng.standard_normal((12, 2)).astype("f4")
+    values = {"flat": np.array([1, 12]), "w": w, "bias": np.ones((1, 2), "f4")}
+    y = fc.onnx.load(model(nodes, [port("x", (1, 3, 4))], values=values))(fc.source(X))
+    np.testing.assert_allclose(y.resolve(device="numpy"), X.reshape(6, 12) @ w + 1, rtol=1e-4, atol=1e-5)
+    several = model(nodes[2:], [port("m", (1, 2))], values={"bias": np.ones((5, 2), "f4")})
+    refused(several, fc.source(X[:, 0, :2]))
+
+
+def test_another_axis_may_be_the_stream() -> None:
+    nodes = [node("Softmax", "x", "s", axis=0), node("Transpose", "s", "y", perm=[1, 0])]
+    loaded = fc.onnx.load(model(nodes, [port("x", (4, "N"))]), batch_axis={"x": 1})
+    x = X[:, 0]
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(loaded(fc.source(x)).resolve(device="numpy"), e / e.sum(1, keepdims=True), rtol=1e-5)
+    with pytest.raises(fc.SpecError, match="cannot take a stream"):
+        fc.onnx.load(model(nodes, [port("x", (4, "N"))]), batch_axis=None)(fc.source(x))
+
+
+@given(st.permutations(range(3)), st.integers(0, 2), st.booleans())
+@settings(max_examples=25)
+def test_any_order_of_axes(order: list[int], axis: int, keepdims: bool) -> None:
+    """A reduction between a transposition and its inverse is right, or refused where it is over the records."""
+    nodes = [node("Transpose", "x", "t", perm=order), node("ReduceMax", "t axes", "r", keepdims=1),
+             node("Mul", "t r", "m"), node("Transpose", "m", "y", perm=np.argsort(order).tolist())]  # fmt: skip
+    made = model(nodes, [port("x", ("N", 3, 4))], values={"axes": np.array([axis])})
+    if order[axis] == 0:
+        refused(made, fc.source(X))
+        return
+    np.testing.assert_array_equal(both(made, X), X * X.max(order[axis], keepdims=True))
+
+
+def test_arrays_of_any_shape_are_resident() -> None:
+    x = np.zeros((0, 3), "f4")
+    assert one("Relu", [x]).shape == (0, 3)
+    assert one("Neg", [np.float32(2)]).shape == ()
