@@ -18,6 +18,7 @@ from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step
+from flowcompute.schedule.memory import lasting_values
 
 Room = Callable[[int, int, int], np.ndarray]
 """`room(value, offset, items)` gives host memory for a value that only other steps take; see `HostIntermediates`."""
@@ -44,6 +45,8 @@ class StepRunner:
         self._room = room
         graph = state.plan.graph
         steps = (step for step in one.steps if isinstance(step, NodeStep) and step.node.kind is Kind.VIEW)
+        self._lasting = lasting_values(graph, one)
+        self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
 
     # -- slices -----------------------------------------------------------------------------------
@@ -74,7 +77,9 @@ class StepRunner:
         """Run some steps of a slice; what folds are given is left to `settle`."""
         try:
             for step in steps:
-                self._timed(step.name, partial(self._run_step, step, taken, outputs))
+                began = time.perf_counter()
+                self._run_step(step, taken, outputs)
+                self.seconds[step.name] += time.perf_counter() - began
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
@@ -156,7 +161,7 @@ class StepRunner:
             check_along(self._state, node, stop, ended=False)
             return taken.resident[node.inputs[0]][start:stop]
         if node.kind is Kind.VIEW:
-            return view_array(node, [taken.array(i) for i in node.inputs], stream=True, first=start)
+            return self._view(node, taken)
         if node.kind is Kind.SCAN:
             made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
             scan = self._state.scans[node.id]
@@ -164,6 +169,16 @@ class StepRunner:
             scan.advance([taken.array(i) for i in node.inputs], start, made)
             return made
         return _call(step, taken, (start, stop))
+
+    def _view(self, node: Node, taken: BatchSlice) -> np.ndarray:
+        """Return a view of records; the same one where it is of the same array as last time."""
+        arrays = [taken.array(i) for i in node.inputs]
+        if node.id not in self._lasting:
+            return view_array(node, arrays, stream=True, first=taken.start)
+        seen = self._views.get(node.id)
+        if seen is None or seen[0] is not arrays[0]:
+            seen = self._views[node.id] = arrays[0], view_array(node, arrays, stream=True, first=taken.start)
+        return seen[1]
 
     def _place(self, value: int, taken: BatchSlice) -> np.ndarray:
         return self._room(value, taken.offset, taken.items)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from unittest import mock
 
@@ -11,7 +13,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory.device_buffers import HostBuffers
-from flowcompute.gpu.run.opencl_runner import FEW_RECORDS
+from flowcompute.gpu.run.opencl_runner import FEW_RECORDS, OpenCLRunner
 
 pytestmark = pytest.mark.slow
 
@@ -121,3 +123,31 @@ def test_kernels_have_ended_when_a_later_step_fails() -> None:
         with pytest.raises(fc.FlowError, match="no 2 records"):
             flow.send(numbers(2))
         assert not pending
+
+
+def test_launches_are_repeated_where_arrays_stay() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with layers(feed).flow(device="cpu") as flow:
+        for seed, records in enumerate([3, 3, 3, 3, 1, 3, 3, FEW_RECORDS + 5, 3, 3, 0, 1, 1, 1]):
+            flow.send(numbers(records, seed))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(records, seed)))
+        with mock.patch.object(OpenCLRunner, "_argument", autospec=True, side_effect=OpenCLRunner._argument) as made:
+            flow.send(numbers(1))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(1)))
+    # The first kernel reads what was sent, and the last one writes what is received.
+    (first, last) = {call.args[1].value for call in made.call_args_list if call.args[1].kind == "output"}
+    assert first != last
+
+
+def test_what_was_sent_is_not_kept() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    sent = []
+    with layers(feed).flow(device="cpu") as flow:
+        for seed in range(8):
+            batch = numbers(2, seed)
+            sent.append(weakref.ref(batch))
+            flow.send(batch)
+            flow.receive()
+        del batch
+        gc.collect()
+        assert not any(one() is not None for one in sent)

@@ -43,7 +43,7 @@ static inline float fc_float_of_half(int bits) {
 }
 """
 
-# All numbers of a run lie in one block wherever the run begins at a multiple of its length, so the block's scales are
+# All numbers of a run lie in one block wherever the run begins at a multiple of its length. The block's scales are then
 # decoded once. A run across blocks, or of numbers that are apart, finds its block for each number.
 _ALIGNED = """
 static inline float{L} {F}_aligned{L}(const __global uchar *p, long n) {{

@@ -22,6 +22,7 @@ from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
@@ -31,6 +32,7 @@ from flowcompute.schedule.memory import (
     TransferPlan,
     batches_of_each,
     device_buffer_assignment,
+    lasting_values,
     staging_shares,
     stored_by,
     uploads_at_a_time,
@@ -90,6 +92,8 @@ class OpenCLRunner(RegionRunner):
         self._slots: Slots | None = None
         self._opened_s, self._can_defer = 0.0, False
         self._streamed_weights: StreamedWeights | None = None
+        lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
+        self._repeated = RepeatedLaunches(lasting, frozenset(i for i in self._streamed if isinstance(i, int)))
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -119,7 +123,10 @@ class OpenCLRunner(RegionRunner):
             )
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(
-                    self.one_pass.on_placement(self.placement), self._memory, self.state.resident.__getitem__
+                    self.plan.graph,
+                    self.one_pass.on_placement(self.placement),
+                    self._memory,
+                    self.state.resident.__getitem__,
                 )
 
     def _compiled(self, kernel: Kernel) -> Any:
@@ -224,6 +231,7 @@ class OpenCLRunner(RegionRunner):
     def forget_results(self) -> None:
         """Forget what an earlier call made of the folds of a flow."""
         computed = {*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
+        self._repeated.clear()
         if self._memory is not None:
             self.memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
@@ -247,6 +255,7 @@ class OpenCLRunner(RegionRunner):
 
     def make_room(self, *, in_hand: bool) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
+        self._repeated.clear()
         # What a root clock has made waits for its download, while others make something of it.
         if in_hand:
             self.slots.abandon_in_hand()
@@ -258,6 +267,11 @@ class OpenCLRunner(RegionRunner):
             self._fold_nothing(step, batch_slice)
             return
         kernel = self.adopted.get(kernel.name, kernel)
+        deferred = self._is_deferred(step, items)
+        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred else None
+        if last is not None and not self._is_timed(step):
+            self._repeat(step, last, batch_slice)
+            return
         start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
@@ -268,7 +282,6 @@ class OpenCLRunner(RegionRunner):
         scan = self.state.scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
-        deferred = self._is_deferred(step, items)
         tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
         scanned = ScanLaunch(blocks, start, items, partial(self._on_host, region.anchor, batch_slice))
@@ -276,13 +289,16 @@ class OpenCLRunner(RegionRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
+        if deferred and count and carry is None and not batch_slice.bases:
+            compiled = self._compiled(kernel)
+            self._repeated.keep(step, kernel, compiled, batch_slice, outputs, values, (count, chunk, groups))
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
             if panel:
-                self._turn_to(panel, kernel, values)
+                self._turn_to(panel, kernel, values, batch_slice)
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
-            timed = self.log is not None and self.log.is_timed(step.name)
+            timed = self._is_timed(step)
             arguments = [*values, count, chunk, blocks, start, phase]
             device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
             batch_slice.launches += kernel.stages
@@ -298,6 +314,18 @@ class OpenCLRunner(RegionRunner):
         if carry is not None:
             carry.advanced(start + items)
 
+    def _is_timed(self, step: RegionStep) -> bool:
+        return self.log is not None and self.log.is_timed(step.name)
+
+    def _repeat(self, step: RegionStep, last: RepeatedLaunch, batch_slice: BatchSlice) -> None:
+        """Launch a step as it was launched last, where nothing but the record index differs."""
+        assert self._launcher is not None
+        values, kernel = last.values(batch_slice.start), last.kernel
+        self._launcher.launch(last.compiled, values, last.groups, kernel.work_group, (), timed=False, deferred=True)
+        batch_slice.launches += 1
+        if self.log is not None:
+            self.log.launched(step.name, time.perf_counter(), None)
+
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
@@ -310,14 +338,14 @@ class OpenCLRunner(RegionRunner):
             with self._launcher.told():
                 self._memory.wait()
 
-    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
+    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""
         assert self._streamed_weights is not None
         for position, argument in enumerate(kernel.arguments):
             if argument.kind == "integer":
                 values[position] = self.one_pass.weight_tiles[argument.value].start(panel)
             elif argument.kind == "input" and argument.value in self.one_pass.streamed and not argument.period:
-                values[position] = self._streamed_weights.buffer(argument.value, panel)
+                values[position] = self._streamed_weights.buffer(argument.value, panel, batch_slice.array)
 
     def _tune(
         self,
@@ -413,7 +441,7 @@ class OpenCLRunner(RegionRunner):
         if argument.period:
             return self.memory.input(("cyclic", value), self._residents.cyclic(value), fresh=False)
         if self._streamed_weights is not None and value in self.one_pass.streamed:
-            return self._streamed_weights.buffer(value, 0)
+            return self._streamed_weights.buffer(value, 0, batch_slice.array)
         fresh = stream and value in self._streamed
         if value in batch_slice.bases:
             return self.memory.input(("base", value), batch_slice.bases[value], fresh=True)
@@ -470,6 +498,7 @@ class OpenCLRunner(RegionRunner):
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
+        self._repeated.clear()
         self._blocks.close()
         self._residents.clear()
         if launcher is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
+from flowcompute.ir import is_copied
 from flowcompute.schedule.placement import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
@@ -237,12 +238,22 @@ class HostIntermediates:
         self.not_on_host = not_on_host
         self._reused = by_value(assign_host_buffers(graph, one_pass, not_on_host))
         self._memory: dict[Hashable, np.ndarray] = {}
+        self._last: dict[int, tuple[int, int, np.ndarray]] = {}
 
     def array(self, value: int, offset: int, items: int) -> np.ndarray:
         """Return the memory for `items` records of a value, from record `offset` of the batch on.
 
         Each slice of a batch uses its own part of the memory. A value that is not in host memory gets a placeholder.
+        Who asks for the same part again gets the same array.
         """
+        last = self._last.get(value)
+        if last is not None and last[:2] == (offset, items):
+            return last[2]
+        array = self._new_array(value, offset, items)
+        self._last[value] = offset, items, array
+        return array
+
+    def _new_array(self, value: int, offset: int, items: int) -> np.ndarray:
         spec, one = self._nodes[value].spec, self._reused.get(value)
         if value in self.not_on_host:
             return placeholder_array(items, spec)
@@ -256,3 +267,19 @@ class HostIntermediates:
     def forget(self) -> None:
         """Allocate new memory from now on, since the current memory is still being read."""
         self._memory = {}
+        self._last = {}
+
+
+def lasting_values(graph: Graph, one_pass: Pass) -> frozenset[int]:
+    """Return the values along the stream whose arrays stay while batches have as many records.
+
+    Kernels make them in `HostIntermediates`, or they are strided views of such values.
+    """
+    taken = {sink.value for sink in one_pass.sinks}
+    lasting: set[int] = set()
+    for step in one_pass.steps:
+        if not isinstance(step, NodeStep):
+            lasting.update(set(step.region.outputs) - taken if step.region.stream else ())
+        elif step.node.kind is Kind.VIEW and not is_copied(graph, step.node.id) and step.node.id not in taken:
+            lasting.update((step.node.id,) if lasting.issuperset(step.node.inputs) else ())
+    return frozenset(lasting)
