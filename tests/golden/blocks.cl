@@ -36,7 +36,7 @@ static inline float16 fc_q4_k_run16_of_block(const __global uchar *block, int pl
     uchar16 v5 = *(const __global fc_loose_uint8_16 *)(block + (((32 * (v0 >> 1)) + (place & 31)) + 16));
     uchar16 v6 = v5 >> (uchar16)((4 * (v0 & 1)));
     uchar16 v7 = v6 & (uchar16)(15);
-    float16 v8 = convert_float16(v7);
+    float16 v8 = __builtin_convertvector(v7, float16);
     float16 v9 = (fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * (float)((v1 ? (v3 & 63) : ((v4 & 15) | ((v3 >> 2) & 48))))) * v8;
     int v10 = (int)block[(v2 + 8)];
     float16 v11 = v9 - (fc_float_of_half(((int)block[2] | ((int)block[3] << 8))) * (float)((v1 ? (v10 & 63) : ((v4 >> 4) | ((v10 >> 2) & 48)))));
@@ -69,8 +69,8 @@ static inline float16 fc_q8_0_run16_of_block(const __global uchar *block, int pl
 #pragma OPENCL FP_CONTRACT OFF
     uchar16 v0 = *(const __global fc_loose_uint8_16 *)(block + (place + 2));
     uchar16 v1 = v0 ^ (uchar16)(128);
-    short16 v2 = convert_short16(v1) - (short16)(128);
-    float16 v3 = convert_float16(v2);
+    short16 v2 = __builtin_convertvector(v1, short16) - (short16)(128);
+    float16 v3 = __builtin_convertvector(v2, float16);
     float16 v4 = fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * v3;
     return v4;
 }

@@ -29,7 +29,7 @@ static inline float16 fc_q4_1_run16_of_block(const __global uchar *block, int pl
     uchar16 v1 = *(const __global fc_loose_uint8_16 *)(block + ((16 * (v0 >> 1)) + 4));
     uchar16 v2 = v1 >> (uchar16)((4 * (v0 & 1)));
     uchar16 v3 = v2 & (uchar16)(15);
-    float16 v4 = convert_float16(v3);
+    float16 v4 = __builtin_convertvector(v3, float16);
     float16 v5 = fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * v4;
     float16 v6 = v5 + fc_float_of_half(((int)block[2] | ((int)block[3] << 8)));
     return v6;

@@ -72,6 +72,15 @@ def test_lanes_are_summed_along_k(name: str, rows: int, inner: int, columns: int
     assert_bits(product.resolve(), in_order(x, numbers))
 
 
+@pytest.mark.parametrize("name", ["IQ1_S", "Q4_K"])
+def test_any_format_is_added_like_floats(name: str) -> None:
+    """Of IQ1_S a product lost half of each vector that a library function of PoCL returned."""
+    w, numbers = weights(name, 19, 512)
+    x = np.random.default_rng(6).standard_normal((3, 512), dtype=np.float32)
+    floats = fc.dequantize(fc.constant(numbers.view(np.uint8)), "F32")
+    assert_bits((fc.source(x) @ w.T).resolve(), (fc.source(x) @ floats.T).resolve())
+
+
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 @pytest.mark.parametrize("inner", [96, 2304])
 def test_the_error_is_within_the_documented_bound(device: str, inner: int) -> None:

@@ -141,7 +141,7 @@ class _Run:
             return self._vectors[node][1]
         match node:
             case AsFloat(of):
-                text = f"convert_float{self.lanes}({self._whole(of)[1]})"
+                text = self._converted(self._whole(of)[1], "float")
             case OfFloats(op, left, right):
                 text = f"{self._float(left)} {op} {self._float(right)}"
             case _:
@@ -185,7 +185,11 @@ class _Run:
         if all(isinstance(one, WholeNumber) for one in self._each[node]):
             return self._in_lanes(kind, node)
         own, text = self._whole(node)
-        return text if own == kind else f"convert_{kind}{self.lanes}({text})"
+        return text if own == kind else self._converted(text, kind)
+
+    def _converted(self, text: str, kind: str) -> str:
+        """Return a vector in another type, by Clang's builtin: PoCL's conversions are calls, which may lose lanes."""
+        return f"__builtin_convertvector({text}, {kind}{self.lanes})"
 
     def _narrowest(self, *nodes: Whole) -> str:
         """Return the narrowest type that holds all values of some expressions."""
