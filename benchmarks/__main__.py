@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 
 from benchmarks import streams
 from benchmarks.harness import ROOT, Measured, Setup, measure
 from benchmarks.peers import MODULES, YARDSTICK
-from benchmarks.report import limits_table, print_heading, save_json, save_plot, say, table
+from benchmarks.report import limits_table, print_heading, save_json, save_plot, say, summary, table
 from benchmarks.workloads import LIMITS, SMALL_MIB, WORKLOADS, Workload
 
 
@@ -26,6 +27,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reps", type=int, default=5, help="repetitions")
     parser.add_argument("--batches", type=int, default=1_000_000, help="tiny batches of W6")
     parser.add_argument("--cold", action="store_true", help="files out of the page cache before, fsync within the time")
+    parser.add_argument("--new-files", action="store_true", help="every peer makes its output file, as users do")
+    parser.add_argument("--summary", help="write one table of all ratios to this file, with machine, load and versions")
     parser.add_argument("--no-limits", action="store_true", help="do not measure the machine itself")
     parser.add_argument("--data", default=os.path.join(ROOT, "benchmarks", "data"), help="folder for the files")
     parser.add_argument("--json", help="write everything to this file")
@@ -47,8 +50,8 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Measure what was asked for; 1 when a peer's answer was wrong."""
     options = parse()
-    setup = Setup(options.data, options.mib, options.reps, options.batches, options.cold)
-    print_heading("an input", setup)
+    setup = Setup(options.data, options.mib, options.reps, options.batches, options.cold, options.new_files)
+    started_load = print_heading("an input", setup)["load"]
     limits: list[tuple[Workload, Measured]] = []
     if not options.no_limits:
         limits += [(limit, measure(limit, [YARDSTICK], setup, say)[0]) for limit in LIMITS.values()]
@@ -59,6 +62,10 @@ def main() -> int:
         results[name] = measure(WORKLOADS[name], options.peers, setup, say)
         say("")
         print(table(WORKLOADS[name], results[name]), flush=True)
+    if options.summary:
+        command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+        with open(options.summary, "w", encoding="utf-8") as file:
+            file.write(summary(results, setup, command, started_load=started_load))
     if options.json:
         save_json(options.json, setup, limits, results)
     if options.plot:

@@ -33,6 +33,7 @@ class Measured:
         text: why, when not right.
         moved: bytes read and written, or batches, in one repetition.
         seconds: of each repetition.
+        processor_seconds: the same of all threads of the process, user and system.
         error: largest error against float64.
         base_bytes, peak_bytes: private memory before the first repetition and at most; 0 where unknown.
         resident_bytes: the most that ever was resident (VmHWM), with mapped pages of files.
@@ -43,6 +44,7 @@ class Measured:
     text: str = ""
     moved: int = 0
     seconds: list[float] = field(default_factory=list)
+    processor_seconds: list[float] = field(default_factory=list)
     error: float = 0.0
     base_bytes: int = 0
     peak_bytes: int = 0
@@ -56,23 +58,26 @@ class Task:
     Attributes:
         anew: the peer makes its output file; what is there is removed before, since freeing it is not its work.
             Otherwise it overwrites one that exists.
+        begun: an output without pages is made for the peer, within the time, since it only overwrites.
     """
 
     peer: str
     job: Job
     small: Job
     anew: bool
+    begun: bool = False
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the user chose: the folder for files, MiB an input, repetitions, tiny batches, cold or warm."""
+    """What the user chose: the folder for files, MiB an input, repetitions, tiny batches, cold or warm, new files."""
 
     folder: str
     mib: int
     repetitions: int
     batches: int
     cold: bool
+    new_files: bool = False
 
 
 def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[str], None]) -> list[Measured]:
@@ -86,7 +91,8 @@ def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[s
         small = make_job(workload, peer, small_folder, SMALL_MIB, SMALL_BATCHES)
         if workload.name == "W6" and peer in W6_FRACTION:
             job = replace(job, moved_bytes=max(1, int(setup.batches * W6_FRACTION[peer])))
-        tasks.append(Task(peer, job, small, peer.partition(":")[0] in REPLACES))
+        replaces = peer.partition(":")[0] in REPLACES
+        tasks.append(Task(peer, job, small, replaces or setup.new_files, setup.new_files and not replaces))
     return compare(workload, tasks, setup, say, Checker)
 
 
@@ -112,6 +118,7 @@ def compare(
                 child.repeat(setup.cold)
                 if repetition < 0:
                     child.measured.seconds.clear()
+                    child.measured.processor_seconds.clear()
             say(f"{workload.name} {repetition + 1}/{setup.repetitions}")
         references: dict[int, Reference] = {}
         for child in children:
@@ -190,6 +197,7 @@ class Child:
         watcher.join()
         if "seconds" in answer:
             self.measured.seconds.append(answer["seconds"])
+            self.measured.processor_seconds.append(answer["processor_seconds"])
             self.measured.resident_bytes = self._status("VmHWM:")
             if self.job.output_shape is not None:
                 _sync(self.job.output)

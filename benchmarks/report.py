@@ -116,6 +116,47 @@ def say(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def summary(results: dict[str, list[Measured]], setup: Setup, command: str, *, started_load: float) -> str:
+    """Return one table of all workloads: each peer's ratio to C with its spread, where, when and how it was measured.
+
+    Args:
+        results: of each workload, with the yardstick among them.
+        setup: what the user chose.
+        command: what was asked for.
+        started_load: processes that wanted a core when it began.
+    """
+    machine = environment()
+    versions = ", ".join(f"{name} {version}" for name, version in machine["libraries"].items())
+    files = "each makes a new file" if setup.new_files else "peers overwrite a file, flowcompute makes a new one"
+    loads = f"load {started_load:.1f} at the start, {machine['load']:.1f} at the end, its own work included"
+    where = f"{machine['date']}, {machine['processor']}, {machine['cores']} cores, {loads}"
+    lines = [
+        f"{where}. Python {machine['python']}, {versions}.",
+        "",
+        f"`{command}`: ratios to C, the median of {setup.repetitions} repetitions and their spread; {files}.",
+        "",
+    ]
+    peers = [one.peer for one in next(iter(results.values())) if one.peer != YARDSTICK]
+    # On a machine with other work the second table is the one to read.
+    for clock, title in (("seconds", "ratio to C"), ("processor_seconds", "the same in processor seconds")):
+        lines += [f"| {title} | " + " | ".join(peers) + " |", "|" + " --- |" * (len(peers) + 1)]
+        for name, measured in results.items():
+            yardstick = find(measured, YARDSTICK)
+            cells = [_compared(find(measured, peer), yardstick, clock) for peer in peers]
+            lines.append("| " + " | ".join([name, *cells]) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _compared(one: Measured | None, yardstick: Measured | None, clock: str) -> str:
+    """Return the ratios of a peer's repetitions to those of the yardstick, "-" where there are none."""
+    if one is None or yardstick is None or not one.seconds or not yardstick.seconds:
+        return "-"
+    pairs = zip(getattr(one, clock), getattr(yardstick, clock), strict=False)
+    ratios = [one.moved / mine / (yardstick.moved / theirs) for mine, theirs in pairs]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
 def save_json(
     path: str, setup: Setup, limits: list[tuple[Workload, Measured]], results: dict[str, list[Measured]]
 ) -> None:

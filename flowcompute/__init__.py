@@ -26,6 +26,7 @@ from flowcompute.elements import (
 )
 from flowcompute.elements import Constant as constant  # noqa: N813 - the function that makes one
 from flowcompute.elements.axes import (
+    broadcast_arrays,
     broadcast_to,
     concat,
     convolve,
@@ -67,8 +68,10 @@ from flowcompute.elements.creation import (
     linspace,
     ones,
     ones_like,
+    parameter,
     real,
     result_type,
+    stop_gradient,
     zeros,
     zeros_like,
 )
@@ -232,12 +235,14 @@ from flowcompute.version import __version__
 if TYPE_CHECKING:
     from flowcompute import models, onnx
     from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
+    from flowcompute.gradients import grad
     from flowcompute.runtime.run import Run
     from flowcompute.schedule.explain import Plan
     from flowcompute.thawing import Frozen, thaw
 
 _LATE = {
     "models": "flowcompute.models",
+    "grad": "flowcompute.gradients",
     "onnx": "flowcompute.onnx",
     **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
     "Run": "flowcompute.runtime.run",
@@ -266,25 +271,25 @@ __all__ = [
     "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
     "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
     "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
-    "callback", "can_cast", "ceil", "clip", "concat", "conj", "constant", "convolve", "copysign", "corrcoef", "cos",
-    "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
-    "cut", "dequantize", "describe", "diagonal", "diff", "discard", "divide", "e", "einsum", "ema", "empty",
-    "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "feed", "fft", "finfo", "first", "flatten",
-    "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "greater", "greater_equal", "histogram",
-    "host", "hypot", "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf", "isnan", "iterate", "kernel",
-    "last", "less", "less_equal", "linalg", "linear_recurrence", "linspace", "log", "log1p", "log2", "log10",
-    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max",
-    "maximum", "mean", "median", "min", "minimum", "models", "moveaxis", "multiply", "nan", "nanmax", "nanmean",
-    "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero", "not_equal", "ones",
-    "ones_like", "onnx", "open", "open_flow", "opencl", "outer", "pad", "percentile", "permute_dims", "pi", "pinned",
-    "plan", "positive", "pow", "prod", "quantile", "random", "range", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan", "scatter_elements", "scatter_nd",
-    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum", "sign", "signbit", "sin", "sinh",
-    "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std", "subtract", "sum", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile", "to_array", "top_k", "trace", "tril", "triu",
-    "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack", "var", "vecdot", "weights", "where", "window",
-    "zeros", "zeros_like",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_arrays",
+    "broadcast_to", "callback", "can_cast", "ceil", "clip", "concat", "conj", "constant", "convolve", "copysign",
+    "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cross", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "cut", "dequantize", "describe", "diagonal", "diff", "discard", "divide", "e", "einsum", "ema",
+    "empty", "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "feed", "fft", "finfo", "first",
+    "flatten", "flip", "floor", "floor_divide", "fmod", "full", "full_like", "gather_nd", "grad", "greater",
+    "greater_equal", "histogram", "host", "hypot", "iinfo", "imag", "inf", "isdtype", "isfinite", "isin", "isinf",
+    "isnan", "iterate", "kernel", "last", "less", "less_equal", "linalg", "linear_recurrence", "linspace", "log",
+    "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+    "matrix_transpose", "max", "maximum", "mean", "median", "min", "minimum", "models", "moveaxis", "multiply", "nan",
+    "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero",
+    "not_equal", "ones", "ones_like", "onnx", "open", "open_flow", "opencl", "outer", "pad", "parameter", "percentile",
+    "permute_dims", "pi", "pinned", "plan", "positive", "pow", "prod", "quantile", "random", "range", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan",
+    "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum",
+    "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std",
+    "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile",
+    "to_array", "top_k", "trace", "tril", "triu", "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack",
+    "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

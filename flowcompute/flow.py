@@ -52,7 +52,7 @@ _MOST_DRAWN = 300
 """Nodes of a graph that a notebook shows as a tree."""
 
 _ITEM_SHARES = (16, 1 << 14)
-"""What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
+"""Shares of the budget that an item may have before items are in pieces: for batches of any size, and whole blocks."""
 
 
 @shows_options(PlanOptions)
@@ -73,8 +73,8 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
             additions. "tf32x3" lets tensor cores, where there are any, multiply matrices of float32 (attention, too) by
             three products of their parts. Such a product is good to about 2^-19 of the sum of |a| |b|, as by rounding
             sums in float32, but infinities give NaN.
-        isolate: kernels run in a worker process. One that crashes or never ends (a text given to `fc.opencl`, a loop in
-            an `@fc.kernel`) is then an error of the run and no more. Results have the same bits; what kernels read and
+        isolate: kernels run in a worker process. A text given to `fc.opencl` may crash, a loop in an `@fc.kernel` may
+            never end. That is then an error of the run and no more. Results have the same bits; what kernels read and
             make is copied once each way. On Linux, and not with device="numpy".
         launch_timeout_s: with `isolate`, seconds after which a launch is ended with its process; by default any time.
 

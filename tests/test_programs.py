@@ -30,7 +30,7 @@ def test_program(path: Path, tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=850,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -228,18 +228,4 @@ def broadcast_together(op: str, *arrays: LazyArray) -> list[LazyArray]:
         SpecError: if their shapes do not broadcast.
     """
     elements = [element_of(op, array) for array in arrays]
-    if not elements:
-        return []
-    # What the function of two arrays does to shapes is what all of them become.
-    common = math.equal(elements[0], elements[0])
-    for element in elements[1:]:
-        common = math.logical_or(common, math.equal(element, element))
-    return [LazyArray(_broadcast_like(element, common)) for element in elements]
-
-
-def _broadcast_like(element: Any, common: Any) -> Any:
-    if element.spec.shape == common.spec.shape and element.spec.is_stream == common.spec.is_stream:
-        return element
-    if common.spec.is_stream and not element.spec.is_stream:
-        return math.where(common, element, element)
-    return axes.broadcast_to(element, (-1,) * common.spec.is_stream + common.spec.shape)
+    return [LazyArray(one) for one in axes.broadcast_arrays(*elements)]

@@ -32,7 +32,7 @@ def promoted(op: str, *operands: np.dtype | Scalar) -> np.dtype:
         operands: dtypes of arrays, and Python numbers, which only follow these.
 
     Raises:
-        SpecTypeError: if kinds are mixed, if the standard has no dtype for them (uint64 beside a signed one), or if
+        SpecTypeError: if kinds are mixed, or the standard has no dtype for them (uint64 beside a signed one). Also if
             there is no array among them.
     """
     dtypes = [operand for operand in operands if isinstance(operand, np.dtype)]

@@ -19,9 +19,9 @@ import flowcompute as fc
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.completion import add_completion
-from flowcompute.cli.generate_text import add_generate, describe_model
 from flowcompute.cli.inspect_file import describe_file, describe_job, first_records
 from flowcompute.cli.make_report import add_report
+from flowcompute.cli.model_commands import add_generate, describe_model, onnx_job, run_target
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.output import output_console, write_text
 from flowcompute.cli.overview import COMMANDS, bare_parser, printing
@@ -43,7 +43,7 @@ from flowcompute.cli.show_checkpoint import add_checkpoint, describe_checkpoint
 from flowcompute.cli.show_error import show_error
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
-from flowcompute.elements import Source, user_site
+from flowcompute.elements import Element, Source, user_site
 from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
@@ -151,10 +151,17 @@ def command_parser() -> argparse.ArgumentParser:
     plan.set_defaults(act=_plan)
 
     run = commands.add_parser("run", help=COMMANDS["run"])
-    _add_job(run)
+    run.add_argument("job", type=run_target, metavar="MODULE:JOB|MODEL.onnx", help=f"{JOB_HELP}; or an ONNX model")
+    run.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="the .npy file of an output of MODEL.onnx, again for each output that is wanted",
+    )
     add_run_options(run)
     add_precision(run)
-    add_knobs(run)
+    add_knobs(run, of_models=True)
     add_pace(run)
     add_progress(run)
     run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
@@ -255,6 +262,9 @@ def _inspect(options: argparse.Namespace) -> None:
     if what.endswith(".gguf") and options.head is None:
         print(describe_model(what))
         return
+    if what.endswith(".onnx") and options.head is None:
+        print(fc.onnx.describe(what))
+        return
     source: Source = fc.open(
         what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset
     )
@@ -287,8 +297,21 @@ def _plan(options: argparse.Namespace) -> None:
             print(f"\n{kernel.source}", end="")
 
 
+def _job_without_files(options: argparse.Namespace) -> tuple[Element, ...]:
+    """Load a job of a module, which names its files itself."""
+    if options.inputs or options.output:
+        raise PlanError(
+            "cannot give files to a job of a module",
+            element="--input" if options.inputs else "--output",
+            expected="an ONNX model, whose name ends in .onnx",
+            got=str(options.job),
+            hint="the module opens and saves its files itself",
+        )
+    return load_job(options.job)
+
+
 def _run(options: argparse.Namespace) -> None:
-    elements = load_job(options.job)
+    elements = onnx_job(options) if isinstance(options.job, str) else _job_without_files(options)
     finished = is_finished(options.checkpoint)
     run = fc.run(*elements, **options_of(options, StartOptions))
     if finished:

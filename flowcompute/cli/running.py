@@ -1,4 +1,4 @@
-"""What the commands that run jobs have in common: options, and how results are printed."""
+"""Common parts of the commands that run jobs: options, and how results are printed."""
 
 from __future__ import annotations
 
@@ -50,6 +50,26 @@ class _Knobs(argparse.Action):
         setattr(namespace, self.dest, given if before is None else given.with_defaults(before))
 
 
+class _Inputs(_Knobs):
+    """`--input read` pins how files are read; any other value is a file that a model reads, `[NAME=]FILE`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if values in _INPUTS:
+            super().__call__(parser, namespace, f"input={values}", option_string)
+        else:
+            namespace.inputs = [*namespace.inputs, values]
+
+
+_INPUTS = ("mapped", "read")
+"""Ways in which files are read."""
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the budgets and the device."""
     parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
@@ -76,17 +96,27 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_knobs(parser: argparse.ArgumentParser) -> None:
-    """Add what may be pinned of a plan: knobs, and a process for kernels."""
+def add_knobs(parser: argparse.ArgumentParser, *, of_models: bool = False) -> None:
+    """Add what may be pinned of a plan: knobs, and a process for kernels; perhaps also the files that a model reads."""
     parser.add_argument(
         "--strategy",
         action=_Knobs,
         metavar="KNOB=VALUE,...",
         help='knobs to pin, as "depth=3,reader_threads=2", or JSON of Strategy.to_json; may be given again',
     )
-    parser.add_argument(
-        "--input", action=_Knobs, dest="strategy", choices=("mapped", "read"), help="how files are read (mapped)"
-    )
+    if of_models:
+        parser.add_argument(
+            "--input",
+            action=_Inputs,
+            dest="strategy",
+            metavar="mapped|read|[NAME=]FILE",
+            help="how files are read (mapped); or the file of an input of MODEL.onnx, again for each input",
+        )
+        parser.set_defaults(inputs=[])
+    else:
+        parser.add_argument(
+            "--input", action=_Knobs, dest="strategy", choices=_INPUTS, help="how files are read (mapped)"
+        )
     parser.add_argument(
         "--isolate", action="store_true", help="run kernels in a worker process, whose crash is an error and no more"
     )

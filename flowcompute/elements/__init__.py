@@ -7,6 +7,7 @@ from flowcompute.elements.compute import (
     Compute,
     Constant,
     Function,
+    as_element,
     broadcast,
     cast,
     common_length,
@@ -21,7 +22,7 @@ from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, K
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
-from flowcompute.elements.site import UserCall, of_operands, places_of, user_site, warn_at
+from flowcompute.elements.site import UserCall, of_operands, places_of, public, user_site, warn_at
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.spool_stream import SPOOL, spool
 
@@ -60,6 +61,7 @@ __all__ = [
     "Vector",
     "VerbSlot",
     "Writer",
+    "as_element",
     "broadcast",
     "by_ufunc",
     "cast",
@@ -73,6 +75,7 @@ __all__ = [
     "pinned",
     "places_of",
     "plain_name",
+    "public",
     "share_block",
     "spool",
     "user_site",

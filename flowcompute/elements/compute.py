@@ -60,7 +60,7 @@ class Constant(Element):
 
     @property
     def identity(self) -> tuple[object, ...] | None:
-        """What tells the value from others without reading it; None where only the numbers do."""
+        """Key that tells the value from others without reading it; None where only the numbers do."""
         return None
 
     @property
@@ -108,9 +108,9 @@ class Compute(Element):
         Pinned again, the last device holds: `(x * 2).on("cpu").on("numpy")` is computed by NumPy.
 
         Args:
-            device: one device as `device=` names it: "cpu", "gpu", "gpu:1", "numpy", text that is part of exactly one
-                device's name, or "auto" for the best there is. It need not be among those of the run, and is looked
-                for when the job is planned.
+            device: one device as `device=` names it: "cpu", "gpu", "gpu:1", "numpy", part of exactly one device's name,
+                or "auto" for the best there is. It need not be among those of the run, and is looked for when the job
+                is planned.
 
         Returns:
             A new element; this one stays as it is.

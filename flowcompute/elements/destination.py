@@ -23,6 +23,9 @@ class Writer(ABC):
     immediate: bool = False
     """True where `write` returns at once, so that it needs no worker thread."""
 
+    uncached: bool = False
+    """True where what is written need not stay in the system's cache; set by the runtime after opening."""
+
     @abstractmethod
     def write(self, array: np.ndarray, start: int) -> None:
         """Take records `start` to `start + len(array)`; a resident value arrives whole with start 0.

@@ -69,6 +69,7 @@ class Op:
         arithmetic: whether a NaN in the result is made here (and so made canonical when stored).
         reads_sign: whether the sign of an operand that is NaN shows in the result.
         commutes: whether operands may be swapped without changing a bit.
+        transparent: whether a graph holds its operand in its place, since only composing tells them apart.
         doc: one sentence for users.
         rebuild: makes a Compute of this operation again from what a checkpoint keeps of it, by the function that
             users call where there is one. None for an operation that no kept job holds by its record.
@@ -87,6 +88,7 @@ class Op:
     arithmetic: bool = True
     reads_sign: bool = False
     commutes: bool = False
+    transparent: bool = False
     doc: str = ""
     rebuild: Rebuild | None = field(default=None, hash=False, compare=False)
 

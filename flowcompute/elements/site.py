@@ -27,7 +27,7 @@ _USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
 
 
 _told: dict[str | tuple[str, type[Warning], int], int] = {}
-"""What was warned of before, as Python keeps it in each module: a line warns of the same thing once."""
+"""Earlier warnings, as Python keeps them in each module: a line warns of the same thing once."""
 
 
 def user_site() -> Site | None:

@@ -25,6 +25,8 @@ class Reader(ABC):
     """True where `view` returns at once, so that it needs no worker thread."""
     threads: int = 1
     """The number of threads that may read; set by the runtime after opening. Readers that cannot leave it be."""
+    uncached: bool = False
+    """True where what is read need not stay in the system's cache; set by the runtime after opening."""
     skip_counter: SkipCounter | None = None
     """The records that were dropped, where the source may drop records."""
 

@@ -67,10 +67,10 @@ class Executor(ABC):
     """Where launches are counted by step, if anybody wants to know."""
 
     skip_counters: Sequence[SkipCounter] = ()
-    """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
+    """Counters of dropped records, by element of the pass that may drop some; `reset` leaves them as they are."""
 
     notes: tuple[str, ...] = ()
-    """What it has done otherwise than planned, in words."""
+    """Departures from the plan, in words."""
 
     @abstractmethod
     def open(self) -> None:
@@ -198,7 +198,7 @@ class Backend(ABC):
 
     @property
     def placements(self) -> Sequence[Backend]:
-        """What computes the regions of a plan, each the one that its step names."""
+        """Devices that compute the regions of a plan, each the one that its step names."""
         return (self,)
 
     def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:  # noqa: B027 - most have nothing to compile

@@ -10,14 +10,14 @@ from flowcompute.files.file_layer import (
     Sealed,
     Unfinished,
     in_the_way,
-    is_pattern,
-    path_text,
     roll_forward,
     temporary_path,
 )
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
 from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
+from flowcompute.files.passing_pages import PassedPages, WrittenPages
+from flowcompute.files.paths import is_pattern, path_text
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -33,10 +33,12 @@ __all__ = [
     "ForeignJsonError",
     "LeftDraft",
     "Maybe",
+    "PassedPages",
     "Scratch",
     "ScratchFullError",
     "Sealed",
     "Unfinished",
+    "WrittenPages",
     "cache_folder",
     "expect",
     "explain",

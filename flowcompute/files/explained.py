@@ -1,4 +1,4 @@
-"""What the system says of a failed operation on a file, and what to do about it."""
+"""Explanations of failed operations on files, and what to do about them."""
 
 from __future__ import annotations
 

@@ -110,6 +110,15 @@ class Files(Folders):
         if end > begin and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
+    def let_go(self, handle: int, begin: int, end: int) -> None:
+        """Let the system's cache forget the bytes of an open file between two places; unwritten ones are sent first.
+
+        It is advice: pages that are still being written, or that a process has mapped, stay.
+        """
+        if hasattr(os, "posix_fadvise") and end > begin:
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(handle, begin, end - begin, os.POSIX_FADV_DONTNEED)
+
     def stat(self, path: str) -> os.stat_result:
         """Return the status of `path`, following links."""
         return os.stat(path)
@@ -234,7 +243,12 @@ class Draft:
             temporary name is begun anew.
         unfinished: the draft of an earlier process to continue. OSError is raised if it is missing or shorter
             than recorded.
+
+    Attributes:
+        uncached: whether the system's cache lets the file go once the disk has it.
     """
+
+    uncached = False
 
     def __init__(
         self,
@@ -308,6 +322,11 @@ class Draft:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         self._files.write_at(self._handle, data, offset)
 
+    def let_go(self, begin: int, end: int) -> None:
+        """Send what was written between two bytes to the disk; what it has leaves the system's cache."""
+        if self._handle is not None:
+            self._files.let_go(self._handle, begin, end)
+
     def sync(self) -> None:
         """Make what was written so far durable, and the temporary name. Writing may go on meanwhile."""
         if self._handle is None:
@@ -335,6 +354,8 @@ class Draft:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         if self._durable:
             self._files.fsync(self._handle)
+            if self.uncached:
+                self._files.let_go(self._handle, 0, self._files.status(self._handle).st_size)
         self._close()
         self._files.replace(self._path, self._target)
         self._path = None
@@ -398,25 +419,6 @@ def in_the_way(files: Files, target: str) -> str | None:
     if stat.S_ISREG(mode):
         return None
     return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-
-
-def is_pattern(path: str) -> bool:
-    """Check whether a path holds glob characters."""
-    return glob.has_magic(path)
-
-
-def path_text(path: str | os.PathLike[str]) -> str:
-    """Return a path as the text that the system will be given.
-
-    Raises:
-        ValueError: if no file can have it: it is not text, is empty, or cannot be encoded.
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(f"cannot use a value of type {type(path).__name__} as a path")
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
-        raise ValueError(f"cannot use {text!r} as a path")
-    return text
 
 
 def temporary_path(target: str, token: str) -> str:

@@ -18,7 +18,7 @@ _MOST = 1 << 63
 """Absolute value below which whole numbers are taken: they become floats, indices and times."""
 
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
-"""What reading data of any form may raise."""
+"""Errors that reading data of any form may raise."""
 
 
 class ForeignJsonError(ValueError):

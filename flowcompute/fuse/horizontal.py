@@ -28,7 +28,7 @@ def merge_horizontally(groups: Groups) -> list[Reason]:
 
 
 class _Key(NamedTuple):
-    """What regions have in common that may be merged: the stream that both read, and all that makes them alike."""
+    """Common key of regions that may be merged: the stream that both read, and all that makes them alike."""
 
     value: int
     stream: bool

@@ -107,6 +107,9 @@ def build_graph(roots: Sequence[Element]) -> Graph:
         if isinstance(element, Destination):
             _ = element.input
         inputs = tuple(ids[id(operand)] for operand in element.inputs)
+        if isinstance(element, Compute) and element.op.transparent:
+            (ids[id(element)],) = inputs
+            continue
         key = _merge_key(element, inputs)
         position = merged.setdefault(key, len(found))
         if position == len(found):

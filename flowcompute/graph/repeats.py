@@ -33,7 +33,7 @@ class Block:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What is drawn together: a kernel, or a node outside of all.
+    """Nodes that are drawn together: a kernel, or a node outside of all.
 
     Attributes:
         group: the kernel's name; None of a node alone.

@@ -351,7 +351,9 @@ class BeforePoint(Point):
         index = sum(behind, axes.offset(index))
         if axes.single or asked.stride == 0 or self.straight:
             stride = axes.stride * asked.stride if axes.single else self._stride(strides)
-            return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None))
+            # The numbers of blocks lie as those that are asked for do.
+            aligned = asked.aligned and argument.blocks is not None
+            return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None, aligned=aligned))
         each = sum(behind, axes.offset(asked.index + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 

@@ -22,7 +22,14 @@ from flowcompute.lower.attention import (
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
-from flowcompute.lower.matmul import CPU_MATMUL, PACKED_MATMUL, TENSOR_MATMUL, THIN_MATMUL, TILED_MATMUL
+from flowcompute.lower.matmul import (
+    CPU_MATMUL,
+    DEQUANTIZED_MATMUL,
+    PACKED_MATMUL,
+    TENSOR_MATMUL,
+    THIN_MATMUL,
+    TILED_MATMUL,
+)
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
 from flowcompute.lower.scan import (
     COLUMN_SCAN,
@@ -60,6 +67,7 @@ FORMS: tuple[Form, ...] = (
     THIN_MATMUL,
     PACKED_MATMUL,
     TILED_MATMUL,
+    DEQUANTIZED_MATMUL,
     CPU_MATMUL,
     MAP,
     NUMBERS,

@@ -8,6 +8,9 @@ from flowcompute.lower.kernel_knobs import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 SCAN_GROUPS_PER_UNIT = 4
 """Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
+STRIP_PARTS = 4
+"""Work-items of a product for each compute unit of a CPU: all have as many strips, but not all cores as much time."""
+
 ROWS_PER_ITEM = 128
 """Most rows of a product for a work-item of a CPU, a multiple of the rows of any tile."""
 
@@ -55,6 +58,12 @@ def by_shares(task: LaunchTask) -> Division:
     """Divide rows of products fairly among the work-items of a CPU, in whole tiles."""
     share, together = -(-task.count // (2 * task.capabilities.units)), task.kernel.tile[0]
     return _in_chunks(task.count, min(ROWS_PER_ITEM // together, -(-share // together)) * together)
+
+
+def by_strips(task: LaunchTask) -> Division:
+    """Divide strips of columns of blocks of rows among the work-items of a CPU, which know their shares themselves."""
+    rows, strips = task.kernel.tile
+    return Division(task.count, 0, max(1, min(-(-task.count // rows) * strips, STRIP_PARTS * task.capabilities.units)))
 
 
 def by_tickets(task: LaunchTask) -> Division:

@@ -12,7 +12,7 @@ from flowcompute.ir import DeviceCapabilities
 from flowcompute.strategy import KernelKnobs, Precision
 
 CHUNK_BYTES = 64 << 10
-"""What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
+"""Bytes that one work-item of a CPU takes: launching smaller ones costs more than it balances."""
 
 PARTS_PER_UNIT = 16
 """Work-items for each compute unit of a CPU, when there is so much work."""
@@ -80,7 +80,7 @@ _TRIED_ITEMS = {"cpu": (1 << 12, 1 << 14, 1 << 16, 1 << 18), "gpu": (4, 8, 16, 3
 
 @dataclass(frozen=True)
 class KernelStyle:
-    """What kernels are to look like on a device.
+    """Wanted form of kernels on a device.
 
     Attributes:
         capabilities: of the device.

@@ -114,7 +114,7 @@ def weights(path: str | os.PathLike[str]) -> NamedWeights:
 
     The weights stay in the file. Devices in the host's memory read them in the mapped file, others are given them once,
     or as they are needed. A file that was changed in the last two seconds, or that others may write to, is read into
-    memory, tensor by tensor as they are asked for. Checkpoints keep the path and a fingerprint of the file.
+    memory. It is read tensor by tensor as they are asked for. Checkpoints keep the path and a fingerprint of the file.
 
     Args:
         path: the file.

@@ -35,7 +35,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class WeightsHeader:
-    """What a file of weights says before its weights.
+    """Header of a file of weights.
 
     Attributes:
         metadata: by key: numbers, text, lists of text, and arrays of numbers.

@@ -18,7 +18,7 @@ from flowcompute.runtime.flows import AsyncFlow, Flow, FlowOpener
 Stopped = Literal["", "end", "max_tokens", "stop", "context"]
 
 _HALF = "\N{REPLACEMENT CHARACTER}"
-"""What a token decodes to that ends inside of a character."""
+"""Text of a token that ends inside of a character."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class TextGeneration:
 
     @property
     def text(self) -> str:
-        """What the tokens say."""
+        """Text of the tokens."""
         return self._cut(self._tokenizer.decode(self._progress.tokens))
 
     @property

@@ -76,7 +76,7 @@ class Model:
 
     @cached_property
     def tokenizer(self) -> TextTokenizer:
-        """What turns texts into tokens."""
+        """Tokenizer of the model's vocabulary."""
         return TextTokenizer(self.metadata, self.path)
 
     # -- streams --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
-"""What stands for a space in vocabularies of SentencePiece."""
+"""Character for a space in vocabularies of SentencePiece."""
 
 _CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -1,4 +1,4 @@
-"""What a run tells others while it works: Prometheus, JSON lines, a trace. It only reads, and drives nothing."""
+"""Reports of a run to others while it works: Prometheus, JSON lines, a trace. They only read, and drive nothing."""
 
 from flowcompute.observe.consumer import Consumer, RunView
 from flowcompute.observe.events import (

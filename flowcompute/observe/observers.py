@@ -1,4 +1,4 @@
-"""What is asked for of a run's numbers, and those who write them elsewhere."""
+"""Options for a run's numbers, and the consumers that write them elsewhere."""
 
 from __future__ import annotations
 

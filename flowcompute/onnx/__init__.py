@@ -1,7 +1,8 @@
 """ONNX models as functions of elements; needs the extra `flowcompute[onnx]`."""
 
 from flowcompute.onnx.graphs import Port
+from flowcompute.onnx.model_description import describe
 from flowcompute.onnx.onnx_model import OnnxModel, OnnxOutputs, load
 from flowcompute.onnx.problems import REASONS, UnsupportedError, UnsupportedNode
 
-__all__ = ["REASONS", "OnnxModel", "OnnxOutputs", "Port", "UnsupportedError", "UnsupportedNode", "load"]
+__all__ = ["REASONS", "OnnxModel", "OnnxOutputs", "Port", "UnsupportedError", "UnsupportedNode", "describe", "load"]

@@ -15,7 +15,7 @@ from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
 from flowcompute.onnx.logical_value import Value
 from flowcompute.onnx.model_tensors import no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
-from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, record_of
+from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
 from flowcompute.onnx.problems import Refusal, UnsupportedNode
 from flowcompute.onnx.sizes import MOST_KNOWN, UndecidedError, known_array
 
@@ -226,6 +226,10 @@ def _known(record: Operator, call: NodeCall) -> np.ndarray | None:
         return None
     try:
         known = known_array(record.integers(call))
+        if any(isinstance(one, float) for one in known.flat):
+            # Floats of shapes are rounded to their dtype, as they are where they are computed.
+            dtype = _dtype_of(known, call)
+            known = known_array(np.frompyfunc(lambda number: as_dtype(number, dtype), 1, 1)(known))
     except (UndecidedError, Refusal, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return known if known.size <= MOST_KNOWN else None

@@ -179,7 +179,8 @@ class GraphReader:
 def _size(proto: Any) -> int | str | None:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
-    return str(proto.dim_param) if proto.dim_param else None
+    # Some exporters write a question mark for each size that is not known, also for several of one value.
+    return str(proto.dim_param) if proto.dim_param not in ("", "?") else None
 
 
 def _add(names: set[str], more: Iterable[str], outer: frozenset[str]) -> None:

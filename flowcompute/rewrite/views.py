@@ -4,7 +4,7 @@
 `x * 2` would be computed and stored. A view moves under two conditions: no other node needs the whole operand, and
 the view ends at values that are in memory anyway. It never forces a kernel to store a value.
 
-Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value:
+Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value. Thus
 `fc.zeros((n, m))[0, :4]` takes four numbers, not `n * m`.
 """
 

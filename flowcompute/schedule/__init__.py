@@ -4,6 +4,7 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.demand import records_wanted
 from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
 from flowcompute.schedule.launch_log import Launch, LaunchLog
+from flowcompute.schedule.memory import is_uncached
 from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, SourceStage
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
@@ -33,6 +34,7 @@ __all__ = [
     "default_batch_bytes",
     "files_of",
     "find_dead_letters",
+    "is_uncached",
     "job_key",
     "keep",
     "letter_paths",

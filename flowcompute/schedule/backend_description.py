@@ -30,5 +30,5 @@ class BackendDescription:
 
     @property
     def placements(self) -> tuple[BackendDescription, ...]:
-        """What computes the regions of a plan: each step names the number of one."""
+        """Devices that compute the regions of a plan: each step names the number of one."""
         return self.parts or (self,)

@@ -165,13 +165,13 @@ class MemoryPlan:
 
     @property
     def device_bytes(self) -> int:
-        """What will be allocated on a discrete device, as far as it is asked for."""
+        """Bytes that will be allocated on a discrete device, as far as it is asked for."""
         return sum(size for _, size in self.device_items)
 
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """What a run follows.
+    """Plan that a run follows.
 
     Attributes:
         folds: what each fold computes whose blocks a kernel may reduce, by its node's id.

@@ -1,8 +1,9 @@
 """Plans of graphs that were planned before: an equal graph gets the same steps and kernels, bound to its elements.
 
 Equal is everything that planning looks at: the structure with its names and lines, attributes and small constants,
-what sources and destinations say of themselves, settings, knobs and devices. A graph with an element whose class is
-not known here is planned each time. A plan is kept without its elements, so that it keeps no array alive.
+settings, knobs and devices. What sources and destinations say of themselves belongs to it. A graph with an element
+whose class is not known here is planned each time. A plan is kept without its elements, so that it keeps no array
+alive.
 """
 
 from __future__ import annotations

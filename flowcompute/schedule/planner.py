@@ -19,7 +19,7 @@ from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_passes,
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
-from flowcompute.schedule.memory import not_isolated, plan_memory
+from flowcompute.schedule.memory import cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
     count_early_steps,
     not_pipelined,
@@ -105,6 +105,7 @@ def _planned(
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
+    reasons += cache_reasons(passes, config.memory_bytes)
     passes = tuple(maker.with_weight_tiles(one) for one in passes)
     reasons += _unshared_passes(passes, config, backend)
     reasons += not_pipelined(passes, backend)

@@ -17,6 +17,7 @@ from flowcompute.files import (
     Files,
     Sealed,
     Unfinished,
+    WrittenPages,
     explain,
     in_the_way,
     is_draft_of,
@@ -148,6 +149,7 @@ class StoredWriter(Writer):
         self._bytes = 0
         self._is_sealed = False
         self._draft: Draft | None = None
+        self._passed: WrittenPages | None = None
         self._require_replaceable(sink.files)
         if state is not None:
             self._reopen_draft(sink, state)
@@ -181,6 +183,7 @@ class StoredWriter(Writer):
             self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
         self._written = 1 if resident else start + len(array)
         self._bytes = start * self._spec.item_bytes + len(data)
+        self._send_behind()
 
     def write_numbers(self, array: np.ndarray, start: int) -> None:
         """Write parts of items at their place; see `Writer.write_numbers`."""
@@ -191,6 +194,13 @@ class StoredWriter(Writer):
             self._open_draft().write(data.data, self._offset + start * spec.dtype.itemsize)
         self._written = (start + len(array)) // numbers
         self._bytes = start * spec.dtype.itemsize + len(data)
+        self._send_behind()
+
+    def _send_behind(self) -> None:
+        """Send what was written to the disk, where it is not to stay in the system's cache."""
+        if self.uncached:
+            self._passed = self._passed or WrittenPages(self._open_draft())
+            self._passed.written(self._offset + self._bytes)
 
     def commit(self) -> str:
         """Write the header, make the file durable, rename it, and return the path as the user named it.
@@ -269,6 +279,7 @@ class StoredWriter(Writer):
             draft = self._open_draft()
             if not self._is_sealed:
                 draft.write(self._full_header(), 0)
+            draft.uncached = self.uncached
             draft.commit()
 
     def _open_draft(self) -> Draft:

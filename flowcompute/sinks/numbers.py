@@ -69,6 +69,7 @@ class NumbersWriter(Writer):
 
     def write(self, array: np.ndarray, start: int) -> None:
         """Write numbers; see `Writer.write_numbers`."""
+        self._inner.uncached = self.uncached
         self._inner.write_numbers(array, start)
 
     def commit(self) -> Any:

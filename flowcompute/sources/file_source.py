@@ -17,7 +17,7 @@ import numpy as np
 
 from flowcompute.elements import Reader, Source, user_site
 from flowcompute.errors import Site, SourceError, SpecError, short_repr
-from flowcompute.files import Files, Fingerprint, explain, path_text, shown
+from flowcompute.files import Files, Fingerprint, PassedPages, explain, path_text, shown
 from flowcompute.sources.layout import Layout, first_bad_bool
 from flowcompute.spec import BOOL
 from flowcompute.thread_pool import ThreadPool
@@ -120,6 +120,7 @@ class StoredReader(Reader):
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
         self._dropped = 0
+        self._passed: PassedPages | None = None
         self._threads = ThreadPool("flowcompute-reader")
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
@@ -151,6 +152,7 @@ class StoredReader(Reader):
         """Fill `out` with the records from `position`; see `Reader.read_at`."""
         items = min(len(out), self._length - position)
         records = (position, position + items)
+        end = self._begin_passing(position, items)
         with self._errors("read", records):
             complete = self._read(position, out[:items])
         # The status is read after the data, so that a change before or during the read is seen.
@@ -158,7 +160,23 @@ class StoredReader(Reader):
         if not complete:
             self._fail("it ends before its records do", records)
         self._check_bools(position, out[:items])
+        if self._passed is not None:
+            # Another thread may still read the part before this one.
+            self._passed.let_go(end - _KEPT_VIEWS * out.nbytes)
         return items
+
+    def _begin_passing(self, position: int, items: int) -> int:
+        """Look at what is cached of the records and behind them, where they are not to stay there.
+
+        Returns the byte behind the records. A file in Fortran order has columns everywhere, and is left in the cache.
+        """
+        layout = self._layout
+        end = layout.offset + (position + items) * layout.item_bytes
+        if self.uncached and not layout.is_columns:
+            if self._passed is None:
+                self._passed = PassedPages(self._files, self._handle, self._source.fingerprint.size)
+            self._passed.ask(end)
+        return end
 
     def _read(self, begin: int, out: np.ndarray) -> bool:
         """Fill `out`, with a run of records for each thread. Return False when the file ends before that."""
@@ -183,6 +201,7 @@ class StoredReader(Reader):
         items = min(items, self._length - self.position)
         begin = layout.offset + self.position * layout.item_bytes
         data = self._bytes[begin : begin + items * layout.item_bytes]
+        self._begin_passing(self.position, items)
         array = data.view(layout.dtype).reshape(items, *layout.item_shape)
         self._check_bools(self.position, array)
         self.position += items
@@ -194,6 +213,8 @@ class StoredReader(Reader):
         if self._mapping is not None and end - self._dropped >= _DROP_BYTES:
             self._files.drop_pages(self._mapping, self._dropped, end)
             self._dropped = end // mmap.PAGESIZE * mmap.PAGESIZE
+            if self._passed is not None:
+                self._passed.let_go(self._dropped)
 
     def check(self) -> None:
         """Check that the open file is in the state in which it was composed.
@@ -210,6 +231,12 @@ class StoredReader(Reader):
         """Close the file. Views remain valid until their arrays are freed."""
         self._bytes = None
         mapping, self._mapping = self._mapping, None
+        passed, self._passed = self._passed, None
+        if passed is not None:
+            if mapping is not None:
+                # The cache keeps pages that are mapped.
+                self._files.drop_pages(mapping, self._dropped, len(mapping))
+            passed.close()
         if mapping is not None:
             # While a view is held elsewhere the mapping cannot be closed. It is freed with the last view.
             with contextlib.suppress(BufferError):

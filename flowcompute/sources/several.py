@@ -126,4 +126,5 @@ class SeveralReader(Reader):
             # Made here and not by `part.open`, so that errors on opening name the whole element.
             self._current = StoredReader(part, self.position - begin, mapped=False, element=self.element)
             self._index = index
+        self._current.uncached = self.uncached
         return self._current

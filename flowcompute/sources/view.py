@@ -104,6 +104,15 @@ class SourceViewReader(Reader):
     def element(self, name: str | None) -> None:
         self._inner.element = name
 
+    @property
+    def uncached(self) -> bool:
+        """True where the inner reader leaves nothing in the system's cache."""
+        return self._inner.uncached
+
+    @uncached.setter
+    def uncached(self, value: bool) -> None:
+        self._inner.uncached = value
+
     def read(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
         source = self._source

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64
+from tests.properties.cases import cases
 from tests.support.slow import slow_but
 
 DEVICES = ("numpy", pytest.param("cpu", marks=pytest.mark.compiles))
@@ -78,7 +79,7 @@ def test_the_longest() -> None:
         close(whole(values_of(*fc.fft.fft(fc.source(array)))), np.fft.fft(array.astype("f8")), "f4")
 
 
-@settings(max_examples=60, deadline=None)
+@cases(60)
 @given(
     shape=st.tuples(*[st.integers(1, 5)] * 3),
     n=st.none() | st.integers(1, 9),

@@ -33,7 +33,7 @@ def parts(array: np.ndarray, positions: np.ndarray, batch: int) -> np.ndarray:
     return np.stack([parts(array[row], positions[row], batch - 1) for row in range(len(positions))])
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_indices_of_any_rank(data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from([1, 2, -1]))
@@ -56,7 +56,7 @@ def test_indices_of_any_rank_beside_kernels() -> None:
     assert got.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_parts_at_positions_along_several_axes(device: str) -> None:
     for x in (fc.source(ARRAY), fc.constant(ARRAY)):
         for positions in (fc.source(POSITIONS), fc.constant(POSITIONS), fc.constant(POSITIONS) + 0):

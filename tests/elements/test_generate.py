@@ -16,6 +16,7 @@ from flowcompute.elements.generated.generator import index
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import build_graph
 from flowcompute.spec import SUPPORTED_DTYPES, is_float
+from tests.properties.cases import cases
 
 INTEGERS = [dtype for dtype in SUPPORTED_DTYPES if dtype.kind in "iu"]
 FLOATS = [dtype for dtype in SUPPORTED_DTYPES if is_float(dtype)]
@@ -65,7 +66,7 @@ def test_integers_are_exact(dtype: np.dtype, length: int, step: int, data: st.Da
         assert resolved(element, device=device).tolist() == expected
 
 
-@settings(max_examples=200)
+@cases(200)
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-9, 9).filter(bool))
 def test_the_length_is_pythons(start: int, stop: int, step: int) -> None:
     assert fc.range(start, stop, step).shape == (len(range(start, stop, step)),)

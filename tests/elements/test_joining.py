@@ -21,7 +21,7 @@ def joined(*arrays: np.ndarray, axis: int = 1) -> np.ndarray:
     return np.concatenate([np.broadcast_to(one, (5, *one.shape[-2:])) for one in arrays], axis=axis)
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_a_token_before_each_item(device: str) -> None:
     x = fc.source(ARRAY)
     rows = np.arange(15, dtype="f4").reshape(5, 1, 3)
@@ -56,6 +56,22 @@ def test_on_gpus_and_of_unknown_length() -> None:
     assert made.resolve(progress=False).tobytes() == want.tobytes()
     (got,) = resolve_on_gpu(fc.concat([TOKEN, fc.source(ARRAY) * 2], axis=1) + 1, strategy=fc.Strategy(batch_bytes=40))
     assert got.tobytes() == (joined(TOKEN, ARRAY * 2) + 1).tobytes()
+
+
+@pytest.mark.parametrize("kept", [None, KEPT])
+def test_a_stream_of_a_resident_value(kept: np.ndarray | None) -> None:
+    """Its bits at each record, whatever the stream holds."""
+    array = np.full((5, 2, 3), np.nan, "f4")
+    x = fc.source(array) if kept is None else fc.source(array)[fc.source(kept)]
+    records = 5 if kept is None else 3
+    made = fc.broadcast_arrays(x, TOKEN, np.int64(3), np.ones((1, 2, 1), "?"))
+    wanted = np.broadcast_arrays(array[:records], TOKEN, np.int64(3), np.ones((1, 2, 1), "?"))
+    for got, want in zip(fc.resolve(*made, device="numpy", progress=False), wanted, strict=True):
+        assert (got.dtype, got.tobytes()) == (want.dtype, np.ascontiguousarray(want).tobytes())
+    assert fc.broadcast_arrays() == ()
+    assert [one.shape for one in fc.broadcast_arrays(np.ones((3, 1)), np.ones(4))] == [(3, 4)] * 2
+    with pytest.raises(SpecError, match="cannot broadcast"):
+        fc.broadcast_arrays(x, np.ones(5))
 
 
 def test_every_dtype_and_promotion() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.graph import build_graph
 from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.spec import BFLOAT16, FLOAT64, is_float
+from tests.properties.cases import cases
 from tests.support.slow import slow_but
 
 RNG = np.random.default_rng(31)
@@ -77,7 +78,7 @@ def test_numpys_values(name: str, dtype: str, device: str) -> None:
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
 
 
-@settings(max_examples=40, deadline=None)
+@cases(40)
 @given(shape=SHAPES, streamed=st.booleans(), seed=st.integers(0, 99), full=st.booleans())
 def test_factors_multiply_to_the_matrix(shape: tuple[int, int], streamed: bool, seed: int, full: bool) -> None:
     array = np.random.default_rng(seed).standard_normal((3, *shape))
@@ -98,7 +99,7 @@ def test_factors_multiply_to_the_matrix(shape: tuple[int, int], streamed: bool, 
     assert np.array_equal(values_of(fc.linalg.matrix_rank(x))[0], [least] * 3)
 
 
-@settings(max_examples=30, deadline=None)
+@cases(30)
 @given(n=st.integers(0, 6), seed=st.integers(0, 99))
 def test_eigenvectors_are_eigenvectors(n: int, seed: int) -> None:
     array = definite((4,), n, seed=seed)

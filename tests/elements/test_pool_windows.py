@@ -82,7 +82,7 @@ def test_windows_of_three_axes_on_devices() -> None:
     array = np.random.default_rng(2).integers(-4, 5, (3, 2, 4, 5, 6)).astype("f4")
     how = {"kernel": (2, 3, 2), "stride": (1, 2, 2), "padding": ((1, 0), (0, 2), (0, 0)), "dilation": (1, 1, 2)}
     x = fc.source(array)
-    made = [*fc.nn.max_pool3d(x, **how, return_indices=True), fc.nn.avg_pool3d(x, **how), fc.nn.lp_pool3d(x, 1, **how)]
+    made = fc.nn.max_pool3d(x, **how, return_indices=True)
     wanted = fc.resolve(*made, device="numpy", progress=False)
     for values in (fc.resolve(*made, device="cpu", progress=False), resolve_on_gpu(*made)):
         for got, want in zip(values, wanted, strict=True):

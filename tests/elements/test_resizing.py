@@ -43,7 +43,7 @@ def resized(array: np.ndarray, sizes: Any, scales: Any, roi: Any, **attributes: 
     return got
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_convention_is_onnxs(data: st.DataObject) -> None:
     shape = (2, data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6)))
@@ -92,7 +92,6 @@ def test_images_on_devices() -> None:
     x = fc.source(array)
     made = [
         fc.nn.resize(x * 2, scale=2, method="nearest", coordinates="asymmetric", nearest="floor") + 1,
-        fc.nn.resize(x, (4, 9)),
         fc.nn.resize(x, (12,), axes=3, method="cubic", coordinates="align_corners"),
     ]
     wanted = fc.resolve(*made, device="numpy", progress=False)
@@ -113,6 +112,8 @@ def test_dtypes_and_what_changes_nothing() -> None:
     for coordinates in COORDINATES:
         nothing = fc.nn.resize(x, [0], coordinates=coordinates, antialias=True)
         assert nothing.resolve(device="numpy", progress=False).shape == (2, 0)
+    ends = fc.nn.resize(fc.source(np.array([[1.0, np.inf, 2.0]])), [5], coordinates="align_corners")
+    assert ends.resolve(device="numpy", progress=False).tolist() == [[1, np.inf, np.inf, np.inf, 2]]
     corner = np.array([[0.0, 1.0]])
     got = fc.nn.resize(fc.source(corner), [2], coordinates="tf_half_pixel_for_nn", method="nearest", nearest="floor")
     assert got.resolve(device="numpy", progress=False).tolist() == [[0, 1]]

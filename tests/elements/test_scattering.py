@@ -47,7 +47,7 @@ def put_parts(array: np.ndarray, places: np.ndarray, updates: np.ndarray, reduct
     return made
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_numbers_along_an_axis(data: st.DataObject) -> None:
     reduction, axis = data.draw(st.sampled_from(sorted(COMBINED))), data.draw(st.sampled_from([1, 2]))

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import flowcompute as fc
 from flowcompute.schedule.steps import NodeStep
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES, UINT64, is_float
+from tests.properties.cases import cases
 
 RNG = np.random.default_rng(11)
 LENGTH = 3000
@@ -131,7 +132,7 @@ FLOATS = hnp.arrays(
 )
 
 
-@settings(max_examples=40)
+@cases(40)
 @given(
     array=FLOATS,
     bins=st.integers(1, 9),

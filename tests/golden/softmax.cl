@@ -52,77 +52,78 @@ void k0(
     long stop = min(n, start + chunk);
     for (long r = start; r < stop; r++) {
         long record = r;
-        long i1 = record * 40;
-        float16 v4 = *(const __global fc_loose_float32_16 *)(in0 + (i1));
-        float16 v5 = v4;
-        float16 v6 = fc_load_first_8_float32_16(in0 + (i1 + 32));
-        float16 v7 = (v5 == v6 ? as_float16(as_int16(v5) & as_int16(v6)) : ((v5 > v6) | (v5 != v5) ? v5 : v6));
-        int16 v8 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(8)));
-        float16 v9 = (v8 ? v7 : v5);
-        v5 = v9;
-        float16 v10 = *(const __global fc_loose_float32_16 *)(in0 + (i1 + 16));
-        float16 v11 = (v5 == v10 ? as_float16(as_int16(v5) & as_int16(v10)) : ((v5 > v10) | (v5 != v5) ? v5 : v10));
-        float8 v12 = v11.lo;
-        float8 v13 = v11.hi;
-        float8 v14 = (v12 == v13 ? as_float8(as_int8(v12) & as_int8(v13)) : ((v12 > v13) | (v12 != v12) ? v12 : v13));
-        float4 v15 = v14.lo;
-        float4 v16 = v14.hi;
-        float4 v17 = (v15 == v16 ? as_float4(as_int4(v15) & as_int4(v16)) : ((v15 > v16) | (v15 != v15) ? v15 : v16));
-        float2 v18 = v17.lo;
-        float2 v19 = v17.hi;
-        float2 v20 = (v18 == v19 ? as_float2(as_int2(v18) & as_int2(v19)) : ((v18 > v19) | (v18 != v18) ? v18 : v19));
-        float v21 = v20.lo;
-        float v22 = v20.hi;
-        float v23 = (v21 == v22 ? as_float(as_int(v21) & as_int(v22)) : ((v21 > v22) | (v21 != v21) ? v21 : v22));
-        float4 v24 = (float4)(v23);
+        long i0 = record * 40;
+        float16 v1 = *(const __global fc_loose_float32_16 *)(in0 + (i0));
+        float16 v2 = v1;
+        float16 v3 = *(const __global fc_loose_float32_16 *)(in0 + (i0 + 16));
+        float16 v4 = v3;
+        float16 v11 = fc_load_first_8_float32_16(in0 + (i0 + 32));
+        float16 v12 = (v2 == v11 ? as_float16(as_int16(v2) & as_int16(v11)) : ((v2 > v11) | (v2 != v2) ? v2 : v11));
+        int16 v13 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(8)));
+        float16 v14 = (v13 ? v12 : v2);
+        v2 = v14;
+        float16 v15 = (v2 == v4 ? as_float16(as_int16(v2) & as_int16(v4)) : ((v2 > v4) | (v2 != v2) ? v2 : v4));
+        float8 v16 = v15.lo;
+        float8 v17 = v15.hi;
+        float8 v18 = (v16 == v17 ? as_float8(as_int8(v16) & as_int8(v17)) : ((v16 > v17) | (v16 != v16) ? v16 : v17));
+        float4 v19 = v18.lo;
+        float4 v20 = v18.hi;
+        float4 v21 = (v19 == v20 ? as_float4(as_int4(v19) & as_int4(v20)) : ((v19 > v20) | (v19 != v19) ? v19 : v20));
+        float2 v22 = v21.lo;
+        float2 v23 = v21.hi;
+        float2 v24 = (v22 == v23 ? as_float2(as_int2(v22) & as_int2(v23)) : ((v22 > v23) | (v22 != v22) ? v22 : v23));
+        float v25 = v24.lo;
+        float v26 = v24.hi;
+        float v27 = (v25 == v26 ? as_float(as_int(v25) & as_int(v26)) : ((v25 > v26) | (v25 != v25) ? v25 : v26));
+        float4 v28 = (float4)(v27);
         for (long c = 0; c < 32; c += 16) {
-            float16 v25 = *(const __global fc_loose_float32_16 *)(in0 + (i1 + c));
-            float16 v26 = (float16)(v24.s0);
-            float16 v27 = (v25 - v26);
-            float16 v28 = fc_exp_float16(v27);
-            row0[c / 16] = v28;
-        }
-        {
-            float16 v29 = fc_load_first_8_float32_16(in0 + (i1 + 32));
-            float16 v30 = (float16)(v24.s0);
+            float16 v29 = *(const __global fc_loose_float32_16 *)(in0 + (i0 + c));
+            float16 v30 = (float16)(v28.s0);
             float16 v31 = (v29 - v30);
             float16 v32 = fc_exp_float16(v31);
-            row0[2] = v32;
-        }
-        float16 v36 = row0[0];
-        float16 v37 = v36;
-        float16 v38 = row0[2];
-        float16 v39 = (v37 + v38);
-        int16 v40 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(8)));
-        float16 v41 = (v40 ? v39 : v37);
-        v37 = v41;
-        float16 v42 = row0[1];
-        float16 v43 = (v37 + v42);
-        float8 v44 = v43.lo;
-        float8 v45 = v43.hi;
-        float8 v46 = (v44 + v45);
-        float4 v47 = v46.lo;
-        float4 v48 = v46.hi;
-        float4 v49 = (v47 + v48);
-        float2 v50 = v49.lo;
-        float2 v51 = v49.hi;
-        float2 v52 = (v50 + v51);
-        float v53 = v52.lo;
-        float v54 = v52.hi;
-        float v55 = (v53 + v54);
-        float4 v56 = (float4)(v55);
-        long i57 = record * 40;
-        for (long c = 0; c < 32; c += 16) {
-            float16 v58 = row0[c / 16];
-            float16 v59 = (float16)(v56.s0);
-            float16 v60 = (v58 / v59);
-            *(__global fc_loose_float32_16 *)(out0 + (i57 + c)) = (v60 == v60 ? v60 : (float16)(as_float(0x7fc00000U)));
+            row0[c / 16] = v32;
         }
         {
-            float16 v61 = row0[2];
-            float16 v62 = (float16)(v56.s0);
-            float16 v63 = (v61 / v62);
-            fc_store_first_8_float32_16((v63 == v63 ? v63 : (float16)(as_float(0x7fc00000U))), out0 + (i57 + 32));
+            float16 v33 = fc_load_first_8_float32_16(in0 + (i0 + 32));
+            float16 v34 = (float16)(v28.s0);
+            float16 v35 = (v33 - v34);
+            float16 v36 = fc_exp_float16(v35);
+            row0[2] = v36;
+        }
+        float16 v40 = row0[0];
+        float16 v41 = v40;
+        float16 v42 = row0[2];
+        float16 v43 = (v41 + v42);
+        int16 v44 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(8)));
+        float16 v45 = (v44 ? v43 : v41);
+        v41 = v45;
+        float16 v46 = row0[1];
+        float16 v47 = (v41 + v46);
+        float8 v48 = v47.lo;
+        float8 v49 = v47.hi;
+        float8 v50 = (v48 + v49);
+        float4 v51 = v50.lo;
+        float4 v52 = v50.hi;
+        float4 v53 = (v51 + v52);
+        float2 v54 = v53.lo;
+        float2 v55 = v53.hi;
+        float2 v56 = (v54 + v55);
+        float v57 = v56.lo;
+        float v58 = v56.hi;
+        float v59 = (v57 + v58);
+        float4 v60 = (float4)(v59);
+        long i61 = record * 40;
+        for (long c = 0; c < 32; c += 16) {
+            float16 v62 = row0[c / 16];
+            float16 v63 = (float16)(v60.s0);
+            float16 v64 = (v62 / v63);
+            *(__global fc_loose_float32_16 *)(out0 + (i61 + c)) = (v64 == v64 ? v64 : (float16)(as_float(0x7fc00000U)));
+        }
+        {
+            float16 v65 = row0[2];
+            float16 v66 = (float16)(v60.s0);
+            float16 v67 = (v65 / v66);
+            fc_store_first_8_float32_16((v67 == v67 ? v67 : (float16)(as_float(0x7fc00000U))), out0 + (i61 + 32));
         }
     }
 }

@@ -75,6 +75,11 @@ def decoded() -> list[fc.Element]:
     return [x @ fc.dequantize(fc.constant(np.zeros((19, 16 * 34), "u1")), "Q8_0").T]
 
 
+def decoded_once() -> list[fc.Element]:
+    w = fc.dequantize(fc.constant(np.zeros((19, 2 * 20), "u1")), "Q4_1")
+    return [fc.constant(np.zeros((1, 64), "f4")) @ w.T]
+
+
 def slope(x: fc.Element) -> fc.Element:
     padded = fc.pad(x, ((0, 0), (1, 1)), mode="reflect")
     return padded[:, 2:] - padded[:, :-2]
@@ -132,6 +137,7 @@ GRAPHS = {
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
     "blocks": (decoded, CPU),
     "blocks_on_a_gpu": (decoded, GPU),
+    "blocks_for_one_row": (decoded_once, CPU),
     "lookup": (looked_up, CPU),
     "lookup_on_a_gpu": (looked_up, GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),

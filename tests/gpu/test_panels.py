@@ -102,6 +102,15 @@ def test_panels_have_the_bits_of_the_whole(name: str) -> None:
         np.testing.assert_array_equal(run.value, numbers(60, 40, dtype="i4") @ numbers(40, 999, dtype="i4"))
 
 
+def test_a_factor_that_the_device_computes_is_read_whole() -> None:
+    """It stays, while the other residents of the kernel that reads it may be streamed."""
+    scale, weights = fc.constant(numbers(8)), fc.exp(fc.constant(numbers(8, 8)))
+    x = fc.source(numbers(40, 8)) * scale + 1
+    run = run_on_gpu(x @ weights)
+    assert run.plan.passes[0].weight_tiles == {}
+    np.testing.assert_allclose(run.value, np.asarray(x.resolve()) @ np.asarray(weights.resolve()), rtol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def whole() -> bytes:
     return values_of(run_on_gpu(layer()))
@@ -187,11 +196,11 @@ def test_what_is_read_as_a_whole_is_named() -> None:
 def test_a_batch_without_room_begins_again_with_the_first_panel(whole: bytes) -> None:
     real, calls = StreamedWeights.buffer, []
 
-    def buffer(self: StreamedWeights, value: int, launch: int) -> Any:
+    def buffer(self: StreamedWeights, value: int, launch: int, array: Any) -> Any:
         calls.append(launch)
         if len(calls) == 5:
             raise DeviceFullError("no room", got="a test")
-        return real(self, value, launch)
+        return real(self, value, launch, array)
 
     with (
         mock.patch.object(StreamedWeights, "buffer", buffer),

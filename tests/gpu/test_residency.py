@@ -6,6 +6,7 @@ import threading
 from typing import Any
 from unittest import mock
 
+import gguf
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from flowcompute.errors import DeviceError, PlanError
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.pinned_memory import PinnedMemory
 from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.memory.transfers import Transfers
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 
@@ -118,6 +120,38 @@ def test_an_upload_ahead_that_fails_is_told() -> None:
         run_on_gpu(network(), device_memory="140KiB")
     assert caught.value.records is not None
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
+
+
+@pytest.mark.slow
+def test_only_chosen_matrices_pass_through() -> None:
+    """Of 64 matrices of 4 KiB in blocks records choose three; ordinary factors come before and after them."""
+    matrices = DRAW.standard_normal((3, 64, 64, 64), dtype=np.float32) / 8
+    chosen = fc.source(DRAW.integers(0, 3, (300, 2)) * 20)
+    x: Any = fc.source(DATA[:300]) @ WEIGHTS[0]
+    for every in matrices:
+        blocks = gguf.quants.quantize(every, gguf.GGMLQuantizationType.Q8_0)
+        x = fc.nn.experts(x, fc.dequantize(fc.constant(blocks), "Q8_0"), chosen)
+    x = (x * 2).sum(axis=1) @ WEIGHTS[1]
+    table_bytes = blocks.nbytes
+    uploaded: list[int] = []
+    upload = Transfers.upload
+
+    def count(self: Transfers, array: np.ndarray, *arguments: Any, **options: Any) -> Any:
+        uploaded.append(array.nbytes)
+        return upload(self, array, *arguments, **options)
+
+    with mock.patch.object(Transfers, "upload", count):
+        alone = run_on_gpu(x)
+        at_once, uploaded[:] = max(uploaded), []
+        run = run_on_gpu(x, device_memory=table_bytes * 5 // 2)
+    [one] = run.plan.passes
+    assert at_once == table_bytes
+    assert len(one.streamed) >= 2
+    assert one.length is not None
+    assert one.length > one.batch_items
+    assert run.value.tobytes() == alone.value.tobytes()
+    assert max(uploaded) < table_bytes // 8
+    assert "the chosen matrices of" in str(run.plan)
 
 
 @pytest.mark.parametrize("size", ["nothing", 0, "-1MiB"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
@@ -17,6 +17,7 @@ from flowcompute.elements.element import Element
 from flowcompute.graph.drawing_layout import DrawnEdge, place
 from flowcompute.graph.folding import fold_groups
 from flowcompute.schedule.explain.explain_plan import kernel_groups
+from tests.properties.cases import cases
 
 SPACE = "{http://www.w3.org/2000/svg}"
 Box = tuple[float, float, float, float]
@@ -140,7 +141,7 @@ def check_route(route: Sequence[tuple[float, float]], others: list[Box]) -> None
             assert bottom <= ay or by <= top or max(ax, bx) <= left or right <= min(ax, bx)
 
 
-@settings(max_examples=60)
+@cases(60)
 @given(graphs())
 def test_boxes_and_lines_keep_apart(graph: tuple[list[tuple[float, float]], list[DrawnEdge]]) -> None:
     sizes, edges = graph

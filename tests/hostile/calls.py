@@ -160,6 +160,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nonzero": {"x": ROWS},
     "searchsorted": {"x1": [1.0, 2.0, 3.0], "x2": ROWS, "side": "right", "sorter": [0, 1, 2]},
     "sort": {"x": ROWS, "axis": 1, "descending": True, "stable": True},
+    "broadcast_arrays": {0: ROWS, 1: KNOWN[:1]},
     "gather_nd": {"x": ROWS, "indices": np.zeros((6, 2, 1), int), "batch_dims": 1},
     "scatter_elements": {
         "x": ROWS, "indices": np.zeros((6, 2), int), "updates": np.ones((6, 2)), "axis": 1, "reduction": "add",
@@ -251,6 +252,10 @@ GOOD: dict[str, dict[str | int, Any]] = {
         "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
         "beta_fast": 16.0, "beta_slow": 2.0, "frequency_factors": np.ones(1, "f4"),
     },
+    "nn.grid_sample": {
+        "x": IMAGES, "grid": np.zeros((2, 3, 2), "f4"), "method": "cubic", "padding": "reflection",
+        "align_corners": True,
+    },
     "nn.resize": {
         "x": IMAGES, "size": (3, 4), "axes": (2, 3), "method": "linear", "coordinates": "tf_crop_and_resize",
         "nearest": "floor", "antialias": True, "cubic_coefficient": -0.5, "exclude_outside": True,
@@ -266,6 +271,20 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.instance_norm": {"x": IMAGES, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
     "nn.layer_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4"), "bias": None},
     "nn.rms_norm": {"x": ROWS, "axis": 1, "eps": 1e-5, "weight": np.ones(4, "f4")},
+    "nn.rnn": {
+        "x": SQUARES[:, :1], "weight": np.ones((2, 4), "f4"), "recurrent": np.ones((2, 2), "f4"), "bias": np.ones(2, "f4"),
+        "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True, "activation": fc.tanh,
+    },
+    "nn.lstm": {
+        "x": SQUARES[:, :1], "weight": np.ones((8, 4), "f4"), "recurrent": np.ones((8, 2), "f4"), "bias": np.ones(8, "f4"),
+        "initial": [np.ones(2, "f4")] * 2, "peephole": np.ones((3, 2)), "lengths": [1, 2], "reverse": True,
+        "activations": (fc.nn.sigmoid, fc.tanh, fc.tanh),
+    },
+    "nn.gru": {
+        "x": SQUARES[:, :1], "weight": np.ones((6, 4), "f4"), "recurrent": np.ones((6, 2), "f4"), "bias": np.ones(6, "f4"),
+        "recurrent_bias": np.ones(6), "initial": np.ones(2, "f4"), "lengths": [1, 2], "reverse": True,
+        "reset_after": False, "activations": (fc.nn.sigmoid, fc.tanh),
+    },
     "nn.selective_scan": {
         "u": SQUARES, "delta": SQUARES, "A": np.ones((4, 2), "f4"), "B": SQUARES[..., :2], "C": SQUARES[..., :2],
         "D": np.ones(4, "f4"),

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.engine.folds.fold import Fold
 from flowcompute.ir.fold_spec import FoldSpec
 from flowcompute.ir.reduction_order import column_block, fold_block, reduce_rows, row_lanes
 from tests.engine import oracle
+from tests.properties.cases import cases
 
 OPS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 LENGTHS = (
@@ -163,7 +164,7 @@ def _few(columns: int) -> list[int]:
     return list(range(columns)) if columns <= 40 else [0, 1, 777, columns - 1]
 
 
-@settings(max_examples=150)
+@cases(150)
 @given(streams())
 def test_a_fold_keeps_its_order_however_it_is_cut(case: tuple[str, np.ndarray, list[int]]) -> None:
     op, data, boundaries = case
@@ -177,7 +178,7 @@ def test_a_fold_keeps_its_order_however_it_is_cut(case: tuple[str, np.ndarray, l
     assert bits(fold.result()) == bits(result), "asking for the result changes it"
 
 
-@settings(max_examples=100)
+@cases(100)
 @given(streams(most=5000), st.data())
 def test_blocks_that_a_kernel_has_reduced_merge_alike(
     case: tuple[str, np.ndarray, list[int]], data: st.DataObject
@@ -224,7 +225,7 @@ def _blocks(spec: FoldSpec, flat: np.ndarray, start: int, stop: int) -> list[np.
     return [array.astype(dtype).reshape(-1, *spec.item) for array, dtype in zip(arrays, spec.parts(), strict=True)]
 
 
-@settings(max_examples=60)
+@cases(60)
 @given(streams(), st.data())
 def test_a_snapshot_continues_with_the_same_bits(case: tuple[str, np.ndarray, list[int]], data: st.DataObject) -> None:
     op, records, boundaries = case
@@ -264,7 +265,7 @@ def test_a_snapshot_is_plain_data() -> None:
 # -- means and variances ----------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@cases(60)
 @given(st.integers(1, 4000), st.sampled_from([(), (2,), (7,)]), st.sampled_from([0.0, 1.0, 1e4, -3e6]), st.data())
 def test_moments_are_close_and_do_not_depend_on_cuts(
     length: int, item: tuple[int, ...], shift: float, data: st.DataObject

@@ -103,7 +103,7 @@ def write_architecture(
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(VOCABULARY)
     writer.add_token_types([3 if one in CONTROL else 1 for one in VOCABULARY])
-    writer.add_token_merges(["a b", "t h"])
+    writer.add_token_merges(["a b", "c d"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(False)

@@ -107,6 +107,17 @@ def test_token_by_token_gives_the_bits_of_all_at_once(tmp_path: Path, name: str)
     assert np.concatenate(parts).tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize("name", ["qwen2moe", "mamba"])
+def test_the_likeliest_tokens_are_written(tmp_path: Path, name: str) -> None:
+    path, known = write_architecture(tmp_path / "model.gguf", name), TOKENS[:3]
+    with fc.models.load(path).generate(known, 6, device="numpy") as said:
+        list(said)
+    assert said.tokens
+    for token in said.tokens:
+        assert token == exact_logits(path, known)[-1].argmax()
+        known = [*known, token]
+
+
 # -- files that lie ---------------------------------------------------------------------------------------------------
 
 

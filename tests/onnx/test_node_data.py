@@ -11,7 +11,7 @@ from onnx.backend.test.case.node import collect_testcases
 
 import flowcompute as fc
 
-EVERY = 3
+EVERY = 4
 
 
 def given_to(loaded: fc.onnx.OnnxModel, inputs: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def attempt(case: Any, stream: bool) -> str:
 
 
 @pytest.mark.slow
-def test_every_third_node_test() -> None:
+def test_every_fourth_node_test() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = collect_testcases(None)[::EVERY]

@@ -112,6 +112,36 @@ def test_convolution_with_groups_strides_and_pads() -> None:
     assert one("Conv", [IMAGES, weights], auto_pad="SAME_UPPER", group=3).shape == (2, 6, 7, 6)
 
 
+def test_resizing_by_the_nearest_number_and_by_interpolation() -> None:
+    x = np.arange(8, dtype="f4").reshape(1, 1, 2, 4)
+    nothing, twice = np.zeros(0, "f4"), np.array([1, 1, 2, 2], "f4")
+    how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    np.testing.assert_array_equal(one("Resize", [x, nothing, twice], **how), x.repeat(2, 2).repeat(2, 3))
+    middle = one("Resize", [x, nothing, np.array([1, 1, 1, 0.5], "f4")], mode="linear")
+    np.testing.assert_allclose(middle, x.reshape(1, 1, 2, 2, 2).mean(-1))
+
+
+def test_a_transposed_convolution_spreads_numbers() -> None:
+    weights = rng.standard_normal((3, 2, 3, 3)).astype("f4")
+    wanted = np.zeros((2, 2, 2 * 6 + 3, 2 * 5 + 3), "f4")
+    for i in range(7):
+        for j in range(6):
+            wanted[:, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3] += np.einsum(
+                "nc,cokl->nokl", IMAGES[:, :, i, j], weights
+            )
+    close(one("ConvTranspose", [IMAGES, weights], strides=[2, 2]), wanted, rtol=1e-4, atol=1e-5)
+    close(one("ConvTranspose", [IMAGES, weights], strides=[2, 2], pads=[1, 0, 0, 2]), wanted[:, :, 1:, :-2], 1e-4, 1e-5)
+
+
+def test_numbers_are_put_at_their_places() -> None:
+    x, places = np.zeros((2, 4), "f4"), np.array([[1, -1], [0, 0]])
+    updates = np.array([[1, 2], [3, 4]], "f4")
+    for how, wanted in (("none", [[0, 1, 0, 2], [4, 0, 0, 0]]), ("add", [[0, 1, 0, 2], [7, 0, 0, 0]])):
+        np.testing.assert_array_equal(one("ScatterElements", [x, places, updates], axis=1, reduction=how), wanted)
+    got = one("ScatterND", [x, np.array([[1], [0]]), np.stack([x[0] + 1, x[0] + 2])])
+    np.testing.assert_array_equal(got, [[2] * 4, [1] * 4])
+
+
 # -- integers that stand for floats -------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
@@ -16,6 +16,7 @@ from flowcompute.errors import PlanError
 from flowcompute.graph.graph import build_graph
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.sources.view import SourceView
+from tests.properties.cases import cases
 from tests.sources.tape import Tape
 
 N = 1000
@@ -120,7 +121,7 @@ def test_streams_of_unknown_length_are_cut_as_they_come() -> None:
 # -- end to end ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@cases(60)
 @given(st.data())
 def test_streams_end_to_end_beside_anything(data: st.DataObject) -> None:
     """Arms that share sources with each other, with themselves, and with what they meet."""

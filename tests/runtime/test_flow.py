@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError, SourceError
@@ -16,6 +16,7 @@ from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.events.stage_reporter import WAITING
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.running_pass import PassSettings
+from tests.properties.cases import cases
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
 from tests.support.starting import start
 
@@ -30,7 +31,7 @@ def assert_values(values, expected) -> None:
         np.testing.assert_array_equal(value, wanted)
 
 
-@settings(max_examples=60, deadline=None)
+@cases(60)
 @given(
     length=st.integers(0, 30),
     batch_items=st.integers(1, 12),

@@ -8,13 +8,14 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import FlowError, SourceError, SpecError
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.spec import BFLOAT16, FLOAT32, Stream
 from flowcompute.testing.contracts import assert_same
+from tests.properties.cases import cases
 from tests.sources.test_npy_header import entry, head
 
 
@@ -229,7 +230,7 @@ def test_a_byte_that_is_no_bool_is_named(tmp_path: Path, mapped: bool, fortran: 
     reader.close()
 
 
-@settings(max_examples=60)
+@cases(60)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_file_gives_a_source_or_a_source_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, magic: bool

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.sources.raw_source import RawSource
 from flowcompute.spec import BFLOAT16, Stream
+from tests.properties.cases import cases
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @given(st.integers(0, 200), st.sampled_from(["u1", "<i2", ">f4", "<f8"]), st.integers(1, 6), st.integers(0, 130))
-@settings(max_examples=60)
+@cases(60)
 def test_lengths_follow_from_the_size(
     tmp_path_factory: pytest.TempPathFactory, size: int, dtype: str, numbers: int, offset: int
 ) -> None:

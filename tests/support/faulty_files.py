@@ -32,6 +32,7 @@ class FaultyFiles(Files):
     Attributes:
         log: the operations asked for, in order, the failed one included.
         handles: descriptors that are open now.
+        let_go_of: first and last byte of what the system's cache was to forget.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class FaultyFiles(Files):
     ) -> None:
         self.log: list[Operation] = []
         self.handles: set[int] = set()
+        self.let_go_of: list[tuple[int, int]] = []
         self._fail_at = fail_at
         self._error = error
         self._only = only
@@ -72,6 +74,11 @@ class FaultyFiles(Files):
         """As `Files`, or the fault."""
         self._step("map_read", f"0+{size}")
         return super().map_read(handle, size)
+
+    def let_go(self, handle: int, begin: int, end: int) -> None:
+        """As `Files`: advice that the system may refuse without anybody noticing."""
+        self.let_go_of.append((begin, end))
+        super().let_go(handle, begin, end)
 
     def stat(self, path: str) -> os.stat_result:
         """As `Files`, or the fault."""

@@ -137,6 +137,9 @@ class SimulatedFiles(Files):
         copy.write(self.disk.files[self._handles[handle]][:size])
         return copy
 
+    def let_go(self, handle: int, begin: int, end: int) -> None:
+        """As `Files`: this disk has no cache."""
+
     def stat(self, path: str) -> os.stat_result:
         """As `Files`; times are 0."""
         self._alive()

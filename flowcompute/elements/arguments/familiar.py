@@ -41,6 +41,7 @@ FUNCTIONS = {
     "histogram": "fc.histogram(x, bins, range)",
     "hstack": "fc.concat(..., axis=1)",
     "inner": "fc.vecdot",
+    "interpolate": "fc.nn.resize",
     "join": "fc.concat([x, y], axis=1), which joins by position",
     "linalg.lstsq": "fc.linalg.solve(x.T @ x, x.T @ y)",
     "linear": "x @ w.T + b",
@@ -56,6 +57,7 @@ FUNCTIONS = {
     "partition": "fc.top_k(x, k, axis=1) for the largest of each item; of -x for the smallest",
     "percentile": "fc.quantile(x, q / 100)",
     "permutation": "x[fc.random.uniform(len(x), seed=seed) < p], a random part: a stream keeps its order",
+    "put_along_axis": "fc.scatter_elements",
     "quantile": "fc.quantile",
     "rand": "fc.random.uniform(n, shape=..., seed=seed)",
     "randint": "fc.random.integers(n, low=..., high=..., seed=seed)",
@@ -66,6 +68,8 @@ FUNCTIONS = {
     "rolling_mean": "fc.window(x, size).mean(axis=1)",
     "sample": "x[fc.random.uniform(len(x), seed=seed) < p], a random part in order",
     "save": "x >> fc.save(path)",
+    "scatter": "fc.scatter_elements",
+    "scatter_add": 'fc.scatter_elements(x, indices, updates, axis, "add")',
     "segment_count": "fc.bincount(keys, length)",
     "select": "x[mask], or fc.where",
     "shuffle": "x[fc.random.uniform(len(x), seed=seed) < p], a random part: a stream keeps its order",
@@ -77,6 +81,7 @@ FUNCTIONS = {
     "tensor": "fc.constant(array)",
     "topk": "fc.top_k",
     "transpose": "fc.permute_dims(x, axes) or x.T",
+    "truncatediv": "fc.trunc_divide",
     "unique": "fc.unique_values(x, max_values=n)",
     "unique_all": "fc.unique_counts(x, max_values=n): positions of values would be as long as the stream",
     "unique_counts": "fc.unique_counts(x, max_values=n)",
@@ -85,7 +90,7 @@ FUNCTIONS = {
     "vstack": "fc.concat",
     "zip": "fc.concat([x, y], axis=1), which joins by position; fc.stack makes an axis",
 }
-"""What stands for functions that other libraries have, or that take other arguments there."""
+"""Replacements of functions that other libraries have, or that take other arguments there."""
 
 ATTRIBUTES = {
     "apply": "fc.host(function, x)",
@@ -123,7 +128,7 @@ ATTRIBUTES = {
     "values": "x.to_numpy()",
     "view": "fc.reshape(x, shape)",
 }
-"""What stands for attributes that arrays and tables of other libraries have."""
+"""Replacements of attributes that arrays and tables of other libraries have."""
 
 
 def no_such_name(name: str, rooms: Mapping[str, Iterable[str]]) -> AttributeError:

@@ -1,4 +1,4 @@
-"""What Python asks of a value, and an element has none yet: nothing runs by accident."""
+"""Refusals of questions that Python asks of a value: an element has none yet, and nothing runs by accident."""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ from flowcompute.elements.axes.along import (
     section,
     select,
     window,
+    window_between,
 )
 from flowcompute.elements.axes.any_axis import diff, repeat
+from flowcompute.elements.axes.broadcasting import broadcast_arrays
 from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
 from flowcompute.elements.axes.padding import PAD, pad, padded
 from flowcompute.elements.axes.rearranging import roll, tile, unstack
@@ -56,6 +58,7 @@ __all__ = [
     "STACK",
     "TAKE",
     "WINDOW",
+    "broadcast_arrays",
     "broadcast_to",
     "checked_indices",
     "concat",
@@ -89,4 +92,5 @@ __all__ = [
     "triu",
     "unstack",
     "window",
+    "window_between",
 ]

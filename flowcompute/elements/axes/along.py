@@ -71,7 +71,7 @@ def _rebuild_window(kept: KeptOp) -> Compute:
         return own
     # Those of a convolution stand otherwise beyond the ends, or only differ in the 0 that is there.
     kept.require(type(padding) is int and padding == 0 and step == 1, "windows of fc.window or of fc.convolve")
-    return _window(x, size, step, padding, before, after)
+    return window_between(x, size, step, padding, before, after)
 
 
 def _op(name: str, kind: Kind, rebuild: Rebuild, arity: int = 1) -> Op:
@@ -295,14 +295,15 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
     element = _stream("window", x)
     size, step = whole("window", "size", size, 1), whole("window", "step", step, 1)
     if pad is None:
-        return _window(element, size, step, None, 0, 0)
+        return window_between(element, size, step, None, 0, 0)
     padding = (
         pad if isinstance(pad, str) and pad in ("edge", "reflect") else _number("window", "pad", pad, element.dtype)
     )
-    return _window(element, size, step, padding, (size - 1) // 2, size // 2)
+    return window_between(element, size, step, padding, (size - 1) // 2, size // 2)
 
 
-def _window(element: Any, size: int, step: int, pad: Any, before: int, after: int) -> Compute:
+def window_between(element: Any, size: int, step: int, pad: Any, before: int, after: int) -> Compute:
+    """Return windows of a stream to which `before` and `after` records are added at its ends; `pad` says which."""
     length = element.spec.length
     windows = None
     if length is not None:
@@ -337,7 +338,7 @@ def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] =
     mode = one_of("convolve", "mode", mode, ("full", "same", "valid"))
     size = filter_.spec.shape[0]
     before, after = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
-    windows = _window(element, size, 1, None if mode == "valid" else 0, before, after)
+    windows = window_between(element, size, 1, None if mode == "valid" else 0, before, after)
     backwards = Constant(filter_.value[::-1]) if isinstance(filter_, Constant) else filter_[::-1]
     if element.spec.shape == ():
         return vecdot(windows, backwards)

@@ -56,8 +56,8 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
         An element of the dtype of `x`.
 
     Raises:
-        SpecError: for negative or missing widths, padding of the stream, an unknown mode, a number
-            that the dtype cannot hold, or an empty axis with nothing to repeat.
+        SpecError: for negative or missing widths, padding of the stream, or an unknown mode. Also for a number that the
+            dtype cannot hold, or an empty axis with nothing to repeat.
     """
     element = as_element(x, "pad")
     mode = one_of("pad", "mode", mode, _MODES)

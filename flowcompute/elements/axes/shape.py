@@ -300,8 +300,8 @@ def squeeze(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
 
     Args:
         x: any element.
-        axis: one axis or several, each of size 1; None for all of the items' axes (all axes of a
-            resident value) whose size is 1.
+        axis: one axis or several, each of size 1. None is all of the items' axes (all axes of a resident value) whose
+            size is 1.
 
     Raises:
         SpecError: if such an axis is longer, or the stream.

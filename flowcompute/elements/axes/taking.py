@@ -51,9 +51,9 @@ def _dtype_of(size: int) -> np.dtype:
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     """Take the numbers at `indices` along an item axis, as `numpy.take`.
 
-    A *stream* of indices takes rows of a resident table: the result is a stream, with the axes of an item of indices
-    in place of `axis`. Only these rows are read. A table that element-wise operations make is computed for these rows
-    only; a costly one is computed once where something else needs it whole, or where it has at most 64 KiB.
+    A *stream* of indices takes rows of a resident table. The result is a stream, with the axes of an item of indices in
+    place of `axis`. Only these rows are read. A table that element-wise operations make is computed for these rows
+    only. A costly one is computed once where something else needs it whole, or where it has at most 64 KiB.
 
     Args:
         x: any element; a resident one where the indices are a stream.

@@ -13,6 +13,7 @@ from flowcompute.elements.creation.filled import (
     zeros,
     zeros_like,
 )
+from flowcompute.elements.creation.parameters import parameter, stop_gradient
 
 __all__ = [
     "can_cast",
@@ -29,8 +30,10 @@ __all__ = [
     "linspace",
     "ones",
     "ones_like",
+    "parameter",
     "real",
     "result_type",
+    "stop_gradient",
     "zeros",
     "zeros_like",
 ]

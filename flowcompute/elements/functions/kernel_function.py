@@ -51,10 +51,12 @@ class UserOp(Op):
     Attributes:
         function: what it computes, for arguments of known dtypes.
         result: which of its results.
+        vjp: the gradient that its user gave it; None for the derivative of its statements.
     """
 
     function: ir.TypedFunction = field(default_factory=lambda: ir.TypedFunction("", (), (), (), ()), hash=False)
     result: int = 0
+    vjp: Callable[..., Any] | None = field(default=None, hash=False, compare=False)
 
     @property
     def float64(self) -> bool:
@@ -106,6 +108,7 @@ class KernelFunction:
                 hint=f"def {self.source.name}(x, *, i): ... x[i - 1]",
             )
         self.python = _in_python(function)
+        self._vjp: Callable[..., Any] | None = None
         self.arity = len(self.names)
         self.__name__ = self.source.name
         self.__doc__ = function.__doc__
@@ -142,13 +145,37 @@ class KernelFunction:
         else:
             elements, types, function, kinds = self._around(self.neighbours, elements, types)
         aligned, shape, stream = broadcast(self.__name__, elements)
-        op_values = [user_op(function, i, self.__doc__ or "") for i in range(len(kinds))]
+        op_values = [replace(user_op(function, i, self.__doc__ or ""), vjp=self._vjp) for i in range(len(kinds))]
         attrs = {"function": function.digest}
         results = tuple(
             Compute(op, tuple(aligned), Spec(kind.dtype, shape, stream), {**attrs, "result": op.result})
             for op, kind in zip(op_values, kinds, strict=True)
         )
         return results[0] if len(results) == 1 else results
+
+    def vjp(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the function a gradient of its own, in place of the derivative of its statements: `@f.vjp`.
+
+        Args:
+            gradient: takes the operands as elements, then the cotangent of each result. It returns one cotangent for
+                each operand, or None for 0; of one operand the cotangent itself.
+
+        Returns:
+            `gradient`, as it was given.
+
+        Raises:
+            SpecError: if it cannot be called.
+        """
+        if not callable(gradient):
+            raise SpecError(
+                "cannot take this as a gradient",
+                element=self.__name__,
+                site=user_site(),
+                expected="a function of the operands and the cotangents of the results",
+                got=short_repr(gradient),
+            )
+        self._vjp = gradient
+        return gradient
 
     def _around(
         self, found: Neighbours, elements: Sequence[Element], types: Sequence[Type]

@@ -123,9 +123,9 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
 def range(start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None) -> Compute:
     """Make evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
 
-    `range(stop)` starts at 0. Item i is `start + i * step`: exact for integers. For floats it is
-    `start + i * delta` with `delta = (start + step) - start`, as in `numpy.arange`, each operation
-    rounded to `dtype` (half formats: computed in float32, rounded once).
+    `range(stop)` starts at 0. Item i is `start + i * step`: exact for integers. For floats it is `start + i * delta`
+    with `delta = (start + step) - start`, as in `numpy.arange`. Each operation is rounded to `dtype`. Half formats are
+    computed in float32 and rounded once.
 
     Args:
         start: first number; the length, where it is the only one.

@@ -88,9 +88,9 @@ def matrix_norm(x: Operand, *, keepdims: bool = False, ord: Order = "fro") -> El
     Args:
         x: matrices: the last two axes, which must be axes of items.
         keepdims: whether the last two axes stay, with size 1.
-        ord: "fro" for the root of the sum of squares, "nuc" for the sum of singular values; 1 and -1 for the largest
-            and smallest sum of a column, inf and -inf for those of a row, 2 and -2 for the largest and smallest
-            singular value. Singular values are computed by LAPACK on the host, in float32 or float64.
+        ord: "fro" for the root of the sum of squares, "nuc" for the sum of singular values. 1 and -1 stand for the
+            largest and smallest sum of a column, inf and -inf for those of a row. 2 and -2 stand for the largest and
+            smallest singular value. Singular values are computed by LAPACK on the host, in float32 or float64.
 
     Raises:
         SpecError: if `x` is no matrix, or for another order.
@@ -124,8 +124,8 @@ def norm(x: Operand, ord: Order | None = None, axis: Axis = None, keepdims: bool
 
     Args:
         x: any element.
-        ord: the order, as of `vector_norm` for one axis and of `matrix_norm` for two; None for the root of the sum
-            of squares over any axes.
+        ord: the order, as of `vector_norm` for one axis and of `matrix_norm` for two. None is the root of the sum of
+            squares over any axes.
         axis: one axis for vectors, two for matrices; None for all of `x`, which has at most two axes if `ord` is given.
         keepdims: whether reduced axes stay, with size 1.
 

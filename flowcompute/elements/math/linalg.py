@@ -208,8 +208,8 @@ def matmul(
             and `dtype="float32"` of half formats does not round the result. Operands are read as they are stored.
 
     Raises:
-        SpecError: if inner sizes differ, operands are of another kind than `dtype`, or the result would be
-            no stream and no matrix, as for `X @ Y.T`.
+        SpecError: if inner sizes differ, or operands are of another kind than `dtype`. Also if the result would be no
+            stream and no matrix, as for `X @ Y.T`.
     """
     if isinstance(x2, TransposedStream):
         raise SpecError(

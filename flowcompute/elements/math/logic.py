@@ -116,7 +116,7 @@ QUIET_NAN = Op(
     text={"float": "({a} == {a} ? {a} : as_{T}(({U})({W} == 64 ? 0x7ff8000000000000UL : 0x7fc00000UL)))"},
     doc="The number, with the bits that a NaN has in memory.",
 )  # fmt: skip
-"""What kernels put between an operation and one that reads the sign of its NaNs. Users' graphs never hold it."""
+"""Operation that kernels put before one that reads the sign of NaNs. Users' graphs never hold it."""
 
 
 class Logical(Function):

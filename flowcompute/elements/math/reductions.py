@@ -1,7 +1,7 @@
 """Reductions: of item axes (a map) and of the stream axis (a fold).
 
-A reduction over both is built from two primitives, items first: the sum of a stream of
-rows is the fold of the sums of rows. Its order is part of its meaning (see `ir.reduction_order`).
+A reduction over both is built from two primitives, items first. The sum of a stream of rows is the fold of the sums of
+rows. Its order is part of its meaning (see `ir.reduction_order`).
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ from flowcompute.elements.nn.pooling import (
     max_pool3d,
 )
 from flowcompute.elements.nn.positions import position, rope
-from flowcompute.elements.nn.resampling import resize
+from flowcompute.elements.nn.recurrent import gru, lstm, rnn
+from flowcompute.elements.nn.resampling import grid_sample, resize
 from flowcompute.elements.nn.self_attention import SELF_ATTENTION as SELF_ATTENTION
 from flowcompute.elements.nn.self_attention import self_attention
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
@@ -53,6 +54,7 @@ from flowcompute.elements.nn.windows import WINDOWS as WINDOWS
 from flowcompute.elements.nn.windows import slide as slide
 from flowcompute.elements.nn.windows import unfold
 from flowcompute.elements.nn.windows import windows_of as windows_of
+from flowcompute.elements.random import dropout
 
 __all__ = [
     "attention",
@@ -67,11 +69,14 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "cross_entropy",
+    "dropout",
     "elu",
     "erf",
     "experts",
     "gelu",
+    "grid_sample",
     "group_norm",
+    "gru",
     "hardswish",
     "huber",
     "instance_norm",
@@ -82,6 +87,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "lstm",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -91,6 +97,7 @@ __all__ = [
     "relu",
     "resize",
     "rms_norm",
+    "rnn",
     "rope",
     "selective_scan",
     "self_attention",

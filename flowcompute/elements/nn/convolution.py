@@ -39,8 +39,8 @@ def conv1d(
 ) -> Compute:
     """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
-    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
-    where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
+    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k].
+    There c runs over the channels of o's group, and x is padded with zeros. Along L numbers stand
     M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padded items are put together first.
 
     Args:
@@ -61,7 +61,7 @@ def conv1d(
         in `matmul`.
 
     Raises:
-        SpecError: if shapes do not fit each other or the groups, the weights do not fit into the items,
+        SpecError: if shapes do not fit each other or the groups, or the weights do not fit into the items. Also if
             weights or bias are streams, all are bool, or floats shall be multiplied as integers.
     """
     return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, dtype)

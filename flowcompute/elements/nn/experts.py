@@ -58,7 +58,8 @@ def experts(x: Operand, weights: Operand, chosen: Operand) -> Any:
 
     Of the matrices only the chosen ones are read. Those of a mapped file that nobody chooses are never paged in, and
     blocks of quantized numbers are decoded where they are loaded. On a device product j of a record has the bits of
-    `x @ weights[chosen[j]].T`. A device with memory of its own is given all matrices once.
+    `x @ weights[chosen[j]].T`. A device with memory of its own is given all matrices once, or the chosen
+    ones with each batch where they do not fit.
 
     Args:
         x: a stream of vectors `(in,)` that all chosen matrices multiply, or of items `(k, in)`, a vector for each

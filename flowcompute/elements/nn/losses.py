@@ -48,9 +48,8 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
         reduction: see `Reduction`; the mean of nothing is NaN.
 
     Returns:
-        Losses of the shape of `labels`, or one resident number; dtypes as for `softmax`. The loss
-        of a label that is no class is NaN, as is that of scores with NaN or plus infinity, or of
-        nothing but minus infinity.
+        Losses of the shape of `labels`, or one resident number; dtypes as for `softmax`. The loss of a label that is no
+        class is NaN. So is that of scores with NaN or plus infinity, or of nothing but minus infinity.
 
     Raises:
         SpecError: if labels are no integers or of another shape, or `axis` is the stream or empty.

@@ -1,9 +1,9 @@
 """Positions of records in their texts, and the rotary embedding of positions.
 
 The angle of a rotation is a whole number of steps of one frequency. Only its part of a whole turn counts, so steps are
-integers of 2^-64 turns, and their products wrap around where a turn is whole. No float64 is needed, and the error of
-an angle is at most `position * 2^-64` turns before it is rounded to a float (`position * (1 + 1 / factor) * 2^-64` with
-frequency factors).
+integers of 2^-64 turns, and their products wrap around where a turn is whole. No float64 is needed. The error of an
+angle is at most `position * 2^-64` turns before it is rounded to a float. With frequency factors it is at most
+`position * (1 + 1 / factor) * 2^-64`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Causal self-attention along the stream: its state is the keys and values of the records before (a KV cache).
 
-The answer of a record is that of `attention` over all records of its text so far, with the same order of sums: tiles
+The answer of a record is that of `attention` over all records of its text so far. Its order of sums is the same: tiles
 of 64 keys count from the text's first record. It depends on no batch, so records may come one by one or all at once.
 """
 
@@ -71,8 +71,8 @@ def self_attention(
 ) -> Any:
     """Let each record of a stream attend to itself and to the records of its text before it.
 
-    The keys and values of the text so far are the state of this operation: it lasts from batch to batch, is kept in
-    checkpoints, and is counted by the plan. A new text begins with an empty state.
+    The state of this operation is the keys and values of the text so far. It lasts from batch to batch. Checkpoints
+    keep it, and the plan counts it. A new text begins with an empty state.
 
     Args:
         q: queries, a stream of items (heads, d), or (d,) for one head.
@@ -90,8 +90,8 @@ def self_attention(
         formats are computed in float32 and rounded once.
 
     Raises:
-        SpecError: if shapes or dtypes do not fit, d or dv is above 256, or `context` is missing where neither the
-            length nor `window` says how many records are kept.
+        SpecError: if shapes or dtypes do not fit, or d or dv is above 256. Also if `context` is missing where neither
+            the length nor `window` says how many records are kept.
     """
     every = [as_element(one, NAME) for one in (q, k, v)]
     for one in every:

@@ -1,4 +1,4 @@
-"""What functions of `numpy.linalg` mean for elements, with NumPy's arguments."""
+"""Functions of `numpy.linalg` for elements, with NumPy's arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sums of products over shared axes. What is a product of matrices becomes one, also over the stream.
 
-Values are multiplied two at a time, from the left. Labels of a pair stand in one of four places: in both and kept
-(batch), in both and summed over (inner), or in one of them. A pair is then a stack of matrix products. The stream's
-label is apart: kept, records are multiplied one by one; summed over, the product is a fold.
+Values are multiplied two at a time, from the left. A label of a pair is in one of four places: in both and kept
+(batch), in both and summed over (inner), or in one. A pair is then a stack of matrix products. The stream's label is
+apart: kept, records are multiplied one by one; summed over, the product is a fold.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from flowcompute.elements.site import public
 def einsum(subscripts: str, *operands: Operand | TransposedStream) -> Any:
     """Sum products of numbers over the axes whose letters the result has not, as `numpy.einsum`.
 
-    A letter in two operands is one axis of both. Axis 0 of a stream has a letter, too: where the result keeps it,
-    records are multiplied one by one (`"ni,ij->nj"`), else the result is a fold (`"ni,nj->ij"`). Operands are
+    A letter in two operands is one axis of both. Axis 0 of a stream has a letter, too. Where the result keeps it,
+    records are multiplied one by one (`"ni,ij->nj"`). Otherwise the result is a fold (`"ni,nj->ij"`). Operands are
     multiplied two at a time, from the left, by `matmul` and `vecdot` where these multiply so, in their order of sums.
 
     Args:

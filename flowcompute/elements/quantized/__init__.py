@@ -19,6 +19,7 @@ from flowcompute.elements.quantized.decoding import (
     operands,
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
+from flowcompute.elements.quantized.runs import bounds_of, lanes_of, offset_between
 
 __all__ = [
     "BLOCK_FORMATS",
@@ -38,7 +39,10 @@ __all__ = [
     "Whole",
     "WholeChoice",
     "WholeNumber",
+    "bounds_of",
     "dequantize",
     "in_order",
+    "lanes_of",
+    "offset_between",
     "operands",
 ]

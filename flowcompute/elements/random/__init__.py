@@ -31,6 +31,7 @@ from flowcompute.elements.arguments import no_such_name
 from flowcompute.elements.random.distributions import SEED_BITS as SEED_BITS
 from flowcompute.elements.random.distributions import Random as Random
 from flowcompute.elements.random.distributions import integers, normal, uniform
+from flowcompute.elements.random.dropped_numbers import dropout as dropout
 
 __all__ = ["integers", "normal", "uniform"]
 

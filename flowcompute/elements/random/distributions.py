@@ -113,7 +113,7 @@ def normal(
     """Draw random numbers of the normal distribution.
 
     `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller. It is within 5 units in the last place
-    of what its words give exactly, and at most 6.7 in size in float32 and 8.7 in float64. Bits are equal on all devices
+    of what its words give exactly. Its size is at most 6.7 in float32 and 8.7 in float64. Bits are equal on all devices
     that divide and take roots correctly rounded.
 
     Args:

@@ -169,8 +169,8 @@ def cumulative_sum(
         x: any element.
         axis: may be left out where there is only one.
         dtype: of the result.
-        exclusive: each item's own number left out, so the first result is 0 (the name that JAX's and
-            TensorFlow's scans have; the Array API's `include_initial` would make the axis longer).
+        exclusive: each item's own number left out, so the first result is 0. JAX's and TensorFlow's scans have this
+            name. The Array API's `include_initial` would make the axis longer.
         method: "runs" is the canonical order; "blelloch" the textbooks' work-efficient tree, along axes
             of items, in the dtype of the result.
         reverse: whether an axis of items is scanned from its end on, so that the last result is its own number.
@@ -247,9 +247,9 @@ def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
     """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
-    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With
-    |a| <= r < 1 an answer differs from the exact one by at most `eps / (1 - r)` of the largest h,
-    after any number of steps. There `eps` is half a unit in the last place.
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With |a| <= r < 1 an answer
+    differs from the exact one by at most `eps / (1 - r)` of the largest h. That holds after any number of steps. There
+    `eps` is half a unit in the last place.
 
     Args:
         a: factors; broadcast with `b`.

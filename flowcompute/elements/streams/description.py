@@ -30,9 +30,9 @@ def describe(x: Operand) -> Description:
         x: any element with axes; a stream `(N, *item)`.
 
     Returns:
-        A dict of resident values of shape `item`: "count" of what is no NaN, "mean", "std" (divided by the number of
-        records less 1), "min", "max", and the quartiles "25%", "50%" and "75%" (`fc.quantile`, with its bound). A NaN
-        in a column makes all but its count NaN.
+        A dict of resident values of shape `item`: "count" of what is no NaN, "mean", "std", "min", "max", and the
+        quartiles "25%", "50%" and "75%". "std" divides by the number of records less 1. Quartiles are those of
+        `fc.quantile`, with its bound. A NaN in a column makes all but its count NaN.
 
     Raises:
         SpecError: if `x` has no axes, or has no records as far as is known.

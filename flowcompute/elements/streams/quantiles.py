@@ -62,8 +62,8 @@ def quantile(x: Operand, q: npt.ArrayLike, axis: int | None = None, *, keepdims:
         An element whose first axes are those of `q`.
 
     Raises:
-        SpecError: for a `q` outside 0 to 1, an axis out of range, or several `q` inside of the items of a stream,
-            which would stand before its axis.
+        SpecError: for a `q` outside 0 to 1 or an axis out of range. Also for several `q` inside of the items of a
+            stream, which would stand before its axis.
     """
     return _quantile("quantile", x, q, axis, keepdims)
 

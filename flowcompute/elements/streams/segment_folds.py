@@ -84,8 +84,8 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
 def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
     """Sum the records of each key, `(num_segments, *item)`; 0 for a key without records.
 
-    Integers and bools sum in int64 or uint64. Floats are added record after record in float64
-    (an error of at most n * 2^-53 of the sum of n magnitudes) and rounded once to their dtype.
+    Integers and bools sum in int64 or uint64. Floats are added record after record in float64, and rounded once to
+    their dtype. The error is at most n * 2^-53 of the sum of n magnitudes.
 
     Args:
         x: a stream of items.

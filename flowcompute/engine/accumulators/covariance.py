@@ -24,7 +24,7 @@ class Covariance(BlockedAccumulator):
 
     @property
     def description(self) -> HostFold:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     @property

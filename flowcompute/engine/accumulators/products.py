@@ -25,7 +25,7 @@ class Products(BlockedAccumulator):
 
     @property
     def description(self) -> HostFold:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     @property

@@ -26,7 +26,7 @@ class _Segments(Accumulator):
 
     @property
     def description(self) -> HostFold:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     def _slices(self, values: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -44,7 +44,7 @@ class Sketch(BlockedAccumulator):
 
     @property
     def description(self) -> HostFold:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     @property

@@ -30,7 +30,7 @@ class TopK(Accumulator):
 
     @property
     def description(self) -> HostFold:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     def _push(self, values: Sequence[np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""What all folds over the stream share: state that takes records in order, and joins with that of the records after."""
+"""State of a fold over the stream: it takes records in order, and joins with that of the records after."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Accumulator(ABC):
     @property
     @abstractmethod
     def description(self) -> object:
-        """What is computed, for comparison."""
+        """Record of the fold, for comparison."""
 
     @abstractmethod
     def _push(self, values: Sequence[np.ndarray]) -> None:

@@ -41,7 +41,7 @@ class _Room:
 
     @property
     def records(self) -> Parts:
-        """What has come so far."""
+        """State of all that has come so far."""
         return tuple(array[: self.count] for array in self._arrays)
 
     def take(self, arrays: Parts) -> int:

@@ -45,7 +45,7 @@ class Fold(BlockedAccumulator):
 
     @property
     def description(self) -> FoldSpec:
-        """What is computed."""
+        """Record of the fold."""
         return self.spec
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:

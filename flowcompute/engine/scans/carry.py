@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Carry(ABC):
-    """What a scan carries from batch to batch."""
+    """State that a scan carries from batch to batch."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:

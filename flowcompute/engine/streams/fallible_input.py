@@ -108,7 +108,7 @@ class Attempt:
 
 
 class FallibleInput(InputBuffer):
-    """What a host function makes of records, without those at which it fails."""
+    """Results of a host function, without those of records at which it fails."""
 
     def __init__(self, entry: Entry, name: str, attempt: Attempt) -> None:
         super().__init__(entry, name)

@@ -1,4 +1,4 @@
-"""What enters a clock: what is selected, cut or windowed of other streams, and how many bytes of it wait.
+"""Input buffers of a clock: records that are selected, cut or windowed of other streams, and how many bytes wait.
 
 Input buffers take batches of one clock and give batches of another. What they hold in between is
 state: the remainder of a cut, the last records of a window, records that came before their

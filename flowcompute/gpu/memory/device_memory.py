@@ -57,6 +57,10 @@ class Memory(ABC):
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Return a buffer with the content of `array`. `fresh` says that the array may differ from last time."""
 
+    def input_parts(self, key: Hashable, array: np.ndarray, places: np.ndarray) -> cl.Buffer:  # noqa: ARG002 - as above
+        """Return a buffer of which kernels read the parts at these places along the first axis alone."""
+        return self.input(key, array, fresh=True)
+
     @abstractmethod
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Return a buffer that a kernel fills. A `late` one is needed while other batches are worked on."""
@@ -283,6 +287,18 @@ class DeviceMemory(Memory):
         # Values that a batch has uploaded stay for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
             self._current[key] = buffer
+        return buffer
+
+    def input_parts(self, key: Hashable, array: np.ndarray, places: np.ndarray) -> cl.Buffer:
+        """Upload these parts of the array, and nothing else. Neighbours are uploaded together."""
+        if key in self._prefetched:
+            # Something else was expected, as before a batch that is begun again.
+            self._prefetched.pop(key)[1].result()
+        buffer, part_bytes = self._buffer(key, array), array.nbytes // len(array)
+        asked = np.unique(places)
+        for run in np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if len(asked) else ():
+            first, stop = int(run[0]), int(run[-1]) + 1
+            self._transfers.upload(array[first:stop], buffer, self._device.queue, at_bytes=first * part_bytes)
         return buffer
 
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:

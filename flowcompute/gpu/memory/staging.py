@@ -92,13 +92,14 @@ class Staging:
         """Check whether a transfer of this size goes through blocks."""
         return self._block_bytes > 0 and size_bytes >= MIN_BYTES
 
-    def upload(self, data: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
-        """Copy bytes to the start of a buffer, in the queue's order. `data` may change once this returns.
+    def upload(self, data: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, at_bytes: int = 0) -> None:
+        """Copy bytes to a place in a buffer, in the queue's order. `data` may change once this returns.
 
         Args:
             data: bytes, or separate lines of bytes `(lines, bytes)` that are joined.
             buffer: the destination.
             queue: of the device.
+            at_bytes: the place.
         """
         lines = np.atleast_2d(data)
 
@@ -107,7 +108,8 @@ class Staging:
                 block.copies.wait()
                 part = block.array[: stop - start]
                 with self._asking:
-                    block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
+                    place = at_bytes + start
+                    block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=place, is_blocking=False)
                     queue.flush()
             finally:
                 self._ring.put(block)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute.gpu.memory.device_memory import Memory
+from flowcompute.graph import Graph
 from flowcompute.schedule import Pass, RegionStep
-from flowcompute.schedule.placement import direct_inputs
+from flowcompute.schedule.placement import chosen_operands, direct_inputs
 
 Part = tuple[int, int]
 """A value and the index of its weight tile, 0 where it is uploaded as a whole."""
@@ -18,14 +19,18 @@ Part = tuple[int, int]
 class StreamedWeights:
     """Ring of buffers through which a pass's operands are uploaded, as wholes or in weight tiles.
 
+    Of matrices that records choose, those that a batch has chosen are uploaded to their places, once it is known.
+
     Args:
+        graph: the planned graph.
         one_pass: names these operands, their tiles, and the number of buffers.
         memory: of the device.
         array: returns the whole value of an operand.
     """
 
-    def __init__(self, one_pass: Pass, memory: Memory, array: Callable[[int], np.ndarray]) -> None:
+    def __init__(self, graph: Graph, one_pass: Pass, memory: Memory, array: Callable[[int], np.ndarray]) -> None:
         self._memory = memory
+        self._choices = chosen_operands(graph, one_pass)
         self._array = array
         self._buffers = one_pass.ring
         self._weight_tiles = one_pass.weight_tiles
@@ -72,10 +77,15 @@ class StreamedWeights:
         numbers = self._numbers(part)
         return numbers if numbers.flags.c_contiguous else self._wholes[part[0]]
 
-    def buffer(self, value: int, launch: int) -> Any:
+    def buffer(self, value: int, launch: int, array: Callable[[int], np.ndarray]) -> Any:
         """Return a buffer with the part of an operand that a launch reads.
 
         It is valid until as many others as the ring has buffers have been requested.
+
+        Args:
+            value: the operand.
+            launch: number of the weight tile.
+            array: gives the numbers of a stream in the batch in hand, for those of chosen matrices.
         """
         part = self._part(value, launch)
         if self._stays(value, launch):
@@ -85,14 +95,18 @@ class StreamedWeights:
             self._next = self._order.index(part)
         self._next = (self._next + 1) % len(self._order)
         self._turn += 1
+        if value in self._choices:
+            return self._memory.input_parts(self._key(self._turn), self._numbers(part), array(self._choices[value]))
         self._memory.pin(self._memory_of(part))
         return self._memory.input(self._key(self._turn), self._numbers(part), fresh=True)
 
     def prefetch(self) -> None:
         """Begin to upload the part that is needed next, while a kernel works that has all its operands."""
-        if self._ahead <= self._turn:
+        coming = self._order[self._next]
+        if self._ahead <= self._turn and coming[0] not in self._choices:
             following = self._order[(self._next + 1) % len(self._order)]
-            numbers, pinned = self._numbers(self._order[self._next]), self._memory_of(following)
+            numbers = self._numbers(coming)
+            pinned = None if following[0] in self._choices else self._memory_of(following)
             self._memory.prefetch(self._key(self._turn + 1), numbers, pinned)
             self._ahead = self._turn + 1
 

@@ -37,9 +37,15 @@ class Transfers:
         self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
 
     def upload(
-        self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, *, lasting: bool = False
+        self,
+        array: np.ndarray,
+        buffer: cl.Buffer,
+        queue: cl.CommandQueue,
+        *,
+        lasting: bool = False,
+        at_bytes: int = 0,
     ) -> cl.Event | None:
-        """Copy an array to the start of a buffer, its numbers in order, in the queue's order.
+        """Copy an array to a place in a buffer, its numbers in order, in the queue's order.
 
         Separate lines of numbers are joined on the way. Other arrays are made contiguous before.
 
@@ -49,6 +55,7 @@ class Transfers:
             queue: of the device.
             lasting: whether the array stays unchanged until the returned event. Otherwise it may change on
                 return.
+            at_bytes: the place. Only contiguous arrays that do not last have one behind the start.
 
         Returns:
             The event to wait for; None where nothing is in progress.
@@ -58,15 +65,15 @@ class Transfers:
         lines = as_lines(array)
         if self._pinned.holds(lines):
             with self._enqueuing:
-                event = _copy(queue, buffer, lines)
+                event = _copy(queue, buffer, lines, at_bytes)
         elif self._up.takes(array.nbytes):
-            self._up.upload(lines, buffer, queue)
+            self._up.upload(lines, buffer, queue, at_bytes)
             with self._enqueuing:
                 event = cl.enqueue_marker(queue)
         elif lasting and self._small.takes(array.nbytes):
             event = self._small.upload(lines, buffer, queue)
         else:
-            self._upload_small(lines, buffer, queue)
+            self._upload_small(lines, buffer, queue, at_bytes)
             return None
         queue.flush()
         if lasting:
@@ -74,11 +81,12 @@ class Transfers:
         event.wait()
         return None
 
-    def _upload_small(self, lines: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
+    def _upload_small(self, lines: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, at_bytes: int) -> None:
         if len(lines) == 1:
             with self._enqueuing:
-                cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
+                cl.enqueue_copy(queue, buffer, lines[0], dst_offset=at_bytes, is_blocking=True)
             return
+        assert not at_bytes, "only contiguous arrays have a place behind the start"
         piece = np.empty(min(lines.size, MIN_BYTES), np.uint8)
         for start in range(0, lines.size, len(piece)):
             part = piece[: lines.size - start]
@@ -102,11 +110,12 @@ class Transfers:
                 all_of_it.callback(one.close)
 
 
-def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:
+def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray, at_bytes: int) -> cl.Event:
     """Let the device read pinned lines of bytes `(lines, bytes)`, one or several separate ones."""
     count, width = lines.shape
     if count == 1:
-        return cl.enqueue_copy(queue, buffer, lines[0], is_blocking=False)
+        return cl.enqueue_copy(queue, buffer, lines[0], dst_offset=at_bytes, is_blocking=False)
+    assert not at_bytes, "only contiguous arrays have a place behind the start"
     apart = lines.strides[0]
     whole = np.lib.stride_tricks.as_strided(lines[0], ((count - 1) * apart + width,), (1,), writeable=False)
     rectangle: Any = {

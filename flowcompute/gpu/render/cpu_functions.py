@@ -23,9 +23,8 @@ static inline {T} {NAME}({T} a, {T} b, {T} c) {{
 }}
 """
 
-# exp: x = k ln 2 + r with ln 2 in two parts (Cody and Waite, 1980), and a polynomial in r with the
-# coefficients of Cephes' expf. It is scaled by 2^k in two steps, so that overflow and subnormal
-# results are right. The error is below 1 ulp.
+# exp: x = k ln 2 + r with ln 2 in two parts (Cody and Waite, 1980). The polynomial in r has the coefficients of Cephes'
+# expf. It is scaled by 2^k in two steps, so that overflow and subnormal results are right. The error is below 1 ulp.
 _REDUCED32 = """
     {T} k = {FMA}(z, ({T})(1.44269504088896341f), ({T})(12582912.0f));
     {I} n = as_{I}(k) - ({I})(0x4b400000);

@@ -20,7 +20,10 @@ from flowcompute.elements.quantized import (
     in_order,
     operands,
 )
+from flowcompute.gpu.render.render_block_runs import run_function
+from flowcompute.gpu.render.strided_vectors import loose_vector
 from flowcompute.ir import Var, factor_text, index_text
+from flowcompute.spec import FLOAT32, UINT8
 
 _HALF = """
 static inline float fc_float_of_half(int bits) {
@@ -28,9 +31,33 @@ static inline float fc_float_of_half(int bits) {
     return vload_half(0, (const half *)&half_bits);
 }
 """
+# PoCL's vload_half is a call. Where an instruction does it, Clang's builtin becomes that instruction.
+_HALF_ON_CPUS = """
+static inline float fc_float_of_half(int bits) {
+    ushort half_bits = bits;
+#ifdef __F16C__
+    return __builtin_load_halff((const half *)&half_bits);
+#else
+    return vload_half(0, (const half *)&half_bits);
+#endif
+}
+"""
 
-# All numbers of a run lie in one block wherever the run begins at a multiple of its length, so the block's scales are
+# All numbers of a run lie in one block wherever the run begins at a multiple of its length. The block's scales are then
 # decoded once. A run across blocks, or of numbers that are apart, finds its block for each number.
+_ALIGNED = """
+static inline float{L} {F}_aligned{L}(const __global uchar *p, long n) {{
+    return {F}_run{L}_of_block(p + (ulong)n / {N} * {B}, (int)((ulong)n % {N}));
+}}
+"""
+_ANYWHERE = """
+static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
+    if (n % {L} == 0) return {F}_aligned{L}(p, n);
+    float all[{L}];
+    for (int lane = 0; lane < {L}; lane++) all[lane] = {F}(p, n + lane);
+    return {ALL};
+}}
+"""
 _RUN = """
 static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     float all[{L}];
@@ -38,22 +65,22 @@ static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     int place = (int)((ulong)n % {N});
     if (place + {L} <= {N}) for (int lane = 0; lane < {L}; lane++) all[lane] = {F}_of_block(block, place + lane);
     else for (int lane = 0; lane < {L}; lane++) all[lane] = {F}(p, n + lane);
-    return vload{L}(0, all);
+    return {ALL};
 }}
 """
 _APART = """
 static inline float{L} {F}_apart{L}(const __global uchar *p, long n, long stride, long count) {{
     float all[{L}];
     for (int lane = 0; lane < {L}; lane++) all[lane] = lane < count ? {F}(p, n + lane * stride) : 0;
-    return vload{L}(0, all);
+    return {ALL};
 }}
 """
 
 
-def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[str, str]) -> str:
+def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[str, str], cpu: bool) -> str:
     """Return the text of a load that decodes float32. The functions that it calls are added to `helpers`."""
     pointer, lanes = load.argument.name, var.lanes
-    one = _function(block_format, helpers)
+    one = _function(block_format, helpers, cpu)
     if load.stride == 0 or lanes == 1:
         number = f"{one}({pointer}, {index_text(load.index) if load.each is None else index_text(load.each, 0)})"
         return number if lanes == 1 else f"(float{lanes})({number})"
@@ -63,21 +90,40 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
             every = [f"({lane} < {factor_text(load.count)} ? {text} : 0)" for lane, text in enumerate(every)]
         return f"(float{lanes})({', '.join(every)})"
     if load.stride == 1 and load.count is None:
-        return f"{_several(_RUN, 'run', one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
-    apart = _several(_APART, "apart", one, block_format, lanes, helpers)
+        if cpu and block_format.numbers % lanes == 0:
+            run = _vector(load, one, block_format, lanes, helpers)
+        else:
+            run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
+        return f"{run}({pointer}, {index_text(load.index)})"
+    apart = _several(_APART, "apart", one, block_format, lanes, helpers, cpu)
     count = lanes if load.count is None else index_text(load.count)
     return f"{apart}({pointer}, {index_text(load.index)}, {load.stride}, {count})"
 
 
-def _several(template: str, kind: str, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
+def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
+    """Return the name of the function of CPUs that decodes neighbouring numbers as a vector, where they are one run."""
+    name = f"{one}_run{lanes}_of_block"
+    if name not in helpers:
+        bytes_type = loose_vector(UINT8, lanes, helpers)
+        helpers[name] = run_function(name, block_format, lanes, _text, bytes_type)
+    aligned = _several(_ALIGNED, "aligned", one, block_format, lanes, helpers, cpu=True)
+    return aligned if load.aligned else _several(_ANYWHERE, "run", one, block_format, lanes, helpers, cpu=True)
+
+
+def _several(
+    template: str, kind: str, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str], cpu: bool
+) -> str:
     """Return the name of a function that decodes the numbers of several lanes."""
     name = f"{one}_{kind}{lanes}"
-    text = template.format(F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes)
-    helpers.setdefault(name, text.lstrip("\n"))
+    if name not in helpers:
+        # PoCL's vload is a call, which may lose half of a vector of 64 bytes.
+        every = f"*({loose_vector(FLOAT32, lanes, helpers)} *)all" if cpu else f"vload{lanes}(0, all)"
+        text = template.format(F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes, ALL=every)
+        helpers[name] = text.lstrip("\n")
     return name
 
 
-def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
+def _function(block_format: BlockFormat, helpers: dict[str, str], cpu: bool) -> str:
     """Return the name of the function that decodes number `n` from the first block on."""
     name = f"fc_{block_format.name.lower()}"
     if name in helpers:
@@ -91,7 +137,7 @@ def _function(block_format: BlockFormat, helpers: dict[str, str]) -> str:
             table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
             helpers.setdefault(f"fc_{codebook.name}_codes", table)
         if isinstance(node, FromBits) and node.half:
-            helpers.setdefault("fc_float_of_half", _HALF.lstrip("\n"))
+            helpers.setdefault("fc_float_of_half", (_HALF_ON_CPUS if cpu else _HALF).lstrip("\n"))
     numbers, size = block_format.numbers, block_format.block_bytes
     helpers[f"{name}_of_block"] = _of_block(name, value, nodes)
     helpers[name] = (

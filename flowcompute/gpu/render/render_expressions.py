@@ -46,7 +46,7 @@ class ExpressionRenderer:
         argument, lanes = load.argument, var.lanes
         name, dtype = argument.name, argument.dtype
         if argument.blocks is not None:
-            return decoded(load, argument.blocks, var, self.helpers)
+            return decoded(load, argument.blocks, var, self.helpers, self.cpu)
         if load.stride == 0 or lanes == 1:
             one = self._read(name, dtype, index_text(load.index) if load.each is None else index_text(load.each, 0))
             if lanes == 1:

@@ -13,7 +13,7 @@ from flowcompute.strategy import KernelKnobs
 
 
 class BuiltKernels:
-    """What a launcher has built of kernels. Those that do the same are one: an executor launches one at a time."""
+    """Kernels that a launcher has built. Those that do the same are one: an executor launches one at a time."""
 
     def __init__(self) -> None:
         self._by_name: dict[tuple[str, KernelKnobs], Any] = {}

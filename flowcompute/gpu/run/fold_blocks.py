@@ -1,4 +1,4 @@
-"""What kernels make of the blocks of folds, and what they leave of a block that goes on in the next batch."""
+"""Results of kernels for the blocks of folds, and the rest of a block that goes on in the next batch."""
 
 from __future__ import annotations
 

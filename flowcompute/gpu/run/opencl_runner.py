@@ -121,7 +121,10 @@ class OpenCLRunner(TransferringRunner):
             )
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(
-                    self.one_pass.on_placement(self.placement), self._memory, self.state.resident.__getitem__
+                    self.plan.graph,
+                    self.one_pass.on_placement(self.placement),
+                    self._memory,
+                    self.state.resident.__getitem__,
                 )
 
     def _compiled(self, kernel: Kernel) -> Any:
@@ -227,7 +230,7 @@ class OpenCLRunner(TransferringRunner):
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
             if panel:
-                self._turn_to(panel, kernel, values)
+                self._turn_to(panel, kernel, values, batch_slice)
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
             timed = self._is_timed(step)
@@ -270,14 +273,14 @@ class OpenCLRunner(TransferringRunner):
             with self._launcher.told():
                 self._memory.wait()
 
-    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
+    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""
         assert self._streamed_weights is not None
         for position, argument in enumerate(kernel.arguments):
             if argument.kind == "integer":
                 values[position] = self.one_pass.weight_tiles[argument.value].start(panel)
             elif argument.kind == "input" and argument.value in self.one_pass.streamed and not argument.period:
-                values[position] = self._streamed_weights.buffer(argument.value, panel)
+                values[position] = self._streamed_weights.buffer(argument.value, panel, batch_slice.array)
 
     def _tune(
         self,
@@ -373,7 +376,7 @@ class OpenCLRunner(TransferringRunner):
         if argument.period:
             return self.memory.input(("cyclic", value), self._residents.cyclic(value), fresh=False)
         if self._streamed_weights is not None and value in self.one_pass.streamed:
-            return self._streamed_weights.buffer(value, 0)
+            return self._streamed_weights.buffer(value, 0, batch_slice.array)
         fresh = stream and value in self._streamed
         if value in batch_slice.bases:
             return self.memory.input(("base", value), batch_slice.bases[value], fresh=True)

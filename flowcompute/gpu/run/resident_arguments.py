@@ -14,7 +14,7 @@ from flowcompute.schedule.placement import VECTOR_NUMBERS
 
 
 class ResidentArguments:
-    """What kernels are given of resident values, each made once.
+    """Arguments of kernels that are resident values, each made once.
 
     Args:
         nodes: of the graph.

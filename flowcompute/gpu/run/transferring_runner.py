@@ -1,4 +1,4 @@
-"""The part of a device's runner that moves batches to the device and from it."""
+"""A runner whose batches cross a bus: uploaded ahead of the kernels, downloaded behind them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from flowcompute.schedule.memory import TransferPlan
 
 
 class TransferringRunner(RegionRunner):
-    """A runner whose device may have memory of its own. What is moved, and when, says its transfer plan."""
+    """A runner with slots for the batches that are on their way. Whoever computes sets memory and slots.
+
+    Attributes:
+        _transfer_plan: which values cross, and when.
+        _moves: whether batches are uploaded ahead and downloaded later at all.
+    """
 
     _transfer_plan: TransferPlan
     _moves: bool

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Reason, Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     GID,
     GSIZE,
@@ -54,6 +53,7 @@ BLOCK = 128
 """Most queries that share one transposed tile of keys; the arrays of a block are on a thread's stack."""
 TOGETHER = 4
 """Queries whose sums are in registers at once: with a strip of columns 8 AVX2 vectors, as in `lower_matmul`."""
+KNOBS = FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK)))
 QUERY, MEMBER = Name("r"), Name("i")
 """A query of the block (or the first one of a group), and a query of a group."""
 NUMBER = Name("d")
@@ -65,17 +65,20 @@ KEY, KEY_VECTOR, VALUE_VECTOR = Name("j"), Name("j"), Name("c")
 class AttentionLowering:
     """Lowering of a region with attention for a CPU."""
 
-    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
-        self.region = region
-        self.one = one = AttentionAnchor(graph, region)
+    def __init__(self, one: AttentionAnchor, style: KernelStyle) -> None:
+        self.one = one
         self.dtype = one.dtype
         self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
-        self.knobs = knobs = style.settled(CPU_ATTENTION.knobs)
-        self.together = min(knobs.tile_rows or TOGETHER, one.queries)
-        self.block_rows = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
+        self.knobs = knobs = style.settled(KNOBS)
+        self.together, self.block_rows = self._sizes(knobs.tile_rows or TOGETHER, knobs.block_rows or BLOCK)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
         self.pitch = -(-one.size // self.lanes) * self.lanes
-        self.blocks = -(-one.queries // self.block_rows)
+
+    def _sizes(self, together: int, rows: int) -> tuple[int, int]:
+        """Return how many queries are computed at once, and the queries of a block, of those that are wanted."""
+        queries = self.one.queries
+        together = min(together, queries)
+        return together, min(rows, -(-queries // together) * together)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
@@ -84,7 +87,7 @@ class AttentionLowering:
         self._block(scope)
         return Kernel(
             name,
-            self.region.name,
+            one.region.name,
             one.arguments.ordered(),
             # Blocks of a causal head differ in length, so neighbouring blocks go to different work-items.
             (*self._arrays(), For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
@@ -111,16 +114,26 @@ class AttentionLowering:
 
     def _block(self, scope: Scope) -> None:
         one = self.one
-        per = one.units // one.queries * self.blocks
+        blocks = -(-one.queries // self.block_rows)
+        per = one.units // one.queries * blocks
         record = scope.integer(BLOCK_INDEX // per)
-        matrix = scope.integer(BLOCK_INDEX % per // self.blocks)
-        first = scope.integer(BLOCK_INDEX % self.blocks * self.block_rows)
+        matrix = scope.integer(BLOCK_INDEX % per // blocks)
+        first = scope.integer(BLOCK_INDEX % blocks * self.block_rows)
         last = scope.integer(index_min(first + self.block_rows, one.queries) - 1)
-        self.block = block = QueryBlock(record, matrix, first, last)
+        self.block = QueryBlock(record, matrix, first, last)
+        self._attend(scope)
+
+    def _bases(self, scope: Scope) -> list[IndexLike]:
+        """Declare the offsets of the block's keys and values."""
+        return [self.one.base(scope, operand, self.block) for operand in (self.one.k, self.one.v)]
+
+    def _attend(self, scope: Scope) -> None:
+        """Compute the queries of the block."""
+        one = self.one
         scope.add(*self._begin(scope))
-        start, stop = one.tiles(scope, block)
-        at_k, at_v = (one.base(scope, operand, block) for operand in (one.k, one.v))
-        self.at_mask = one.base(scope, one.mask, block)
+        start, stop = one.tiles(scope, self.block)
+        at_k, at_v = self._bases(scope)
+        self.at_mask = one.base(scope, one.mask, self.block)
         tile = scope.inner()
         left = tile.integer(index_min(KEYS, one.keys - TILE)) if one.partial else KEYS
         tile.add(*self._transpose(at_k), *self._pack(at_v, left))
@@ -324,15 +337,10 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return AttentionLowering(task.graph, task.region, task.style).lower(task.name)
+    return AttentionLowering(AttentionAnchor(task.graph, task.region), task.style).lower(task.name)
 
 
 CPU_ATTENTION = Form(
-    name="cpu attention",
-    accepts=_why_not,
-    lower=_lower,
-    geometry=by_shares,
-    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK))),
-    family="attention",
+    name="cpu attention", accepts=_why_not, lower=_lower, geometry=by_shares, knobs=KNOBS, family="attention"
 )
 """Attention on CPUs."""

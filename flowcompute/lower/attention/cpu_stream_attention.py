@@ -1,13 +1,12 @@
 """Self-attention along the stream on CPUs: a work-item takes a block of records of one head of the keys.
 
-The records of a block that belong to one text share tiles of keys, and so do all heads of the queries that belong to
-that head. The rest is that of `cpu_attention`.
+The records of a block that belong to one text share tiles of keys. So do all heads of the queries that belong to that
+head. The rest is that of `cpu_attention`.
 """
 
 from __future__ import annotations
 
-from flowcompute.fuse import Reason, Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     GID,
     GSIZE,
@@ -23,8 +22,8 @@ from flowcompute.ir import (
     index_min,
 )
 from flowcompute.lower.anchor_point import Row
-from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, QueryBlock
-from flowcompute.lower.attention.cpu_attention import BLOCK, QUERY, TOGETHER, AttentionLowering
+from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
+from flowcompute.lower.attention.cpu_attention import KNOBS, QUERY, AttentionLowering
 from flowcompute.lower.attention.stream_anchor import (
     StreamAttentionAnchor,
     TextRun,
@@ -35,8 +34,6 @@ from flowcompute.lower.attention.stream_anchor import (
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_records
-from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
-from flowcompute.lower.matmul import strip_lanes
 
 ADDED = Name("a")
 """A record whose key and value are added to the state."""
@@ -47,17 +44,10 @@ class StreamAttentionLowering(AttentionLowering):
 
     one: StreamAttentionAnchor
 
-    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
-        self.region = region
-        self.one = one = StreamAttentionAnchor(graph, region)
-        self.dtype = one.dtype
-        self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
-        self.knobs = knobs = style.settled(CPU_STREAM_ATTENTION.knobs)
-        self.together = knobs.tile_rows or TOGETHER
-        self.records = max(1, (knobs.block_rows or BLOCK) // one.group)
-        self.block_rows = -(-self.records * one.group // self.together) * self.together
-        self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
-        self.pitch = -(-one.size // self.lanes) * self.lanes
+    def _sizes(self, together: int, rows: int) -> tuple[int, int]:
+        """See `AttentionLowering`; a block has all queries of some records."""
+        self.records = max(1, rows // self.one.group)
+        return together, -(-self.records * self.one.group // together) * together
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts records."""
@@ -68,7 +58,7 @@ class StreamAttentionLowering(AttentionLowering):
         attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
-            self.region.name,
+            one.region.name,
             one.arguments.ordered(),
             (*self._arrays(), If(equal(PHASE, 0), (append,), (attend,))),
             work="attend",
@@ -89,18 +79,11 @@ class StreamAttentionLowering(AttentionLowering):
         one = self.one
         one.enter(scope, run)
         last = scope.integer((run.stop - run.first) * one.group - 1)
-        self.block = block = QueryBlock(run.first, self.matrix, 0, last)
-        scope.add(*self._begin(scope))
-        start, stop = one.tiles(scope, block)
-        at_k, at_v = (one.kept_base(scope, operand, self.matrix) for operand in (one.k, one.v))
-        self.at_mask = 0
-        tile = scope.inner()
-        tile.add(*self._transpose(at_k), *self._pack(at_v, KEYS))
-        group = tile.inner()
-        self._group(group, KEYS)
-        tile.add(self._rows(group))
-        scope.add(For(TILE, start, stop, KEYS, tuple(tile.statements)))
-        scope.add(*self._end())
+        self.block = QueryBlock(run.first, self.matrix, 0, last)
+        self._attend(scope)
+
+    def _bases(self, scope: Scope) -> list[IndexLike]:
+        return [self.one.kept_base(scope, operand, self.matrix) for operand in (self.one.k, self.one.v)]
 
     def _begin(self, scope: Scope) -> list[Stmt]:
         """Store scaled queries and initial sums; repeat the last query up to the end of its group."""
@@ -121,15 +104,10 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return StreamAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+    return StreamAttentionLowering(StreamAttentionAnchor(task.graph, task.region), task.style).lower(task.name)
 
 
 CPU_STREAM_ATTENTION = Form(
-    name="cpu stream attention",
-    accepts=_why_not,
-    lower=_lower,
-    geometry=by_records,
-    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK))),
-    family="attention",
+    name="cpu stream attention", accepts=_why_not, lower=_lower, geometry=by_records, knobs=KNOBS, family="attention"
 )
 """Self-attention along the stream on CPUs."""

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Reason, Region
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     GID,
     GSIZE,
@@ -100,8 +100,8 @@ class _ProductBlock:
 
 
 class _TensorAttentionLowering:
-    def __init__(self, one: AttentionAnchor, region: Region, shape: TensorShape) -> None:
-        self.one, self.region, self.shape = one, region, shape
+    def __init__(self, one: AttentionAnchor, shape: TensorShape) -> None:
+        self.one, self.shape = one, shape
         self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
         self.rows, self.edges = shape.rows, shape.edges
         self.q_tile, self.k_tile, self.v_tile = shape.tiles
@@ -113,7 +113,7 @@ class _TensorAttentionLowering:
         self._block(scope)
         return Kernel(
             name,
-            self.region.name,
+            one.region.name,
             one.arguments.ordered(),
             (
                 Array(TILES, FLOAT32, 1, self.shape.local_bytes // FLOAT32.itemsize, local=True),
@@ -431,7 +431,7 @@ def _lower(task: LoweringTask) -> Kernel:
     one = AttentionAnchor(task.graph, task.region)
     shape = fitting_shape(one, task.style)
     assert shape is not None
-    return _TensorAttentionLowering(one, task.region, shape).lower(task.name)
+    return _TensorAttentionLowering(one, shape).lower(task.name)
 
 
 TENSOR_ATTENTION = Form(name="tensor attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS)

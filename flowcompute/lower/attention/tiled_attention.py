@@ -16,8 +16,7 @@ import math
 from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Reason, Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     GID,
     GSIZE,
@@ -70,9 +69,8 @@ SLAB, NUMBER, VALUE = Name("s"), Name("k"), Name("k")
 class TiledAttentionLowering:
     """Lowering of a region with attention for a GPU."""
 
-    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
-        self.region = region
-        self.one = one = AttentionAnchor(graph, region)
+    def __init__(self, one: AttentionAnchor, style: KernelStyle) -> None:
+        self.one = one
         self.dtype = one.dtype
         self.shape = choose_shape(one, style)
         self.wide, self.parts = self.shape.wide, self.shape.parts
@@ -88,7 +86,7 @@ class TiledAttentionLowering:
         arrays = self._arrays()
         return Kernel(
             name,
-            self.region.name,
+            one.region.name,
             one.arguments.ordered(),
             (*arrays, For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
             work="matmul",
@@ -423,7 +421,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return TiledAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+    return TiledAttentionLowering(AttentionAnchor(task.graph, task.region), task.style).lower(task.name)
 
 
 TILED_ATTENTION = Form(

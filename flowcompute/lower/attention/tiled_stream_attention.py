@@ -5,8 +5,7 @@ The records of a block that belong to one text share tiles of keys. The rest is 
 
 from __future__ import annotations
 
-from flowcompute.fuse import Reason, Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     CHUNK,
     GID,
@@ -28,7 +27,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
-from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
+from flowcompute.lower.attention.attention_tiling import KNOBS
 from flowcompute.lower.attention.stream_anchor import (
     StreamAttentionAnchor,
     TextRun,
@@ -41,7 +40,6 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_records
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
 
 ADDED = Name("a")
@@ -53,14 +51,8 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
 
     one: StreamAttentionAnchor
 
-    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
-        self.region = region
-        self.one = one = StreamAttentionAnchor(graph, region)
-        self.dtype = one.dtype
-        self.shape = choose_shape(one, style)
-        self.wide, self.parts = self.shape.wide, self.shape.parts
-        self.shuffles = style.capabilities.shuffles and one.dtype == FLOAT32
-        self.aligned = not style.capabilities.host_memory
+    def __init__(self, one: StreamAttentionAnchor, style: KernelStyle) -> None:
+        super().__init__(one, style)
         self.ragged = True
         self.records = self.shape.rows // one.group
 
@@ -72,7 +64,7 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
         attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
-            self.region.name,
+            one.region.name,
             one.arguments.ordered(),
             (*self._arrays(), If(equal(PHASE, 0), tuple(self._append()), (attend,))),
             work="attend",
@@ -128,7 +120,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return TiledStreamAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+    return TiledStreamAttentionLowering(StreamAttentionAnchor(task.graph, task.region), task.style).lower(task.name)
 
 
 TILED_STREAM_ATTENTION = Form(

@@ -1,7 +1,8 @@
 """Matrix products."""
 
 from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL
-from flowcompute.lower.matmul.matmul_anchor import PANEL, cut_factor
+from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
+from flowcompute.lower.matmul.matmul_anchor import PANEL, chosen_matrices, cut_factor
 from flowcompute.lower.matmul.packed_matmul import PACKED_MATMUL
 from flowcompute.lower.matmul.tensor_matmul import TENSOR_MATMUL
 from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
@@ -24,6 +25,7 @@ from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL
 __all__ = [
     "CHUNK_BYTES",
     "CPU_MATMUL",
+    "DEQUANTIZED_MATMUL",
     "EDGE",
     "LANES",
     "NEAR",
@@ -39,6 +41,7 @@ __all__ = [
     "FragmentReader",
     "Results",
     "TensorTile",
+    "chosen_matrices",
     "copied_together",
     "cut_factor",
     "lines_along_k",

@@ -1,9 +1,9 @@
 """Matmul anchor of a region: layout of its operands and of its epilogue.
 
-The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. s runs over a stack along which either
-operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A
-convolution multiplies sliding windows of its items in place, by such axes. Where each s chooses its matrix
-B, the number of the matrix is loaded.
+The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. There s runs over a stack along which either
+operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A convolution
+multiplies sliding windows of its items in place, by such axes. Where each s chooses its matrix B, the number of the
+matrix is loaded.
 
 Sums run over k in panels of `PANEL`: in order inside a panel, and panel by panel, for every tile size. That
 order belongs to the operation. The element-wise epilogue runs in registers.
@@ -163,18 +163,40 @@ def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
         spec = graph.nodes[factor].spec
         if spec.is_stream or len(spec.shape) < 2:
             continue
-        inside, leaves = _producers_of(region, factor)
-        beside = {
-            one.value
-            for node, operands in region.reads.items()
-            if node not in inside and node != region.anchor
-            for one in operands
-            if isinstance(one, Access)
-        }
-        alike = [i for i in leaves - beside if graph.nodes[i].spec.shape == spec.shape]
-        if alike and not any(graph.nodes[i].kind is Kind.VIEW for i in inside):
+        alike = [i for i in _read_for(graph, region, factor) if graph.nodes[i].spec.shape == spec.shape]
+        if alike:
             return max(alike, key=lambda i: (graph.nodes[i].spec.item_bytes, -i)), axis
     return None
+
+
+def chosen_matrices(graph: Graph, region: Region) -> tuple[int, int] | None:
+    """Return the resident operand of which a kernel reads chosen matrices alone, and the stream of their numbers.
+
+    If the matrices are computed as they are loaded, it is the largest input that has as many. Return None where no
+    matrices are chosen, or the kernel reads them in another way as well.
+    """
+    if region.anchor is None or graph.nodes[region.anchor].op is not EXPERTS:
+        return None
+    _, factor, numbers = graph.nodes[region.anchor].inputs
+    count = graph.nodes[factor].spec.shape[0]
+    specs = {i: graph.nodes[i].spec for i in _read_for(graph, region, factor)}
+    alike = [i for i, spec in specs.items() if len(spec.shape) == 3 and spec.shape[0] == count]
+    return (max(alike, key=lambda i: (specs[i].item_bytes, -i)), numbers) if alike else None
+
+
+def _read_for(graph: Graph, region: Region, factor: int) -> set[int]:
+    """Return the values in memory that a kernel reads for a factor alone; none where it is seen by other axes."""
+    inside, leaves = _producers_of(region, factor)
+    if any(graph.nodes[i].kind is Kind.VIEW for i in inside):
+        return set()
+    beside = {
+        one.value
+        for node, operands in region.reads.items()
+        if node not in inside and node != region.anchor
+        for one in operands
+        if isinstance(one, Access)
+    }
+    return leaves - beside
 
 
 def _producers_of(region: Region, factor: int) -> tuple[set[int], set[int]]:

@@ -32,21 +32,26 @@ def sum_in_panels(
     scope: Scope,
     totals: list[list[Var]],
     add: Callable[[Scope, list[list[Var]], IndexLike, IndexLike], None],
+    inner: int | None = None,
+    length: int = PANEL,
 ) -> None:
-    """Sum all of k into `totals`: in order inside a panel, and panel by panel.
+    """Sum all of k, or the first `inner` of it, into `totals`: in order inside a panel, and panel by panel.
 
     Args:
         one: the product.
         scope: where the statements go.
         totals: sums of a tile, which are empty.
         add: adds to a scope the statements that add the products of a range of k to sums.
+        inner: end of what is summed.
+        length: of a panel.
     """
-    if one.inner <= PANEL:
-        add(scope, totals, 0, one.inner)
+    inner = one.inner if inner is None else inner
+    if inner <= length:
+        add(scope, totals, 0, inner)
         return
     panel = scope.inner()
     sums = zeros(one, panel, len(totals), len(totals[0]))
-    add(panel, sums, FIRST_K, index_min(one.inner, FIRST_K + PANEL))
+    add(panel, sums, FIRST_K, index_min(inner, FIRST_K + length))
     for total, own in zip(chain(*totals), chain(*sums), strict=True):
         panel.add(Assign(total, Splat(panel.let(Combine("sum", (total,), (own,), 0), total.dtype))))
-    scope.add(For(FIRST_K, 0, one.inner, PANEL, tuple(panel.statements)))
+    scope.add(For(FIRST_K, 0, inner, length, tuple(panel.statements)))

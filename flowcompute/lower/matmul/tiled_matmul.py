@@ -306,8 +306,8 @@ class TiledMatmulLowering:
         in_panels = one.inner > PANEL
         if in_panels:
             self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
-            # Values that only the end of a panel needs would take half of the registers. n >> 62 is zero, but
-            # the compiler does not know that, so the index keeps them in memory.
+            # Values that only the end of a panel needs would take half of the registers. The index keeps them in
+            # memory: n >> 62 is zero, but the compiler does not know that.
             self.hidden = scope.integer(N >> 62)
             for slot in range(len(sums) * len(sums[0])):
                 scope.add(PutItem("totals", self.hidden + slot, sums[0][0]))

@@ -26,15 +26,13 @@ from flowcompute.ir import (
     row_lanes,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.reduction import Parts, Reduction, assign, combined_all, tree_of
-from flowcompute.lower.rows.arg_extremes import FirstBest
+from flowcompute.lower.reduction import Parts, Reduction, assign, tree_of
+from flowcompute.lower.rows.any_order import AnyOrder
 from flowcompute.lower.rows.part_arrays import PartArrays
 from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
 """Most statements of a block that is unrolled; longer blocks loop over arrays."""
-INTERLEAVED = 4
-"""Vector accumulators of an interleaved loop where the order is free, since each step depends on the one before."""
 LANE_BY_LANE = 10
 """Weight, in statements, of an expression that processors compute lane by lane."""
 
@@ -52,8 +50,8 @@ class VectorBlocks:
         scope = self.scope
         if length == 0:
             return [reduction.of_no_columns(scope) for reduction in self.reductions]
-        if length >= self.lanes and self._only_find():
-            return FirstBest(scope, self.reductions, self.lanes, 0).known(length)
+        if length >= self.lanes and self._any_order():
+            return AnyOrder(scope, self.reductions, self.lanes, 0).reduced(length)
         if length <= BLOCK:
             return self.block(scope, 0, length, row_lanes(length))
         merged = Merging(scope, self.reductions)
@@ -69,10 +67,6 @@ class VectorBlocks:
     def block(self, scope: Scope, base: IndexLike, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
         width = self.lanes
-        if length >= width and self._only_find():
-            return FirstBest(scope, self.reductions, width, base).known(length)
-        if length >= 2 * INTERLEAVED * width and self._commute():
-            return self._in_any_order(scope, base, length)
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
             self._short(scope, totals, base, length, lanes)
@@ -97,33 +91,8 @@ class VectorBlocks:
             self._partial_vector(scope, arrays, full, base + ((steps - 1) * lanes + full * width), rest)
         return self._over_groups(scope, arrays, groups)
 
-    def _only_find(self) -> bool:
-        return all(reduction.finds for reduction in self.reductions)
-
-    def _commute(self) -> bool:
-        return all(reduction.commutes for reduction in self.reductions)
-
-    def _in_any_order(self, scope: Scope, base: IndexLike, length: int) -> list[Parts]:
-        """Reduce in the order of memory, which hardware prefetchers foresee; the tree's jumps would cause stalls."""
-        step = INTERLEAVED * self.lanes
-        held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(INTERLEAVED)]
-        turn, body, whole = scope.name("t"), scope.inner(self.lanes), length // step * step
-        for number, totals in enumerate(held):
-            self._vector(body, totals, base + turn + number * self.lanes, None)
-        scope.add(For(turn, 0, whole, step, tuple(body.statements)))
-        for totals, first in zip(held, range(whole, length, self.lanes), strict=False):
-            there = length - first
-            self._vector(scope, totals, base + first, None if there >= self.lanes else there)
-        while len(held) > 1:
-            pairs = zip(held[::2], held[1::2], strict=True)
-            held = [combined_all(scope, self.reductions, *pair) for pair in pairs]
-        return self._across(scope, held[0])
-
-    def _vector(self, scope: Scope, totals: list[Parts], column: IndexLike, count: IndexLike | None) -> None:
-        """Accumulate one vector, in a scope of its own."""
-        inner = scope.inner(self.lanes)
-        self._at(inner, totals, inner.integer(column), count)
-        scope.add(*inner.statements)
+    def _any_order(self) -> bool:
+        return all(reduction.commutes or reduction.finds for reduction in self.reductions)
 
     def _short(self, scope: Scope, totals: list[Parts], base: IndexLike, length: int, lanes: int) -> None:
         """Accumulate fewer canonical lanes than a vector has.
@@ -178,10 +147,8 @@ class VectorBlocks:
         loads jump, which from memory takes half as long again. The loops are not unrolled, since the
         compiler would put unrolled ones back into the order of the tree.
         """
-        if self._only_find():
-            return FirstBest(scope, self.reductions, self.lanes, base).known(BLOCK)
-        if self._commute():
-            return self._in_any_order(scope, base, BLOCK)
+        if self._any_order():
+            return AnyOrder(scope, self.reductions, self.lanes, base).reduced(BLOCK)
         groups = LANES // self.lanes
         arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
@@ -199,8 +166,6 @@ class VectorBlocks:
     def dynamic_block(self, scope: Scope, base: IndexLike, length: IndexLike) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known at run time."""
         width = self.lanes
-        if self._only_find():
-            return FirstBest(scope, self.reductions, width, base).dynamic(length)
         groups = LANES // width
         arrays = PartArrays(scope, self.reductions, "a", lanes=self.lanes, size=groups)
         group = scope.name("g")

@@ -11,6 +11,8 @@ work-items for each run.
 
 from __future__ import annotations
 
+from typing import Any
+
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
@@ -39,7 +41,6 @@ from flowcompute.ir import (
     Store,
     Ticket,
     Var,
-    While,
     WorkGroupBarrier,
     all_of,
     choose,
@@ -56,10 +57,8 @@ from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
-    first_ticket,
     scan_initial,
     scan_wide,
-    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT64, is_float
@@ -144,28 +143,13 @@ class ColumnLookBackLowering(TileScan):
         carry = scope.let(ArrayItem("before", LID), self.wide)
         if self.runs > 1:
             scope.add(Assign(runs, ArrayItem("adds", LID)))
-        # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._results(kept, carry, runs, begun))
         scope.add(self._leave(carry, runs, total, adds))
-        scope.add(*shared_ticket(self.names, DRAWN, TASK))
-        first: list[Stmt] = [
-            SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.weight_tiles),
-            *first_ticket(self.names, self.words, TASK, TASKS),
-        ]
-        arrays = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
+        arrays: list[Stmt] = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
         arrays.append(Array("taken", INT64, 1, 1, local=True))
-        return Kernel(
-            name,
-            self.region.name,
-            self.arguments.ordered(),
-            (*arrays, *first, While(TASK < TASKS, tuple(scope.statements))),
-            work="scan",
-            work_group=self.group,
-            block=self.records,
-            columns=self.columns,
-            tile=(self.tiles, self.weight_tiles),
-            knobs=self.knobs,
-        )
+        arrays.append(SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.weight_tiles))
+        sizes: dict[str, Any] = {"work_group": self.group, "tile": (self.tiles, self.weight_tiles), "knobs": self.knobs}
+        return self.kernel(name, arrays, scope.statements, TASK, DRAWN, TASKS, **sizes)
 
     def _sizes(self) -> list[Stmt]:
         """Declare the work-item's tile `t` and column `c`; records `lo` to `hi` of its run are in the batch.

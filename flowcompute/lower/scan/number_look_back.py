@@ -11,6 +11,8 @@ read vectors of neighbouring rows then have no bank conflicts.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowcompute.fuse import Reason, Region
@@ -42,7 +44,6 @@ from flowcompute.ir import (
     Store,
     Ticket,
     Var,
-    While,
     WorkGroupBarrier,
     all_of,
     equal,
@@ -61,9 +62,7 @@ from flowcompute.lower.scan.scan_anchor import (
     Numbers,
     ScanPoint,
     TileScan,
-    first_ticket,
     scan_wide,
-    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
@@ -130,24 +129,9 @@ class NumberLookBackLowering(TileScan):
         scope.add(self._walk(), WorkGroupBarrier(), self._chain(sums, last))
         carry = scope.fresh(self.wide, 1)
         scope.add(LookBehind(carry, self.words, self.state, T, BEHIND, self.op), self._carry(carry, sums, last))
-        # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket(DRAWN, self.words), *self._results(carry))
-        scope.add(*shared_ticket(self.names, DRAWN, T))
-        first = [
-            *first_ticket(self.names, self.words, T),
-        ]
-        return Kernel(
-            name,
-            self.region.name,
-            self.arguments.ordered(),
-            (*self._arrays(), *first, While(T < BLOCKS, tuple(scope.statements))),
-            work="scan",
-            work_group=RUNS,
-            block=self.records,
-            columns=1,
-            lanes=self.lanes,
-            knobs=self.knobs,
-        )
+        sizes: dict[str, Any] = {"work_group": RUNS, "lanes": self.lanes, "knobs": self.knobs}
+        return self.kernel(name, self._arrays(), scope.statements, T, DRAWN, **sizes)
 
     def sizes(self) -> list[Stmt]:
         """Declare the integers of a tile, and whether it is `whole`: all of it is in the batch, and aligned."""

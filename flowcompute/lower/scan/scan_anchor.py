@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,6 @@ from flowcompute.ir import (
     LID,
     PHASE,
     RUN,
-    Argument,
     ArrayItem,
     ArrayNumber,
     Assign,
@@ -32,6 +32,7 @@ from flowcompute.ir import (
     If,
     IndexLike,
     Integer,
+    Kernel,
     Load,
     N,
     Name,
@@ -43,6 +44,7 @@ from flowcompute.ir import (
     Store,
     Ticket,
     Var,
+    While,
     WorkGroupBarrier,
     choose,
     equal,
@@ -207,6 +209,42 @@ class TileScan:
         leave.add(If(equal(hi, self.records), whole, (*still, run)))
         scope.add(If(t + 1 < BLOCKS, (publish,), tuple(leave.statements)))
 
+    def kernel(
+        self,
+        name: str,
+        arrays: Sequence[Stmt],
+        body: Sequence[Stmt],
+        ticket: Name,
+        drawn: Name,
+        tickets: IndexLike = BLOCKS,
+        **sizes: Any,
+    ) -> Kernel:
+        """Return a kernel whose work-groups take tickets until none is left.
+
+        Args:
+            name: of the kernel.
+            arrays: statements before the loop, among them the local array `taken`.
+            body: what is done for a ticket. It draws the next one, `drawn`, as late as it can: whoever has a
+                ticket keeps all later tiles waiting.
+            ticket: name of the ticket that is worked on.
+            drawn: name of the ticket that is drawn meanwhile.
+            tickets: how many there are.
+            sizes: further attributes of the kernel.
+        """
+        first = Name("drawn_first")
+        again = shared_ticket(self.names, drawn, ticket)
+        begin = [Ticket(first, self.words, tickets=tickets), *shared_ticket(self.names, first, ticket, new=True)]
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*arrays, *begin, While(ticket < tickets, (*body, *again))),
+            work="scan",
+            block=self.records,
+            columns=self.columns,
+            **sizes,
+        )
+
     def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
         """Compute the scan's operand at these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
@@ -249,12 +287,6 @@ class TileScan:
     def narrowed(self, scope: Scope, var: Var) -> Var:
         """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
-
-
-def first_ticket(names: itertools.count[int], words: Argument, into: Name, tickets: IndexLike = BLOCKS) -> list[Stmt]:
-    """Draw the first ticket of a work-group and declare it as `into`."""
-    drawn = Name("drawn_first")
-    return [Ticket(drawn, words, tickets=tickets), *shared_ticket(names, drawn, into, new=True)]
 
 
 def shared_ticket(names: itertools.count[int], drawn: Name, into: Name, *, new: bool = False) -> list[Stmt]:

@@ -78,6 +78,27 @@ GROUP = 64
 """Work-items in a work-group of a GPU; a small number spreads few sequences over many compute units."""
 
 
+Next = Callable[[Scope, ScanPoint, list[Var]], list[Var]]
+"""Function of the carry and the numbers at a point that returns what is carried after them."""
+
+
+class RecurrenceState:
+    """State of a recurrence: its last results."""
+
+    def __init__(self, scope: Scope, begun: Sequence[Expr], dtypes: list[np.dtype], next_: Next) -> None:
+        self.last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
+        self.next = next_
+
+    def between(self, scope: Scope) -> None:
+        """Do nothing between tiles."""
+
+    def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
+        """Apply the step to a number of each operand, and return the results."""
+        results = self.next(scope, point, self.last)
+        scope.add(*(Assign(old, Splat(new)) for old, new in zip(self.last, results, strict=True)))
+        return [scope.let(Splat(one), one.dtype) for one in self.last]
+
+
 class SerialScanLowering:
     """Lowering of a region around a serial scan."""
 
@@ -137,12 +158,8 @@ class SerialScanLowering:
             self._tiled(scope, count)
         elif op is SELECTIVE_SCAN:
             self._selective(scope, count)
-        elif op.name == "ema":
-            self._recurrence(scope, count, [FLOAT64], self._decayed)
-        elif op is LINEAR_RECURRENCE:
-            self._recurrence(scope, count, [self.dtype], self.linear)
         else:
-            self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self.stepped)
+            self._recurrence(scope, count)
         return scope.statements
 
     def _numbers(self, step: IndexLike, count: IndexLike | None) -> Numbers:
@@ -163,12 +180,16 @@ class SerialScanLowering:
 
     def _finish(self, point: ScanPoint, *results: Var) -> None:
         """Apply the epilogue to the scan's results, and store."""
+        self.make_known(point.scope, results)
+        point.store_all()
+
+    def make_known(self, scope: Scope, results: Sequence[Var]) -> None:
+        """Make the results of all scans of the region known in a scope."""
         for i in self.region.nodes:
             node = self.graph.nodes[i]
             if is_scan(node):
                 own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
-                point.scope.known[i] = converted(point.scope, own, register_dtype(node.spec.dtype))
-        point.store_all()
+                scope.known[i] = converted(scope, own, register_dtype(node.spec.dtype))
 
     # -- scans by an operation ----------------------------------------------------------------------
 
@@ -216,27 +237,28 @@ class SerialScanLowering:
 
     # -- recurrences ----------------------------------------------------------------------------------
 
-    def _recurrence(
-        self,
-        scope: Scope,
-        count: IndexLike | None,
-        dtypes: Sequence[np.dtype],
-        step: Callable[[Scope, ScanPoint, list[Var]], list[Var]],
-    ) -> None:
+    def _recurrence(self, scope: Scope, count: IndexLike | None) -> None:
         """Emit a loop that updates the carried values with each number; along the stream they are the state."""
+        dtypes, next_ = self.recurrence()
         parts = enumerate(dtypes if self.along_stream else ())
         states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
-        begun: list[Expr] = [Load(state, SEQUENCE, 1, count) for state in states] or self.begun()
-        last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
+        begun = [Load(state, SEQUENCE, 1, count) for state in states] or self.begun()
+        carried = RecurrenceState(scope, begun, dtypes, next_)
         inner = scope.inner()
         point = self._point(inner, STEP, count)
-        results = step(inner, point, last)
-        inner.add(*(Assign(old, Splat(new)) for old, new in zip(last, results, strict=True)))
-        self._finish(point, *(inner.let(Splat(one), one.dtype) for one in last))
+        self._finish(point, *carried.step(inner, point))
         scope.add(For(STEP, 0, N if self.along_stream else self.length, 1, tuple(inner.statements)))
-        scope.add(*(Store(state, SEQUENCE, one, 1, count) for state, one in zip(states, last, strict=False)))
+        scope.add(*(Store(state, SEQUENCE, one, 1, count) for state, one in zip(states, carried.last, strict=False)))
 
-    def begun(self) -> list[Expr]:
+    def recurrence(self) -> tuple[list[np.dtype], Next]:
+        """Return the dtypes of what a recurrence carries, and what computes the next of it."""
+        if self.node.op is LINEAR_RECURRENCE:
+            return [self.dtype], self._linear
+        if isinstance(self.node.element, KernelScan):
+            return [begun.dtype for begun in first_carries(self.node)], self._stepped
+        return [FLOAT64], self._decayed
+
+    def begun(self) -> Sequence[Expr]:
         """Return the initial carry of a sequence in an item."""
         element = self.node.element
         inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
@@ -301,7 +323,7 @@ class SerialScanLowering:
         scope.add(If(equal(FIRST + STEP, 0), (Assign(result, Splat(number)),)))
         return [result]
 
-    def stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+    def _stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """Call a user's function on the carry and the numbers."""
         assert isinstance(self.node.element, KernelScan)
         numbers = [point.value(read) for read in self.region.reads[self.node.id]]
@@ -309,7 +331,7 @@ class SerialScanLowering:
         scope.add(CallFunction(tuple(results), self.node.element.step, (*last, *numbers), point.count))
         return results
 
-    def linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+    def _linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """Compute `a * last + b`, rounded once."""
         a, b = (point.value(read) for read in self.region.reads[self.node.id])
         return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]

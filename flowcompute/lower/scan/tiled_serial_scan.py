@@ -15,12 +15,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from flowcompute.elements import Constant
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import SELECTIVE_SCAN
-from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
+from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
@@ -44,7 +42,6 @@ from flowcompute.ir import (
     WorkGroupBarrier,
     all_of,
     equal,
-    first_carries,
     index_min,
     names,
     register_dtype,
@@ -67,7 +64,7 @@ from flowcompute.lower.scan.scan_anchor import (
     scan_wide,
     why_no_serial_scan,
 )
-from flowcompute.lower.scan.serial_scan import SerialScanLowering
+from flowcompute.lower.scan.serial_scan import RecurrenceState, SerialScanLowering
 from flowcompute.spec import BOOL, Spec
 
 G, J, J0, K, ROW0, ROWS = names("g j j0 k row0 rows")
@@ -212,14 +209,13 @@ class TiledSerialScanLowering(SerialScanLowering):
             notes={"along": "items"},
         )
 
-    def _carried(self, scope: Scope) -> _OperationState | _RecurrenceState:
+    def _carried(self, scope: Scope) -> _OperationState | RecurrenceState:
         """Declare the initial carry of each sequence."""
         op = self.node.op
         assert op is not None
         if op.name in REDUCTIONS or self.node.attrs.get("associative", False):
             return _OperationState(self, scope)
-        dtypes = [self.dtype] if op is LINEAR_RECURRENCE else [one.dtype for one in first_carries(self.node)]
-        return _RecurrenceState(self, scope, dtypes)
+        return RecurrenceState(scope, self.begun(), *self.recurrence())
 
     # -- from and to memory -----------------------------------------------------------------------
 
@@ -298,7 +294,7 @@ class TiledSerialScanLowering(SerialScanLowering):
 
     # -- scan ------------------------------------------------------------------------------------------
 
-    def _walk(self, carried: _OperationState | _RecurrenceState) -> list[Stmt]:
+    def _walk(self, carried: _OperationState | RecurrenceState) -> list[Stmt]:
         """Scan the tile's numbers in place, one sequence for each work-item."""
         tile = self.tile
         scope, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
@@ -317,7 +313,7 @@ class TiledSerialScanLowering(SerialScanLowering):
             scope.add(If(equal(STOP, tile.steps), (every,), (partly,)) if tile.length % tile.steps else every)
         return [If(LID <= LEFT if tile.inner == 1 else LID // tile.inner <= LEFT, tuple(scope.statements))]
 
-    def _steps(self, carried: _OperationState | _RecurrenceState, scope: Scope, slots: list[IndexLike]) -> None:
+    def _steps(self, carried: _OperationState | RecurrenceState, scope: Scope, slots: list[IndexLike]) -> None:
         """Scan numbers of a sequence one after the other; all are read before the first is used."""
         tile = self.tile
         steps = [scope.beside() for _ in slots]
@@ -328,10 +324,7 @@ class TiledSerialScanLowering(SerialScanLowering):
             # Nothing is loaded from global memory here: all operands but scalars are known.
             point = self._at(step, 0)
             results = carried.step(step, point)
-            for i in filter(lambda i: is_scan(self.graph.nodes[i]), self.region.nodes):
-                node = self.graph.nodes[i]
-                own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
-                step.known[i] = converted(step, own, register_dtype(node.spec.dtype))
+            self.make_known(step, results)
             step.add(*(PutItem(array, slot, point.value(i)) for i, array in tile.results.items()))
 
 
@@ -373,24 +366,6 @@ class _OperationState:
         last = scope.let(Splat(self.before), self.wide)
         scope.add(Assign(self.before, Splat(result)))
         return [last]
-
-
-class _RecurrenceState:
-    """State of a recurrence: its last results."""
-
-    def __init__(self, lowering: TiledSerialScanLowering, scope: Scope, dtypes: list[np.dtype]) -> None:
-        begun = zip(lowering.begun(), dtypes, strict=True)
-        self.last = [scope.let(expr, dtype) for expr, dtype in begun]
-        self.next = lowering.linear if lowering.node.op is LINEAR_RECURRENCE else lowering.stepped
-
-    def between(self, scope: Scope) -> None:
-        """Do nothing between tiles."""
-
-    def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
-        """Apply the step to a number of each operand, and return the results."""
-        results = self.next(scope, point, self.last)
-        scope.add(*(Assign(old, Splat(new)) for old, new in zip(self.last, results, strict=True)))
-        return [scope.let(Splat(one), one.dtype) for one in self.last]
 
 
 def _results_in_tile(graph: Graph, region: Region, staged: set[Key]) -> tuple[int, ...]:

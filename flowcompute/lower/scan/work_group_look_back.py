@@ -37,7 +37,6 @@ from flowcompute.ir import (
     Stmt,
     Ticket,
     Var,
-    While,
     WorkGroupBarrier,
     all_of,
     equal,
@@ -53,9 +52,7 @@ from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
-    first_ticket,
     scan_wide,
-    shared_ticket,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
@@ -124,25 +121,10 @@ class WorkGroupLookBackLowering(TileScan):
             self._before(),
             *self._carry(),
             WorkGroupBarrier(),
-            # Drawn late: whoever has a ticket keeps all later tiles waiting.
             Ticket(DRAWN, self.words),
             *self._results(),
-            *shared_ticket(self.names, DRAWN, T),
         ]
-        first = [
-            *first_ticket(self.names, self.words, T),
-        ]
-        return Kernel(
-            name,
-            self.region.name,
-            self.arguments.ordered(),
-            (*self._arrays(), *first, While(T < BLOCKS, tuple(tile))),
-            work="scan",
-            work_group=self.group,
-            block=self.records,
-            columns=self.columns,
-            knobs=self.knobs,
-        )
+        return self.kernel(name, self._arrays(), tile, T, DRAWN, work_group=self.group, knobs=self.knobs)
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns

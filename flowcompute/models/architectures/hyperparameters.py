@@ -1,4 +1,4 @@
-"""What a file says of its model, read by type and range: nobody has checked the file."""
+"""Hyperparameters of a model, read from its file by type and range: nobody has checked the file."""
 
 from __future__ import annotations
 

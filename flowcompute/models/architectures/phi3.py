@@ -1,7 +1,7 @@
 """Phi-3 (Abdin et al., 2024): one matrix for queries, keys and values, one for gate and up, and long contexts.
 
-Where a file has two sets of rope factors (LongRoPE, Ding et al., 2024), those for long contexts are taken if the
-file's context is longer than the one that the model was first trained on. llama.cpp chooses so, too.
+A file may have two sets of rope factors (LongRoPE, Ding et al., 2024). Those for long contexts are taken if its context
+is longer than that of the first training. llama.cpp chooses so, too.
 """
 
 from __future__ import annotations

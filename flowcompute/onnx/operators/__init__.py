@@ -6,6 +6,7 @@ from flowcompute.onnx.operators import control_flow, refusing
 from flowcompute.onnx.operators.arrays import ARRAYS
 from flowcompute.onnx.operators.layers import LAYERS
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, OnnxNode, Operator
+from flowcompute.onnx.operators.shape_numbers import as_dtype
 from flowcompute.onnx.problems import Refusal
 
 OPERATORS: tuple[Operator, ...] = (*ARRAYS, *LAYERS, *control_flow.OPERATORS, *refusing.OPERATORS)
@@ -44,4 +45,4 @@ def record_of(node: OnnxNode) -> Operator:
     raise Refusal("opset", f"not defined in opset {node.opset}", "export the model with a later opset")
 
 
-__all__ = ["DEFINED", "LATEST", "OPERATORS", "REQUIRED", "NodeCall", "OnnxNode", "Operator", "record_of"]
+__all__ = ["DEFINED", "LATEST", "OPERATORS", "REQUIRED", "NodeCall", "OnnxNode", "Operator", "as_dtype", "record_of"]

@@ -1,4 +1,4 @@
-"""What lies between stages: buffers, channels, barriers, and their records."""
+"""Buffers, channels and barriers between stages, and their records."""
 
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
 from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool, SharedBuffer

@@ -71,8 +71,8 @@ class Display:
 
         Args:
             record: what to show.
-            progress: True for a line in a notebook, a bar on a terminal and lines elsewhere, False for nothing,
-                None for the first two and nothing elsewhere.
+            progress: True for a line in a notebook, a bar on a terminal and lines elsewhere. None is the first two, and
+                nothing elsewhere. False is nothing.
             console: standard error by default.
             name: what lines call the run.
         """

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the job it belongs to, and whether a plan is that job."""
+"""Job that a checkpoint belongs to, and whether a plan is that job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowcompute.schedule.explain import Plan
 from flowcompute.strategy import Mode
 
 _BELOW = "\n" + " " * 12
-"""What brings the next line of an error below the one before."""
+"""Separator that brings the next line of an error below the one before."""
 
 
 def refuse_unreadable(plan: Plan) -> None:

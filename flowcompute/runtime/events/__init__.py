@@ -1,4 +1,4 @@
-"""What stages tell, and what is made of it: rows of metrics, the watchdog, the numbers of flows."""
+"""Events of stages, and what is made of them: rows of metrics, the watchdog, the numbers of flows."""
 
 from flowcompute.runtime.events.checkpoint_totals import CheckpointTotals
 from flowcompute.runtime.events.flow_record import FlowRecord

@@ -1,4 +1,4 @@
-"""What a report of a run needs beside its numbers."""
+"""Facts that a report of a run needs beside its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage does now, and what it tells others of it."""
+"""Present state of a stage, and what it tells others of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plain and trio flows share: an opened plan, its state, and the results that wait."""
+"""Core of plain and trio flows: an opened plan, its state, and the results that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a flow while it is open and afterwards."""
+"""View of a flow while it is open and afterwards."""
 
 from __future__ import annotations
 

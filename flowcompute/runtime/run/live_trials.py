@@ -19,7 +19,7 @@ from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, i
 from flowcompute.strategy import Candidate, Climb, DriftWatch, PairedTrials, Search, Space
 
 PART_S = 0.05
-"""What a part is to take at least: long against the hand-over of a batch."""
+"""Least seconds of a part: long against the hand-over of a batch."""
 
 PART_BATCHES = 4
 """Batches of the plan in a part, at least."""

@@ -19,7 +19,7 @@ from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check
 from flowcompute.runtime.events import StageReporter, watch
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
-from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
+from flowcompute.schedule import Clock, SinkStage, SourceStage, is_uncached, policies, records_wanted, with_defaults
 from flowcompute.spec import Spec
 
 OpenWriters = list[tuple[SinkStage, Writer]]
@@ -124,16 +124,21 @@ class RunningPass:
                 reader = source.element.open(position=start, mapped=mapped)
             reader.element = source.name
             reader.threads = knobs.reader_threads or 1
+            reader.uncached = self._is_uncached(source)
             self._readers.append(reader)
             check_stopped()
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
                 self._writers.append((sink, self._open_sink(sink)))
+            self._writers[-1][1].uncached = self._is_uncached(sink)
             check_stopped()
         began_s = time.perf_counter()
         with attributed(self._record.compute.label):
             self._executor.open()
         return time.perf_counter() - began_s
+
+    def _is_uncached(self, stage: SourceStage | SinkStage) -> bool:
+        return is_uncached(stage, self._index, self._plan.passes, self._plan.memory.budget_bytes)
 
     def _start_of(self, value: int) -> int:
         """Return the first record to read of a source.

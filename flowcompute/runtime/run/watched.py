@@ -1,4 +1,4 @@
-"""What is seen of a run while it works and afterwards."""
+"""View of a run while it works and afterwards."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Watched(ABC):
     def skipped(self) -> dict[str, Skipped]:
         """The records dropped so far by each element with `on_error=`: how many, and the first 100 by name.
 
-        Where less than a whole stream is wanted (`y[:10]`), how far it was read, and so what
-        was dropped on the way, depends on the batch size.
+        Less than a whole stream may be wanted (`y[:10]`). How far it was read then depends on the batch size, and so
+        does what was dropped.
         """
         dropped = self._watched().skipped()
         return {name: dropped.get(policy, Skipped()) for policy, name in policies(self.plan.graph).items()}

@@ -22,7 +22,7 @@ LIVE_S = 1.0
 """Seconds that kernels may be tried for on one batch, while the job runs."""
 
 KERNELS_SHARE = 0.5
-"""What of it kernels may have; the rest is for the run."""
+"""Share of these seconds that kernels may have; the rest is for the run."""
 
 
 class KernelTrials:

@@ -20,7 +20,7 @@ from flowcompute.sources import IterateSource
 from flowcompute.strategy import Strategy
 
 SHORT_S = 0.25
-"""What a rehearsal is to take: long against the start of a run, short against people's patience."""
+"""Seconds of a rehearsal: long against the start of a run, short against people's patience."""
 
 
 def why_not_rehearsed(plan: Plan) -> str | None:

@@ -1,4 +1,4 @@
-"""What trials may take, in seconds."""
+"""Seconds that trials may take."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from flowcompute.strategy import Tune
 T = TypeVar("T")
 
 SHARE = 0.02
-"""What trials may take of a job's seconds with `tune=True`."""
+"""Share of a job's seconds that trials may take with `tune=True`."""
 
 FIRST_S = 0.5
-"""What a measurement is expected to take before there was one: compiling is the most of it."""
+"""Expected seconds of a measurement before there was one: compiling is the most of it."""
 
 LIMITS_S: Mapping[str, float] = {"quick": 10.0, "full": 120.0}
 """Seconds that trials may take otherwise."""

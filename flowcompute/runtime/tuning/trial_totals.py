@@ -1,4 +1,4 @@
-"""What the trials of a job came to, summed up from their events."""
+"""Totals of the trials of a job, summed up from their events."""
 
 from __future__ import annotations
 

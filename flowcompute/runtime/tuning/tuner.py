@@ -83,7 +83,7 @@ class Tuner:
         self.live = LiveTrials(plan, self._budget, self._seed, self._batches, self.stream)
         self._owes = False
         self.job = PlannedJob(plan, TunedBackend(job.backend, self.trials))
-        """What is to be run: it tries kernels on the way."""
+        """Job that is to be run: it tries kernels on the way."""
 
     def finish(
         self,

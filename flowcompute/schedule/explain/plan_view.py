@@ -1,4 +1,4 @@
-"""What `element.plan()` gives: the plan, and what can be said of it."""
+"""Result of `element.plan()`: the plan, and what can be said of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KernelPlan:
 
 @dataclass(frozen=True)
 class Plan(ExecutionPlan):
-    """What `element.plan()` gives: what a run follows, in words and pictures too."""
+    """Result of `element.plan()`: what a run follows, in words and pictures too."""
 
     @property
     def kernels(self) -> tuple[KernelPlan, ...]:

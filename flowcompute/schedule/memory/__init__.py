@@ -7,6 +7,7 @@ from flowcompute.schedule.memory.buffer_assignment import (
     lasting_values,
     placeholder_array,
 )
+from flowcompute.schedule.memory.cache_use import cache_reasons, is_uncached
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned, uploads_at_a_time
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
 from flowcompute.schedule.memory.memory_plan import (
@@ -30,8 +31,10 @@ __all__ = [
     "assign_host_buffers",
     "base_item_bytes",
     "batches_of_each",
+    "cache_reasons",
     "device_buffer_assignment",
     "extra_items",
+    "is_uncached",
     "lasting_values",
     "never_on_host",
     "not_isolated",

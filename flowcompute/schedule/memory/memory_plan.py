@@ -29,6 +29,7 @@ from flowcompute.schedule.placement import (
     Residency,
     Residents,
     alignment,
+    chosen_operands,
     device_budget,
     extra_batches,
     why_dependent,
@@ -373,15 +374,15 @@ def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
     if one.length is not None:
         count = -(-one.length // one.batch_items)
         batches = f"each of {count} batches" if count > 1 else "the batch"
+    chosen = chosen_operands(graph, one)
     for value in sorted(one.streamed):
         weight_tiles, how = one.weight_tiles.get(value), ""
         if weight_tiles is not None:
             beside = f" besides {weight_tiles.kept} that stay" if weight_tiles.kept else ""
             uploaded = weight_tiles.count - weight_tiles.kept
             how = f", in {uploaded} tiles of {weight_tiles.size} {weight_tiles.what}{beside}"
-        why = (
-            f"{sized.uploaded_bytes[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
-        )
+        what = f"{'the chosen matrices of ' if value in chosen else ''}{sized.uploaded_bytes[value]} bytes"
+        why = f"{what} are uploaded anew for {batches}{how}: not all operands fit the device"
         yield Reason("device", graph.nodes[value].name, why)
 
 

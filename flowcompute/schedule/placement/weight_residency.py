@@ -10,7 +10,7 @@ from functools import cached_property
 from flowcompute.fuse import WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import Argument, Kernel
-from flowcompute.lower.matmul import cut_factor
+from flowcompute.lower.matmul import chosen_matrices, cut_factor
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep, Step
 
@@ -85,7 +85,9 @@ class Residents:
         # Kernels that read the same operand must use the same tiles.
         uses = [(value, cut) for read, cut in zip(self._readers, self._boundaries, strict=True) for value in read]
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
-        axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
+        # A factor that the device computes stays.
+        factors = self._sizes.keys() - whole
+        axes = {cut for _, cut in uses if cut is not None and cut[0] in factors}
         self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
         self._at: dict[int, tuple[dict[int, WeightTiles | None], dict[int, int]]] = {}
         self._limits = self._piece_limits()
@@ -251,6 +253,18 @@ def _operands(graph: Graph, kernel: Kernel) -> list[Argument]:
 def direct_inputs(kernel: Kernel) -> list[int]:
     """Return the values that a kernel reads directly, not through cyclic copies, in argument order."""
     return [one.value for one in kernel.arguments if one.kind == "input" and not one.period]
+
+
+def chosen_operands(graph: Graph, one_pass: Pass) -> dict[int, int]:
+    """Return streamed operands of which a batch needs chosen matrices alone, and the streams of their numbers.
+
+    What a second kernel reads, too, is needed whole.
+    """
+    steps = [step for step in one_pass.steps if isinstance(step, RegionStep) and step.kernel is not None]
+    reading = [value for kernel in kernels_of(steps) for value in direct_inputs(kernel)]
+    found = (chosen_matrices(graph, step.region) for step in steps)
+    chosen = dict(pair for pair in found if pair is not None)
+    return {value: chosen[value] for value in chosen if value in one_pass.streamed and reading.count(value) == 1}
 
 
 def kernels_of(steps: Iterable[Step]) -> list[Kernel]:

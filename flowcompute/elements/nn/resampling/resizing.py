@@ -93,7 +93,9 @@ def resize(
         else:
             taps, weights = taps_of(axis, places, method, **how)
             lined_up = weights.astype(made.dtype).reshape(*weights.shape, *(1,) * (made.ndim - along - 1))
-            made = sum(multiply(take(made, taps, axis=along), lined_up), along + 1)
+            parts = multiply(take(made, taps, axis=along), lined_up)
+            # What has no weight is no part of a result, also where it is infinite.
+            made = sum(parts if lined_up.all() else where(lined_up == 0, 0, parts), along + 1)
         beyond = (places < 0) | (places > axis.size - 1)
         if cropped and beyond.any():
             made = where(beyond.reshape(-1, *(1,) * (made.ndim - along - 1)), made.dtype.type(outside), made)

@@ -7,6 +7,7 @@ from flowcompute.onnx.operators.arrays import (
     logical_shapes,
     pointwise,
     reducing,
+    scattering_values,
 )
 from flowcompute.onnx.operators.arrays.joining_cutting import concatenated, cut_along
 from flowcompute.onnx.operators.arrays.logical_shapes import transposed
@@ -18,6 +19,7 @@ ARRAYS: tuple[Operator, ...] = (
     *activation_functions.OPERATORS,
     *logical_shapes.OPERATORS,
     *joining_cutting.OPERATORS,
+    *scattering_values.OPERATORS,
     *reducing.OPERATORS,
     *generating.OPERATORS,
 )

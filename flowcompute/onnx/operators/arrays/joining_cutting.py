@@ -19,6 +19,9 @@ from flowcompute.onnx.sizes import Records
 
 MOST_PARTS = 1024
 
+_TO_THE_END = 10**9
+"""What exporters write for the end of an axis: this, or a larger number."""
+
 
 def concatenated(values: Sequence[Value], axis: int) -> Value:
     """Join values along a logical axis."""
@@ -101,7 +104,7 @@ def _is_all(size: Any, start: Any, end: Any, step: int) -> bool:
         return (
             end is size
             or (isinstance(end, Records) and isinstance(size, Records) and end == size)
-            or (not isinstance(end, Records) and end >= np.iinfo(np.int32).max)
+            or (not isinstance(end, Records) and end >= _TO_THE_END)
         )
     return bool(end >= size)
 

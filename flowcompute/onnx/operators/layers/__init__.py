@@ -9,6 +9,7 @@ from flowcompute.onnx.operators.layers import (
     pooling_windows,
     quantising,
     recurrent,
+    resizing_layers,
     transforms,
 )
 from flowcompute.onnx.operators.record import Operator
@@ -18,6 +19,7 @@ LAYERS: tuple[Operator, ...] = (
     *normalising.OPERATORS,
     *pooling_windows.OPERATORS,
     *convolving.OPERATORS,
+    *resizing_layers.OPERATORS,
     *quantising.OPERATORS,
     *class_losses.OPERATORS,
     *transforms.OPERATORS,

@@ -13,7 +13,7 @@ from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 
 
-def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, zero: Any = None) -> Value:
+def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, dtype: str | None = None) -> Value:
     """Convolve items by the attributes of a node.
 
     Args:
@@ -21,12 +21,13 @@ def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, zero
         value: what is convolved, for its shape.
         x: its element, perhaps cast.
         weight, bias: resident elements; the bias may be None.
-        zero: what stands in the pads, where that is not 0.
+        dtype: in which is multiplied and added up, by default what operands promote to.
     """
     kernel = weight.spec.shape[2:]
     dims = len(kernel)
-    if dims not in (1, 2):
-        raise Refusal("missing", f"a convolution along {dims} axes", "convolve along one or two axes")
+    functions = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
+    if dims not in functions:
+        raise Refusal("missing", f"a convolution along {dims} axes", "convolve along one to three axes")
     if value.ndim != dims + 2:
         raise Refusal("invalid", f"{value.ndim} axes and weights of {dims + 2}", "correct the model")
     given = call.attribute("kernel_shape")
@@ -34,12 +35,9 @@ def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, zero
         raise Refusal("invalid", f"kernel_shape={tuple(given)} and weights of {kernel}", "correct the model")
     axes = window_axes(call, tuple(value.size(axis) for axis in range(2, value.ndim)), kernel)
     edges = [(axis.before, axis.after) for axis in axes]
-    if zero is not None and any(map(any, edges)):
-        x = fc_axes.pad(x, [*[(0, 0)] * (x.ndim - dims), *edges], constant_values=zero)
-        edges = [(0, 0)] * dims
     strides, spreads = [axis.stride for axis in axes], [axis.dilation for axis in axes]
-    function = nn.conv1d if dims == 1 else nn.conv2d
-    return value.like(function(x, weight, bias, strides, edges, spreads, call.attribute("group")))
+    made = functions[dims](x, weight, bias, strides, edges, spreads, call.attribute("group"), dtype=dtype)
+    return value.like(made)
 
 
 def _conv(call: NodeCall) -> Value:
@@ -50,19 +48,17 @@ def _conv(call: NodeCall) -> Value:
 
 
 def less_zero_point(element: Any, zero: Value | None, axis: int | None = None) -> Any:
-    """Return 8-bit integers less their zero point, as int32.
+    """Return 8-bit integers less their zero point, as int32; as they are where that is 0.
 
     Args:
         element: the integers.
         zero: one number, or a vector.
         axis: along which the vector lies; None for the last one.
     """
+    if zero is None or (zero.known is not None and not any(zero.known.reshape(-1))):
+        return element
     wide = fc.astype(element, "int32")
-    if zero is None:
-        return wide
     number = zero.resident("a zero point")
-    if zero.known is not None and not any(zero.known.reshape(-1)):
-        return wide
     if zero.ndim == 1 and zero.size(0) == 1:
         number = fc_axes.reshape(number, ())
     elif zero.ndim == 1 and axis is not None:
@@ -73,7 +69,7 @@ def less_zero_point(element: Any, zero: Value | None, axis: int | None = None) -
 def integer_convolution(call: NodeCall, value: Value, zero: Value | None, weight: Any, bias: Any) -> Value:
     """Convolve 8-bit integers exactly, in int32; `weight` is less its zero point already."""
     x = less_zero_point(value.batch_first("convolve"), zero)
-    return convolved(call, value, x, weight, bias)
+    return convolved(call, value, x, weight, bias, "int32")
 
 
 def _conv_integer(call: NodeCall) -> Value:

@@ -91,7 +91,7 @@ def _matmul_integer(call: NodeCall) -> Value:
     a, b, zero_a, zero_b = call[0], call[1], call.get(2), call.get(3)
     left = a.like(less_zero_point(a.element, zero_a, a.ndim - 2 if zero_a is not None and zero_a.ndim == 1 else None))
     right = b.like(less_zero_point(b.element, zero_b))
-    return product(left, right)
+    return product(left, right, "int32")
 
 
 def _requantized(value: Value, factor: Any, zero: Value, channels: int | None) -> Value:
@@ -125,7 +125,9 @@ def _qlinear_conv(call: NodeCall) -> Value:
 def _qlinear_matmul(call: NodeCall) -> Value:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (call[place] for place in range(8))
     rows = a.ndim - 2 if a_zero.ndim == 1 else None
-    total = product(a.like(less_zero_point(a.element, a_zero, rows)), b.like(less_zero_point(b.element, b_zero)))
+    total = product(
+        a.like(less_zero_point(a.element, a_zero, rows)), b.like(less_zero_point(b.element, b_zero)), "int32"
+    )
     if any(one.ndim and one.shape != (1,) for one in (a_scale, y_scale)):
         raise Refusal("missing", "a scale for each row", "use one scale")
     return _requantized(total, _factor(a_scale, b_scale, y_scale), y_zero, None)
@@ -140,7 +142,7 @@ def _qgemm(call: NodeCall) -> Value:
     left = a.like(less_zero_point(a.element, a_zero))
     matrix = less_zero_point(b.resident("weights"), b_zero, 0 if call.attribute("transB") else 1)
     right = Value.of(fc_axes.permute_dims(matrix, (1, 0)) if call.attribute("transB") else matrix)
-    total = product(left, right)
+    total = product(left, right, "int32")
     if bias is not None:
         total = together(fc.add, total, bias)
     scale = fc.multiply(fc.multiply(_single(a_scale), _single(b_scale)), call.attribute("alpha"))

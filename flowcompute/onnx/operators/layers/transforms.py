@@ -1,4 +1,4 @@
-"""Fourier transforms, determinants, and places of several axes."""
+"""Fourier transforms, and determinants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import linalg
 from flowcompute.elements.fft import fft, ifft, irfft, rfft
-from flowcompute.elements.search import gather_nd
 from flowcompute.onnx.logical_value import APART, Value
 from flowcompute.onnx.operators.record import NodeCall, Operator, defined
 from flowcompute.onnx.problems import Refusal
@@ -74,18 +73,10 @@ def _det(call: NodeCall) -> Value:
     return value.like(linalg.det(value.element))
 
 
-def _gather_nd(call: NodeCall) -> Value:
-    data, indices, batch = call[0], call[1], call.attribute("batch_dims")
-    if data.axis is not None or indices.axis is not None or batch:
-        raise Refusal("missing", "places beside a stream, or batch_dims", "give resident arrays, batch_dims=0")
-    return Value.of(gather_nd(data.element, indices.element))
-
-
 OPERATORS: tuple[Operator, ...] = (
     Operator("DFT", _dft, 17, 20, attributes={"axis": 1, "inverse": 0, "onesided": 0}),
     Operator("DFT", _dft, 20, attributes={"inverse": 0, "onesided": 0}),
     Operator("STFT", _stft, 17, attributes={"onesided": 1}),
     Operator("Det", _det, 11),
-    Operator("GatherND", _gather_nd, 11, attributes={"batch_dims": 0}),
     defined("AffineGrid", 20, align_corners=0),
 )

@@ -1,14 +1,18 @@
-"""Command that lets a language model write, and the description of its file."""
+"""Commands for files of models: one that lets a language model write, descriptions, and runs of ONNX models."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import flowcompute as fc
+from flowcompute.cli.named_job import JobName, job_name
 from flowcompute.cli.overview import COMMANDS
+from flowcompute.elements import Element
+from flowcompute.errors import SpecError
 
 MOST_SHOWN = 60
 """Characters of a value that are shown."""
@@ -65,3 +69,46 @@ def _shown(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
     return str(value) if isinstance(value, bool | int | float) else f"{len(value):,} values"
+
+
+# -- ONNX ---------------------------------------------------------------------------------------------
+
+
+def run_target(text: str) -> JobName | str:
+    """Parse what `run` computes: the path of an ONNX model, or a job. This is an argparse type."""
+    return text if text.endswith(".onnx") else job_name(text)
+
+
+def onnx_job(options: argparse.Namespace) -> tuple[Element, ...]:
+    """Return an ONNX model of the given files, whose outputs are saved or are values of the job.
+
+    Raises:
+        SpecError: if files are given for no input or output of it.
+        FlowError: if the model or a file cannot be read, or the model not computed.
+    """
+    model = fc.onnx.load(options.job)
+    inputs = _by_name("--input", options.inputs, [port.name for port in model.inputs])
+    outputs = _by_name("--output", options.output, [port.name for port in model.outputs])
+    made = model(**{name: fc.open(path) for name, path in inputs.items()})
+    elements = dict(made.items()) if len(model.outputs) > 1 else {model.outputs[0].name: made}
+    if not outputs:
+        return tuple(elements.values())
+    return tuple(elements[name] >> fc.save(path) for name, path in outputs.items())
+
+
+def _by_name(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return files by the names of ports; one without a name is for the first port."""
+    made: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or name not in names:
+            name, path = next(iter(names), ""), text
+        if name in made or name not in names:
+            raise SpecError(
+                "cannot take this file",
+                element=option,
+                expected=f"NAME=FILE, where NAME is one of {', '.join(names)}",
+                got=text,
+            )
+        made[name] = path
+    return made

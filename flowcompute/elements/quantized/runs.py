@@ -1,0 +1,227 @@
+"""Expressions of a run of neighbouring numbers of a block: what each lane of a vector computes of them.
+
+A run of `lanes` numbers begins at a place that is a multiple of `lanes`, and all of them lie in one block. In the
+expressions of its lanes `PLACE` is the place of the first one. Arithmetic of places is simplified, so that what lanes
+share is the same expression in all of them, and the bytes of neighbouring places are seen to be neighbours.
+"""
+
+from __future__ import annotations
+
+from flowcompute.elements.quantized.block_formats import BlockFormat
+from flowcompute.elements.quantized.decoding import (
+    PLACE,
+    AsFloat,
+    Byte,
+    CodebookEntry,
+    Expression,
+    Float,
+    FromBits,
+    OfFloats,
+    OfWhole,
+    Place,
+    Whole,
+    WholeChoice,
+    WholeNumber,
+    WholeOp,
+    in_order,
+    operands,
+)
+
+_INT32 = -(1 << 31), (1 << 31) - 1
+
+
+def lanes_of(block_format: BlockFormat, lanes: int) -> dict[Expression, tuple[Expression, ...]]:
+    """Return what each lane of a run computes, for every expression that a number of a format is made of.
+
+    Args:
+        block_format: of the block. Its numbers are a multiple of `lanes`.
+        lanes: numbers in a run, a power of two.
+    """
+    runs = [_Lane(lane, lanes) for lane in range(lanes)]
+    known: dict[Expression, tuple[Expression, ...]] = {}
+    for node in in_order(block_format.value):
+        of = [known[one] for one in operands(node)]
+        if node != PLACE and all(each[0] is other for each in of for other in each):
+            known[node] = (runs[0].simplified(node, [each[0] for each in of]),) * lanes
+        else:
+            by_lane = zip(*of, strict=True) if of else [()] * lanes
+            each = [run.simplified(node, list(own)) for run, own in zip(runs, by_lane, strict=True)]
+            first: dict[Expression, Expression] = {}
+            known[node] = tuple(first.setdefault(one, one) for one in each)
+    return known
+
+
+class _Lane:
+    """One lane of a run."""
+
+    def __init__(self, lane: int, lanes: int) -> None:
+        self.lane = lane
+        self.place_zeros = lanes.bit_length() - 1
+
+    def simplified(self, node: Expression, parts: list[Expression]) -> Expression:
+        """Return an expression in this lane, of operands that are those of this lane."""
+        match node, parts:
+            case Place(), _:
+                return _sum(PLACE, self.lane)
+            case OfWhole(op), [Whole() as left, Whole() as right]:
+                return self._operation(op, left, right)
+            case WholeChoice(), [Whole() as condition, Whole() as yes, Whole() as no]:
+                return _choice(condition, yes, no)
+            case Byte(), [Whole() as at]:
+                return Byte(at)
+            case CodebookEntry(codebook), [Whole() as at]:
+                return CodebookEntry(codebook, at)
+            case AsFloat(), [Whole() as of]:
+                return AsFloat(of)
+            case FromBits(_, half), [Whole() as bits]:
+                return FromBits(bits, half)
+            case OfFloats(float_op), [Float() as first, Float() as second]:
+                return OfFloats(float_op, first, second)
+        return node
+
+    def _operation(self, op: WholeOp, left: Whole, right: Whole) -> Whole:
+        (a, x), (b, y) = _parts(left), _parts(right)
+        if a is None and b is None:
+            return WholeNumber(_folded(op, x, y))
+        if op == "+" and a is not None and b is not None:
+            return _sum(OfWhole("+", a, b), x + y)
+        if op == "+" and b is not None:
+            return _sum(b, x + y)
+        if a is None or b is not None:
+            return OfWhole(op, left, right)
+        if op == "+":
+            return _sum(a, x + y)
+        if op == "-":
+            return _sum(a, x - y)
+        if op in ("*", "<<"):
+            return _sum(OfWhole(op, a, WholeNumber(y)), _folded(op, x, y))
+        # The bits of `low` are zeros of `a`, so shifts and masks take both apart.
+        step = 1 << self._zeros(a)
+        low = x % step
+        high = _sum(a, x - low)
+        if op == ">>":
+            return _sum(OfWhole(">>", high, WholeNumber(y)), low >> y)
+        if op == "&":
+            return WholeNumber(low & y) if 0 <= y < step else _sum(OfWhole("&", high, WholeNumber(y)), low & y)
+        if op == "<" and y % step == 0:
+            return OfWhole("<", high, WholeNumber(y))
+        return OfWhole(op, left, right)
+
+    def _zeros(self, value: Whole) -> int:
+        """Return the number of lowest bits that are known to be 0."""
+        match value:
+            case Place():
+                return self.place_zeros
+            case WholeNumber(number):
+                return (number & -number).bit_length() - 1 if number else 31
+            case OfWhole("<<", left, WholeNumber(count)):
+                return min(self._zeros(left) + count, 31)
+            case OfWhole(">>", left, WholeNumber(count)):
+                return max(self._zeros(left) - count, 0)
+            case OfWhole("*", left, right):
+                return min(self._zeros(left) + self._zeros(right), 31)
+            case OfWhole("&", left, right):
+                return max(self._zeros(left), self._zeros(right))
+            case OfWhole("+" | "-" | "|" | "^", left, right) | WholeChoice(_, left, right):
+                return min(self._zeros(left), self._zeros(right))
+        return 0
+
+
+def _parts(value: Whole) -> tuple[Whole | None, int]:
+    """Return a simplified expression as another one plus a known number; None where it is the number alone."""
+    match value:
+        case WholeNumber(number):
+            return None, number
+        case OfWhole("+", left, WholeNumber(number)):
+            return left, number
+    return value, 0
+
+
+def _sum(value: Whole, number: int) -> Whole:
+    base, own = _parts(value)
+    if base is None:
+        return WholeNumber(own + number)
+    return OfWhole("+", base, WholeNumber(own + number)) if own + number else base
+
+
+def _choice(condition: Whole, yes: Whole, no: Whole) -> Whole:
+    if isinstance(condition, WholeNumber):
+        return yes if condition.value else no
+    (a, x), (b, y) = _parts(yes), _parts(no)
+    if x == y and a is not None and b is not None:
+        return _sum(WholeChoice(condition, a, b), x)
+    return yes if yes == no else WholeChoice(condition, yes, no)
+
+
+def _folded(op: WholeOp, x: int, y: int) -> int:
+    match op:
+        case "+":
+            return x + y
+        case "-":
+            return x - y
+        case "*":
+            return x * y
+        case "<<":
+            return x << y
+        case ">>":
+            return x >> y
+        case "&":
+            return x & y
+        case "|":
+            return x | y
+        case "^":
+            return x ^ y
+        case "<":
+            return int(x < y)
+        case "==":
+            return int(x == y)
+
+
+def offset_between(first: Whole, other: Whole) -> int | None:
+    """Return how much one simplified expression is more than another; None if that is not known."""
+    (a, x), (b, y) = _parts(first), _parts(other)
+    return y - x if a == b else None
+
+
+def bounds_of(block_format: BlockFormat) -> dict[Expression, tuple[int, int]]:
+    """Return the least and the greatest value that each whole expression of a format may have."""
+    known: dict[Expression, tuple[int, int]] = {}
+    for node in in_order(block_format.value):
+        if isinstance(node, Whole):
+            of = [known[one] for one in operands(node) if one in known]
+            low, high = _bounds(node, of, block_format.numbers)
+            known[node] = (low, high) if _INT32[0] <= low and high <= _INT32[1] else _INT32
+    return known
+
+
+def _bounds(node: Whole, of: list[tuple[int, int]], numbers: int) -> tuple[int, int]:
+    match node:
+        case Place():
+            return 0, numbers - 1
+        case WholeNumber(value):
+            return value, value
+        case Byte():
+            return 0, 255
+        case CodebookEntry(codebook):
+            return min(codebook.numbers), max(codebook.numbers)
+        case WholeChoice():
+            return min(of[1][0], of[2][0]), max(of[1][1], of[2][1])
+        case OfWhole(op):
+            return _bounds_of_operation(op, *of)
+    raise AssertionError(f"an expression of another kind: {node}")
+
+
+def _bounds_of_operation(op: WholeOp, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    if op in ("<", "=="):
+        return 0, 1
+    if op == "-":
+        return left[0] - right[1], left[1] - right[0]
+    if op in ("&", "|", "^"):
+        highest = [max(left[1], 0), max(right[1], 0)]
+        if op == "&" and (left[0] >= 0 or right[0] >= 0):
+            return 0, min(high for high, low in zip(highest, (left[0], right[0]), strict=True) if low >= 0)
+        return (0, (1 << max(highest).bit_length()) - 1) if min(left[0], right[0]) >= 0 else _INT32
+    if op in ("<<", ">>") and not 0 <= right[0] <= right[1] < 32:
+        return _INT32
+    corners = [_folded(op, x, y) for x in left for y in right]
+    return min(corners), max(corners)

@@ -1,0 +1,13 @@
+"""Gradients of graphs, as graphs: `fc.grad`, with a rule for each operation."""
+
+from flowcompute.gradients import (  # noqa: F401 - they register their rules
+    element_wise,
+    item_reductions,
+    item_views,
+    product_rules,
+    stream_axis,
+    stream_folds,
+)
+from flowcompute.gradients.backward import grad
+
+__all__ = ["grad"]

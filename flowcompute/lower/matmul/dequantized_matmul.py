@@ -1,0 +1,415 @@
+"""Products with numbers that are decoded from blocks, on CPUs: both factors are read along k.
+
+The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a file's weights. A vector of them is
+decoded at once and multiplied by a vector of a row of A, so a single row takes as long as decoding. Columns that are
+decoded for many rows are kept in a private array.
+
+Lane l of `LANES` sums the products whose k is l modulo `LANES`, in order. Panels of `RUN` * `LANES` products are summed
+on their own and added up. Products behind the last whole vector come last. Lanes are added as a tree by halves. That
+order belongs to products whose right factor is `dequantize` along k; no tile changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flowcompute.elements.math import MATMUL
+from flowcompute.elements.nn import EXPERTS
+from flowcompute.elements.quantized import Dequantize
+from flowcompute.fuse import Reason, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    GID,
+    GSIZE,
+    Array,
+    ArrayItem,
+    Assign,
+    Below,
+    Combine,
+    For,
+    Half,
+    If,
+    IndexLike,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    N,
+    Name,
+    Picked,
+    PutItem,
+    Select,
+    SetInteger,
+    Splat,
+    Stmt,
+    Var,
+    While,
+    index_min,
+    seen_as,
+    views_of,
+)
+from flowcompute.lower.anchor_point import Operand, Row
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
+from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
+from flowcompute.spec import BOOL, FLOAT32
+from flowcompute.strategy import KernelKnobs
+
+LANES = 16
+"""Partial sums of a number of the result. They are part of the order of the sum."""
+RUN = 512
+"""Products that a partial sum adds up in order before it is added to that of earlier panels."""
+STRIP = 16
+"""Columns whose results are stored together: the vector of the epilogue."""
+DECODED = 4
+"""Columns that are decoded together. Those of many rows stay in the nearest cache for all of them."""
+UNROLL = 2
+"""Vectors of k for each turn of the loop: as many as there are in the smallest block, whose scales they share."""
+TILE_ROWS, TILE_COLUMNS = 2, 2
+"""Rows and columns of a tile: the sums take half of AVX2's 16 registers."""
+LEFT_BYTES = 512 << 10
+"""Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache."""
+FEWEST_ROWS = 32
+"""Rows for which it pays to decode a column, however long they are."""
+RIGHT_BYTES = 512 << 10
+"""Most bytes of decoded columns in a private array. Longer columns are decoded for each row."""
+
+_ALONG_K = {MATMUL: -2, EXPERTS: -1}
+"""The axis of k in the right factor of each operation."""
+
+TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
+"""A strip of columns of a block of rows, how many there are, and the end of those of a work-item."""
+FIRST_STRIP, LAST_STRIP, STRIP_INDEX = Name("first_strip"), Name("last_strip"), Name("strip")
+BEGIN, END, TILED = Name("begin"), Name("end"), Name("tiled")
+"""Rows of a block, and the end of those in whole tiles."""
+ROW, COLUMN, WITHIN, PART = Name("r"), Name("j"), Name("c"), Name("d")
+"""A row, the first column of a strip, the first one of those decoded together, and of a tile among them."""
+
+
+class _DequantizedLowering:
+    """Lowering of a region with such a product."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.contraction = one = MatmulAnchor(graph, region)
+        self.knobs = style.settled(DEQUANTIZED_MATMUL.knobs)
+        self.tile_rows = self.knobs.tile_rows or TILE_ROWS
+        self.pitch = -(-one.inner // LANES) * LANES
+        self.row_bytes = self.pitch * FLOAT32.itemsize
+        in_place = not one.is_computed(one.a) and one.a.columns.stride == 1 and one.a.argument.dtype == FLOAT32
+        # Where A is computed as it is loaded, or scattered, each number is computed and picked once.
+        self.kept = not in_place and self.row_bytes <= LEFT_BYTES
+        self.many = (region.stream if one.shared else False) or one.height > 1 or (one.shared and one.units > 1)
+        self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
+        fit = LEFT_BYTES // max(1, self.row_bytes)
+        fewest = 1 if self.kept else FEWEST_ROWS
+        self.block = min(ROWS_PER_ITEM, max(fewest, fit)) if self.many else 1
+        self.strips = max(1, -(-one.columns // STRIP))
+
+    def lower(self, name: str) -> Kernel:
+        """Return the kernel; its work counts rows."""
+        one = self.contraction
+        body = [
+            *self._arrays(),
+            SetInteger(TASKS, self._blocks() * self.strips),
+            SetInteger(TASK, (TASKS + GSIZE - 1) // GSIZE * GID),
+            SetInteger(AFTER, index_min(TASKS, TASK + (TASKS + GSIZE - 1) // GSIZE)),
+            While(TASK < AFTER, tuple(self._tasks())),
+        ]
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            tuple(body),
+            work="matmul",
+            units=one.units,
+            lanes=LANES,
+            tile=(self.block, self.strips),
+            knobs=self.knobs if self.buffered else KernelKnobs(),
+        )
+
+    # -- rows and strips ----------------------------------------------------------------------------
+
+    def _blocks(self) -> IndexLike:
+        """Return the blocks of rows of a launch. The rows of a block multiply one matrix."""
+        one = self.contraction
+        return (N + self.block - 1) // self.block if one.shared else N // one.height * self._blocks_of_matrix
+
+    @property
+    def _blocks_of_matrix(self) -> int:
+        return -(-self.contraction.height // self.block)
+
+    def _tasks(self) -> list[Stmt]:
+        """Compute the next strips of a block of rows."""
+        one = self.contraction
+        block = TASK // self.strips
+        begin: IndexLike = block * self.block
+        until: IndexLike = N
+        if not one.shared:
+            matrix = block // self._blocks_of_matrix
+            begin = matrix * one.height + block % self._blocks_of_matrix * self.block
+            until = (matrix + 1) * one.height
+        scope = Scope(one.names, lanes=LANES)
+        scope.add(
+            SetInteger(FIRST_STRIP, TASK % self.strips),
+            SetInteger(LAST_STRIP, index_min(self.strips, FIRST_STRIP + AFTER - TASK)),
+            SetInteger(BEGIN, begin),
+            SetInteger(END, index_min(until, BEGIN + self.block)),
+        )
+        scope.add(SetInteger(TASK, TASK + LAST_STRIP - FIRST_STRIP, new=False))
+        if self.kept:
+            scope.add(self._keep())
+        at_b = one.of_b(scope, one.row(scope, BEGIN))
+        strip = scope.inner()
+        strip.add(SetInteger(COLUMN, STRIP_INDEX * STRIP))
+        groups = index_min(STRIP, one.columns - COLUMN) if one.columns % STRIP else STRIP
+        strip.add(For(WITHIN, 0, groups, DECODED, tuple(self._columns(strip, at_b))))
+        strip.add(*self._epilogue())
+        scope.add(For(STRIP_INDEX, FIRST_STRIP, LAST_STRIP, 1, tuple(strip.statements)))
+        return scope.statements
+
+    def _arrays(self) -> list[Stmt]:
+        arrays: list[Stmt] = [Array("sums", FLOAT32, 1, self.block * STRIP)]
+        if self.kept:
+            arrays.append(Array("left", FLOAT32, 1, self.block * self.pitch or 1))
+        if self.buffered:
+            arrays.append(Array("decoded", FLOAT32, 1, DECODED * self.pitch or 1))
+        return arrays
+
+    def _keep(self) -> Stmt:
+        """Compute the block's rows of A."""
+        one = self.contraction
+        line = Scope(one.names, lanes=LANES)
+        at_a, stride = one.of_a(line, one.row(line, ROW)), one.a.columns.stride
+
+        def vector(scope: Scope, k: IndexLike, count: int | None) -> None:
+            numbers = one.factor(scope, Load(one.a.argument, at_a + k * stride, stride, count))
+            scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + k, numbers, vector=True))
+
+        self._along_k(line, vector)
+        return For(ROW, BEGIN, END, 1, tuple(line.statements))
+
+    def _along_k(self, scope: Scope, vector: Callable[[Scope, IndexLike, int | None], None]) -> None:
+        """Repeat statements for each vector of k; the last one may have fewer numbers."""
+        inner, rest = scope.inner(), self.contraction.inner % LANES
+        vector(inner, K, None)
+        scope.add(For(K, 0, self.contraction.inner - rest, LANES, tuple(inner.statements), unroll=UNROLL))
+        if rest:
+            last = scope.inner()
+            vector(last, self.contraction.inner - rest, rest)
+            scope.add(If(True, tuple(last.statements)))
+
+    def _epilogue(self) -> list[Stmt]:
+        """Store the strip of all rows."""
+        one = self.contraction
+
+        def stored(count: int | None) -> Stmt:
+            scope = Scope(one.names, lanes=LANES)
+            row = one.row(scope, ROW)
+            total = scope.let(ArrayItem("sums", (ROW - BEGIN) * STRIP, vector=True), FLOAT32)
+            one.store(scope, row, COLUMN, count, total)
+            return For(ROW, BEGIN, END, 1, tuple(scope.statements))
+
+        rest = one.columns % STRIP
+        if one.columns < STRIP:
+            return [stored(rest)] if rest else []
+        if not rest:
+            return [stored(None)]
+        return [If(COLUMN + STRIP <= one.columns, (stored(None),), (stored(rest),))]
+
+    # -- sums ---------------------------------------------------------------------------------------
+
+    def _columns(self, strip: Scope, at_b: IndexLike) -> list[Stmt]:
+        """Compute the columns that are decoded together, of all rows of the block."""
+        scope = strip.inner()
+        one_column = scope.inner()
+        start = self._start(one_column, at_b, WITHIN + PART)
+
+        def in_place(inner: Scope, _: int, k: IndexLike, count: int | None) -> Var:
+            return self._right(inner, start, k, count)
+
+        # Of one column at a time, since scales take many registers.
+        one_column.add(For(ROW, BEGIN, END, 1, tuple(self._tile(one_column, ROW, 1, PART, 1, in_place))))
+        alone = For(PART, 0, DECODED, 1, tuple(one_column.statements))
+        if not self.buffered:
+            scope.add(alone)
+        else:
+            scope.add(If(END - BEGIN < 2, (alone,), tuple(self._buffered(scope, at_b))))
+        return scope.statements
+
+    def _start(self, scope: Scope, at_b: IndexLike, column: IndexLike) -> IndexLike:
+        """Declare the offset of a column in B. Behind the last one it is read again."""
+        one = self.contraction
+        column = COLUMN + column
+        if one.columns % DECODED:
+            column = index_min(column, one.columns - 1)
+        return scope.integer(at_b + column * one.b.columns.stride)
+
+    def _right(self, scope: Scope, start: IndexLike, k: IndexLike, count: int | None) -> Var:
+        """Load numbers of a column of B."""
+        one, stride = self.contraction, self.contraction.b.rows.stride
+        aligned = count is None and self._is_aligned(one.b)
+        return one.factor(scope, Load(one.b.argument, start + k * stride, stride, count, aligned=aligned))
+
+    def _is_aligned(self, operand: Operand) -> bool:
+        """Check whether vectors along k begin at multiples of their length, counted in numbers that are decoded."""
+        lies = operand.lies
+        places = (lies.offset, lies.record, operand.columns.stride, *lies.strides[: operand.stack])
+        return self.contraction.is_computed(operand) and all(place % LANES == 0 for place in places)
+
+    def _buffered(self, scope: Scope, at_b: IndexLike) -> list[Stmt]:
+        """Decode columns into a private array, and multiply them by all rows of the block."""
+        made = scope.inner()
+        line = made.inner()
+        start = self._start(line, at_b, WITHIN + PART)
+
+        def vector(inner: Scope, k: IndexLike, count: int | None) -> None:
+            numbers = self._right(inner, start, k, count)
+            inner.add(PutItem("decoded", PART * self.pitch + k, numbers, vector=True))
+
+        self._along_k(line, vector)
+        made.add(For(PART, 0, DECODED, 1, tuple(line.statements)))
+
+        def decoded(inner: Scope, column: int, k: IndexLike, _: int | None) -> Var:
+            return inner.let(ArrayItem("decoded", (PART + column) * self.pitch + k, vector=True), FLOAT32)
+
+        high, wide = self.tile_rows, TILE_COLUMNS
+        whole = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, high, PART, wide, decoded)))
+        alone = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, 1, PART, wide, decoded)))
+        made.add(
+            SetInteger(TILED, BEGIN + (END - BEGIN) // high * high),
+            For(ROW, BEGIN, TILED, high, (whole,)),
+            For(ROW, TILED, END, 1, (alone,)),
+        )
+        return made.statements
+
+    def _tile(
+        self,
+        outer: Scope,
+        first: IndexLike,
+        rows: int,
+        part: IndexLike,
+        columns: int,
+        right: Callable[[Scope, int, IndexLike, int | None], Var],
+    ) -> list[Stmt]:
+        """Compute `columns` sums of each of `rows` rows, and keep them for the epilogue."""
+        one = self.contraction
+        scope = outer.inner()
+        at_a = [self._of_a(scope, one.row(scope, scope.integer(first + row))) for row in range(rows)]
+        totals = zeros(one, scope, rows, columns)
+
+        def products(inner: Scope, sums: list[list[Var]], k: IndexLike, count: int | None) -> None:
+            left = [self._left(inner, at, k, count) for at in at_a]
+            mask = None if count is None else inner.let(Below(count), BOOL, mask_bytes=FLOAT32.itemsize)
+            for column in range(columns):
+                b = right(inner, column, k, count)
+                for a, line in zip(left, sums, strict=True):
+                    made = inner.let(MultiplyAdd(a, b, line[column]), FLOAT32)
+                    kept = made if mask is None else inner.let(Select(mask, made, line[column]), FLOAT32)
+                    inner.add(Assign(line[column], Splat(kept)))
+
+        def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
+            step = inner.inner()
+            products(step, sums, K, None)
+            inner.add(For(K, start, stop, LANES, tuple(step.statements), unroll=UNROLL))
+
+        rest = one.inner % LANES
+        sum_in_panels(one, scope, totals, add, one.inner - rest, RUN * LANES)
+        if rest:
+            last = scope.inner()
+            products(last, totals, one.inner - rest, rest)
+            scope.add(If(True, tuple(last.statements)))
+        for row, own in enumerate(added_up(scope, [total for line in totals for total in line], rows)):
+            place = (first + row - BEGIN) * STRIP + WITHIN + part
+            scope.add(PutItem("sums", place, own, vector=own.lanes > 1))
+        return scope.statements
+
+    def _of_a(self, scope: Scope, row: Row) -> IndexLike:
+        """Declare the begin of a row of A, in memory or in the array that keeps it."""
+        return scope.integer((row.number - BEGIN) * self.pitch) if self.kept else self.contraction.of_a(scope, row)
+
+    def _left(self, scope: Scope, at: IndexLike, k: IndexLike, count: int | None) -> Var:
+        """Return numbers of a row of A."""
+        one, stride = self.contraction, self.contraction.a.columns.stride
+        if self.kept:
+            return scope.let(ArrayItem("left", at + k, vector=True), FLOAT32)
+        return one.factor(scope, Load(one.a.argument, at + k * stride, stride, count))
+
+
+def added_up(scope: Scope, sums: Sequence[Var], rows: int) -> list[Var]:
+    """Return the sum of the lanes of each vector, as a tree by halves: for each of `rows` rows a vector of its sums.
+
+    Halves of two vectors are joined, so that as many lanes are added at once as processors have.
+    """
+    parts = list(sums)
+    width = LANES
+    while width > 1:
+        width //= 2
+        step = 2 if len(parts) > 1 and parts[0].lanes <= LANES // 2 else 1
+        parts = [_folded(scope, parts[i : i + step], width) for i in range(0, len(parts), step)]
+    joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
+    each = len(sums) // rows
+    return [_picked(scope, [joined], range(row * each, (row + 1) * each)) for row in range(rows)]
+
+
+def _folded(scope: Scope, parts: Sequence[Var], width: int) -> Var:
+    """Add the upper half of each run of 2 * `width` lanes to its lower half."""
+    lanes = sum(part.lanes for part in parts)
+    lower = [lane for lane in range(lanes) if lane % (2 * width) < width]
+    a, b = _picked(scope, parts, lower), _picked(scope, parts, [lane + width for lane in lower])
+    return scope.let(Combine("sum", (a,), (b,), 0), FLOAT32, len(lower))
+
+
+def _picked(scope: Scope, parts: Sequence[Var], lanes: Sequence[int]) -> Var:
+    """Return lanes of some vectors."""
+    if len(parts) == 1:
+        (part,) = parts
+        if list(lanes) == list(range(part.lanes)):
+            return part
+        for upper in (False, True):
+            if list(lanes) == [lane + upper * part.lanes // 2 for lane in range(part.lanes // 2)]:
+                return scope.let(Half(part, upper), FLOAT32, len(lanes))
+    return scope.let(Picked(tuple(parts), tuple(lanes)), FLOAT32, len(lanes))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_product(task)) is not None:
+        return reason
+    if task.is_gpu:
+        return task.refuse("a work-item of a GPU has no such caches")
+    assert task.anchor is not None
+    if not _reads_along_blocks(task.graph, task.anchor.id):
+        return task.refuse("its right factor is not decoded from blocks along the sum")
+    return None
+
+
+def _reads_along_blocks(graph: Graph, product: int) -> bool:
+    """Check whether the columns of the right factor are neighbouring numbers of blocks.
+
+    It is a property of the graph: whether the numbers are decoded here or were stored changes no bit.
+    """
+    node = graph.nodes[product]
+    if node.op not in _ALONG_K or node.attrs.get("depth", 1) != 1 or node.attrs.get("columns", 1) != 1:
+        return False
+    root, views = views_of(graph, node.inputs[1])
+    if not isinstance(graph.nodes[root].op, Dequantize) or node.spec.dtype != FLOAT32:
+        return False
+    lies = seen_as(graph, root, views)
+    return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return _DequantizedLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+DEQUANTIZED_MATMUL = Form(
+    name="dequantized matmul",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_strips,
+    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS),)),
+    family="matmul",
+)
+"""Products with decoded numbers on CPUs, of which columns are neighbours in blocks."""

@@ -1,0 +1,118 @@
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
+
+static inline float fc_float_of_half(int bits) {
+    ushort half_bits = bits;
+#ifdef __F16C__
+    return __builtin_load_halff((const half *)&half_bits);
+#else
+    return vload_half(0, (const half *)&half_bits);
+#endif
+}
+
+static inline float fc_q4_1_of_block(const __global uchar *block, int place) {
+#pragma OPENCL FP_CONTRACT OFF
+    int v0 = (place >> 4);
+    return ((fc_float_of_half(((int)block[0] | ((int)block[(0 + 1)] << 8))) * (float)((((int)block[((4 + (16 * (v0 >> 1))) + (place & 15))] >> (4 * (v0 & 1))) & 15))) + fc_float_of_half(((int)block[2] | ((int)block[(2 + 1)] << 8))));
+}
+
+static inline float fc_q4_1(const __global uchar *p, long n) {
+    return fc_q4_1_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n % 32));
+}
+
+typedef uchar16 fc_loose_uint8_16 __attribute__((aligned(1)));
+
+static inline float16 fc_q4_1_run16_of_block(const __global uchar *block, int place) {
+#pragma OPENCL FP_CONTRACT OFF
+    int v0 = (place >> 4);
+    uchar16 v1 = *(const __global fc_loose_uint8_16 *)(block + ((16 * (v0 >> 1)) + 4));
+    uchar16 v2 = v1 >> (uchar16)((4 * (v0 & 1)));
+    uchar16 v3 = v2 & (uchar16)(15);
+    float16 v4 = __builtin_convertvector(v3, float16);
+    float16 v5 = fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * v4;
+    float16 v6 = v5 + fc_float_of_half(((int)block[2] | ((int)block[3] << 8)));
+    return v6;
+}
+
+static inline float16 fc_q4_1_aligned16(const __global uchar *p, long n) {
+    return fc_q4_1_run16_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n % 32));
+}
+
+static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
+#pragma OPENCL FP_CONTRACT ON
+    return a * b + c;
+}
+
+typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
+
+static inline void fc_store_first_3_float32_16(float16 all, __global float *w) {
+    *(__global fc_loose_float32_2 *)(w + 0) = all.s01;
+    w[2] = all.s2;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void k0(
+    __global const float *restrict in0,
+    __global const uchar *restrict in1,
+    __global float *restrict out0,
+    const long n,
+    const long chunk,
+    const long blocks,
+    const long first,
+    const long phase) {
+    const long gid = get_group_id(0), gsize = get_num_groups(0);
+    float sums[16];
+    long tasks = (n + 1 - 1) * 2;
+    long t = (tasks + gsize - 1) / gsize * gid;
+    long after = min(tasks, t + (tasks + gsize - 1) / gsize);
+    while (t < after) {
+        long first_strip = t % 2;
+        long last_strip = min(2L, first_strip + after - t);
+        long begin = t / 2;
+        long end = min(n, begin + 1);
+        t = t + last_strip - first_strip;
+        for (long strip = first_strip; strip < last_strip; strip++) {
+            long j = strip * 16;
+            for (long c = 0; c < min(16L, 19 - j); c += 4) {
+                for (long d = 0; d < 4; d++) {
+                    long i0 = min(j + (c + d), 18L) * 64;
+                    for (long r = begin; r < end; r++) {
+                        float16 v1 = (float16)(-0x0.0p+0f);
+                        #pragma unroll 2
+                        for (long k = 0; k < 64; k += 16) {
+                            float16 v2 = *(const __global fc_loose_float32_16 *)(in0 + (k));
+                            float16 v3 = fc_q4_1_aligned16(in1, i0 + k);
+                            float16 v4 = fc_fma_float16(v2, v3, v1);
+                            v1 = v4;
+                        }
+                        float8 v5 = v1.lo;
+                        float8 v6 = v1.hi;
+                        float8 v7 = (v5 + v6);
+                        float4 v8 = v7.lo;
+                        float4 v9 = v7.hi;
+                        float4 v10 = (v8 + v9);
+                        float2 v11 = v10.lo;
+                        float2 v12 = v10.hi;
+                        float2 v13 = (v11 + v12);
+                        float v14 = v13.lo;
+                        float v15 = v13.hi;
+                        float v16 = (v14 + v15);
+                        sums[(r - begin) * 16 + c + d] = v16;
+                    }
+                }
+            }
+            if (j + 16 <= 19) {
+                for (long r = begin; r < end; r++) {
+                    float16 v17 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v17 == v17 ? v17 : (float16)(as_float(0x7fc00000U)));
+                }
+            } else {
+                for (long r = begin; r < end; r++) {
+                    float16 v18 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    fc_store_first_3_float32_16((v18 == v18 ? v18 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
+                }
+            }
+        }
+    }
+}

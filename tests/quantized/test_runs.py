@@ -1,0 +1,74 @@
+"""Runs of neighbouring numbers: what lanes compute is what the format says of their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flowcompute.elements.quantized import BLOCK_FORMATS
+from flowcompute.elements.quantized.decoding import Byte, Expression, Place, Whole, in_order, operands
+from flowcompute.elements.quantized.numpy_decoding import _evaluated
+from flowcompute.elements.quantized.runs import bounds_of, lanes_of, offset_between
+from tests.quantized.blocks import NAMES, any_bytes, sizes
+
+RUNS = [(name, lanes) for name in NAMES for lanes in (8, 16) if sizes(name)[0] % lanes == 0]
+
+
+def values(wanted: Expression, blocks: np.ndarray, places: np.ndarray) -> dict[Expression, Any]:
+    """The values of an expression and of its parts, at some places of some blocks."""
+    known: dict[Expression, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in in_order(wanted):
+            of = [known[one] for one in operands(node)]
+            known[node] = places if isinstance(node, Place) else _evaluated(node, of, blocks, len(places))
+    return known
+
+
+@pytest.mark.parametrize(("name", "lanes"), RUNS)
+def test_a_lane_is_the_number_at_its_place(name: str, lanes: int) -> None:
+    value, numbers, raw = BLOCK_FORMATS[name].value, sizes(name)[0], any_bytes(name, 5, 1)
+    whole = values(value, raw, np.arange(numbers, dtype=np.int32))
+    first, each = np.arange(0, numbers, lanes, dtype=np.int32), lanes_of(BLOCK_FORMATS[name], lanes)
+    assert set(each) == set(whole)
+    for lane, own in enumerate(each[value]):
+        got = np.broadcast_to(values(own, raw, first)[own], (5, len(first)))
+        np.testing.assert_array_equal(got.view("u4"), whole[value][:, lane::lanes].view("u4"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_value_is_out_of_its_bounds(name: str) -> None:
+    block_format = BLOCK_FORMATS[name]
+    bounds, places = bounds_of(block_format), np.arange(block_format.numbers, dtype=np.int32)
+    found = values(block_format.value, any_bytes(name, 300, 1), places)
+    for node, of in found.items():
+        if isinstance(node, Whole):
+            low, high = bounds[node]
+            assert low <= np.min(of)
+            assert np.max(of) <= high
+
+
+def shared(name: str) -> list[Byte]:
+    """The bytes of a format that all lanes of a run of 16 read alike."""
+    each = lanes_of(BLOCK_FORMATS[name], 16)
+    return [node for node, own in each.items() if isinstance(node, Byte) and len(set(own)) == 1]
+
+
+def neighbours(name: str) -> list[Byte]:
+    """The bytes of a format that lie beside each other for a run of 16."""
+    found = []
+    for node, own in lanes_of(BLOCK_FORMATS[name], 16).items():
+        if isinstance(node, Byte):
+            places = [one.at for one in own if isinstance(one, Byte)]
+            if [offset_between(places[0], place) for place in places] == list(range(16)):
+                found.append(node)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "run"),
+    [("Q4_0", 2, 1), ("Q4_1", 4, 1), ("Q8_0", 2, 1), ("Q4_K", 7, 1), ("Q5_K", 7, 2), ("Q6_K", 3, 2), ("IQ4_XS", 5, 1)],
+)
+def test_scales_are_shared_and_numbers_are_neighbours(name: str, one: int, run: int) -> None:
+    assert (len(shared(name)), len(neighbours(name))) == (one, run)
