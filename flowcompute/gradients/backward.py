@@ -17,7 +17,7 @@ from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.math import add, multiply
 from flowcompute.errors import SpecError
-from flowcompute.gradients.cotangents import Term, full, summed_to
+from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.kernel_tangents import kernel_gradient
 from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, refusal
 from flowcompute.graph import postorder
@@ -48,7 +48,8 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
     """
     total = as_element(loss, "grad")
     alone = isinstance(wrt, Element)
-    leaves = [as_element(one, "grad") for one in ([wrt] if isinstance(wrt, Element) else wrt)]
+    several = isinstance(wrt, Iterable) and not alone
+    leaves = [as_element(one, "grad") for one in (wrt if several else [wrt])]
     _check(total, leaves)
     found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves, through=True)
     made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)
@@ -174,8 +175,14 @@ _UNKNOWN = Refused("operations that have a gradient", "fc.stop_gradient(x) lets 
 
 
 def _slope_dtype(value: Any) -> np.dtype:
-    """Return the dtype of cotangents: float64 for whole numbers, which only a gradient of a user's own lets through."""
-    return value.dtype if is_float(value.dtype) else FLOAT64
+    """Return the dtype of cotangents.
+
+    That of the value; float32 for resident values of half formats, where sums over a stream would overflow before a
+    scale makes them small; float64 for whole numbers, which only a gradient of a user's own lets through.
+    """
+    if not is_float(value.dtype):
+        return FLOAT64
+    return value.dtype if value.spec.is_stream else wide(value.dtype)
 
 
 def _passed(node: Compute, terms: Cotangent, live: set[int]) -> Iterable[tuple[Element, Term]]:
@@ -224,7 +231,7 @@ def _whole(leaf: Any, terms: Cotangent) -> Element:
     parts: list[Any] = []
     for term in _merged(terms):
         value = full(leaf, term.value)
-        parts.append(value if term.scale is None else multiply(value, cast(term.scale, leaf.dtype)))
+        parts.append(value if term.scale is None else multiply(value, cast(term.scale, value.dtype)))
     made = parts[0]
     for part in parts[1:]:
         made = add(made, part)

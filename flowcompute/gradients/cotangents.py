@@ -18,7 +18,7 @@ from flowcompute.elements.generated import index
 from flowcompute.elements.math import any as any_of
 from flowcompute.elements.math import multiply, sum, where
 from flowcompute.elements.streams import cumulative_sum
-from flowcompute.spec import BOOL, INT64
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ def is_one(value: Any) -> bool:
 def times(cotangent: Any, slope: Any) -> Any:
     """Multiply a cotangent by a slope."""
     return slope if is_one(cotangent) and isinstance(slope, Element) else multiply(cotangent, slope)
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which cotangents are summed over records."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
 def full(like: Any, value: Any) -> Any:
@@ -87,7 +92,7 @@ def summed_to(like: Any, value: Any, shape: tuple[int, ...], in_stream: bool, st
     axes += [0] * (lead - stays)
     if not axes:
         return value
-    made = sum(full(stream, value), tuple(axes))
+    made = sum(full(stream, value), tuple(axes), dtype=wide(value.dtype))
     return reshape(made, (*(-1,) * stays, *own)) if made.spec.shape != own else made
 
 

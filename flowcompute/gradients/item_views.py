@@ -13,7 +13,7 @@ from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.math import equal, matmul, multiply, sum, where
 from flowcompute.elements.search import argsort, scatter_elements, take_along_axis
 from flowcompute.elements.streams import segment_sum
-from flowcompute.gradients.cotangents import full, is_number, summed_to
+from flowcompute.gradients.cotangents import full, is_number, summed_to, wide
 from flowcompute.gradients.rules import Contribution, Equivalent, no_gradient, refusal, rule
 
 
@@ -165,7 +165,7 @@ def _lookup(node: Compute, g: Any) -> tuple[Contribution, ...]:
     before, after = table.spec.shape[:axis], table.spec.shape[axis + 1 :]
     own = len(indices.spec.shape)
     order = [0, *range(axis + 1, axis + own + 1), *range(1, axis + 1), *range(axis + own + 1, node.ndim)]
-    cotangent = permute_dims(full(node, g), order)
+    cotangent = cast(permute_dims(full(node, g), order), wide(node.dtype))
     if own == 0:
         summed = segment_sum(cotangent, indices, rows)
     else:

@@ -11,7 +11,7 @@ from flowcompute.elements import Compute
 from flowcompute.elements.axes import expand_dims, matrix_transpose, repeat, reshape
 from flowcompute.elements.math import divide, exp, matmul, maximum, multiply, subtract, sum, vecdot, where
 from flowcompute.elements.math import max as max_along
-from flowcompute.gradients.cotangents import full, summed_to
+from flowcompute.gradients.cotangents import full, summed_to, wide
 from flowcompute.gradients.rules import Contribution, Equivalent, refused, rule
 from flowcompute.spec import BOOL
 
@@ -32,9 +32,13 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
     turned = matrix_transpose(right)
     if right.spec.is_stream and not rows:
         # One vector times a stream of matrices.
-        of_left = sum(vecdot(expand_dims(cotangent, 1), right), 0)
+        of_left = sum(vecdot(expand_dims(cotangent, 1), right), 0, dtype=wide(node.dtype))
         return of_left, multiply(expand_dims(left, 1), expand_dims(cotangent, 1))
-    of_right = matmul(left.T, cotangent) if rows else multiply(expand_dims(left, 1), expand_dims(cotangent, 0))
+    of_right = (
+        matmul(left.T, cotangent, dtype=wide(node.dtype))
+        if rows
+        else multiply(expand_dims(left, 1), expand_dims(cotangent, 0))
+    )
     return matmul(cotangent, turned), of_right
 
 

@@ -167,6 +167,18 @@ def test_gradients_have_the_dtype_of_what_they_are_of(dtype: str) -> None:
     assert made.resolve(device="numpy", progress=False).astype("f4").tolist() == [4, 4, 4]
 
 
+def test_sums_over_many_records_of_halves_do_not_overflow() -> None:
+    """The factor 1/N comes after the sum, which is larger than the largest number of float16."""
+    rows = fc.astype(fc.source(np.ones((70_000, 2), "f4")), "float16")
+    w = fc.parameter(np.ones(2), dtype="float16")
+    first = fc.source(np.zeros(70_000, int))
+    losses = [(rows * w).mean(), (rows @ w).mean(), (rows @ fc.stack([w, w], axis=1)).mean(), (rows * w.sum()).mean()]
+    losses.append(fc.take(w, first, axis=0).mean())
+    made = fc.resolve(*(fc.grad(loss, w) for loss in losses), device="numpy", progress=False)
+    assert [one.tolist() for one in made] == [[0.5, 0.5], [1, 1], [1, 1], [1, 1], [1, 0]]
+    assert {one.dtype for one in made} == {np.dtype("float16")}
+
+
 def test_empty_streams_have_gradients_of_zero() -> None:
     w = fc.parameter(np.ones(3))
     made = fc.grad((fc.source(np.ones((0, 3))) * w).sum(), w)
@@ -311,8 +323,11 @@ def test_refusals_name_the_users_line() -> None:
     ):
         with pytest.raises(fc.SpecError, match=words):
             fc.grad(loss, w)
-    with pytest.raises(fc.SpecError, match="does not depend"):
-        fc.grad(x.sum(), w)
+    for other in (w, 3.0):
+        with pytest.raises(fc.SpecError, match="does not depend"):
+            fc.grad(x.sum(), other)
+    with pytest.raises(fc.FlowError, match="cannot make an element"):
+        fc.grad(x.sum(), None)
 
 
 # -- users' functions -------------------------------------------------------------------------------------------------
