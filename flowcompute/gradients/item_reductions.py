@@ -10,7 +10,7 @@ import numpy as np
 from flowcompute.elements import Compute
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape
 from flowcompute.elements.creation import ones_like, zeros_like
-from flowcompute.elements.math import argmax, argmin, divide, equal, greater, multiply, prod, sum, where
+from flowcompute.elements.math import argmax, argmin, equal, greater, multiply, where
 from flowcompute.elements.math import less as less_than
 from flowcompute.elements.streams import (
     cumulative_max,
@@ -67,13 +67,15 @@ def _extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return (where(first, _expanded(node, g), 0.0),)
 
 
-def product_slopes(x: Any, axis: int | tuple[int, ...]) -> Any:
-    """Return the products of all other numbers along axes, also where some are 0."""
-    zero = equal(x, 0.0)
-    others = prod(where(zero, 1.0, x), axis, keepdims=True)
-    zeros = sum(zero, axis, keepdims=True)
-    alone = where(equal(zeros, 1), others, 0.0)
-    return where(zero, alone, where(equal(zeros, 0), divide(others, where(zero, 1.0, x)), 0.0))
+def _product_slopes(rows: Any) -> Any:
+    """Return the products of all other numbers of rows.
+
+    Those before times those behind: no division, so that numbers of 0 have second derivatives too.
+    """
+    axis = rows.ndim - 1
+    before = cumulative_prod(rows, axis, exclusive=True)
+    behind = flip(cumulative_prod(flip(rows, axis=axis), axis, exclusive=True), axis=axis)
+    return multiply(before, behind)
 
 
 @rule("reduce.prod")
@@ -82,7 +84,7 @@ def _prod(node: Compute, g: Any) -> tuple[Contribution, ...]:
     axes = node.attrs["axes"]
     if not axes:
         return (g,)
-    slopes = product_slopes(x, tuple(axis + x.spec.is_stream for axis in axes))
+    slopes = _from_rows(_product_slopes(_rows(x, axes)), x, axes)
     return (times(_expanded(node, g), slopes),)
 
 

@@ -71,6 +71,15 @@ def test_products_with_zeros(row: list[float], axis: int) -> None:
         np.testing.assert_array_equal(slope(lambda s: fc.cumulative_prod(s, axis=1)[:, 2], x), others)
 
 
+@pytest.mark.parametrize("row", [[2, 3, 4], [0, 3, 4], [0, 3, 0], [0, 0, 0]])
+def test_second_derivatives_of_products_with_zeros(row: list[float]) -> None:
+    x = fc.source(np.array([row], float))
+    first = fc.grad(fc.prod(x, axis=1).sum(), x)
+    made = fc.grad((first * np.array([1.0, 10, 100])).sum(), x).resolve(device="numpy", progress=False)
+    a, b, c = row
+    assert made.tolist() == [[10 * c + 100 * b, c + 100 * a, b + 10 * a]]
+
+
 def test_an_edge_of_powers() -> None:
     assert slope(lambda x: fc.pow(x, 2.0), [0, 3]).tolist() == [0, 6]
     assert slope(lambda x: fc.pow(x, 0.0), [0, 3]).tolist() == [0, 0]
