@@ -13,7 +13,7 @@ from flowcompute.elements import Element, of_operands
 from flowcompute.errors import FlowError, SpecTypeError
 from flowcompute.onnx._onnx import definition_of
 from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
-from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.logical_value import APART, Value
 from flowcompute.onnx.model_tensors import no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
@@ -25,6 +25,10 @@ Scope = dict[str, Value | None]
 """Values by name; None for one that hangs on a problem."""
 
 IN_BRANCHES = frozenset({"then_branch", "else_branch"})
+
+
+MOST_WITHIN = 1 << 16
+"""Nodes of unrolled loops, inlined branches and functions, all together."""
 
 
 class LeftOutError(Exception):
@@ -82,7 +86,7 @@ class GraphBuilder:
     def __init__(self, functions: Functions, stream: Element | None) -> None:
         self.problems: list[UnsupportedNode] = []
         self._functions, self._stream = functions, stream
-        self._depth = 0
+        self._depth = self._unrolled = 0
 
     def build(self, graph: OnnxGraph, inputs: Sequence[Value | None], outer: Mapping[str, Value | None]) -> Scope:
         """Build a graph, and return all of its values.
@@ -100,6 +104,14 @@ class GraphBuilder:
             self._node(node, scope)
         return scope
 
+    def _count(self, graph: OnnxGraph) -> None:
+        """Count the nodes of a graph within a node, so that graphs within graphs end."""
+        self._unrolled += len(graph.nodes)
+        if self._unrolled > MOST_WITHIN:
+            raise Refusal(
+                "unbounded", f"more than {MOST_WITHIN} nodes within nodes", "make loops and functions shorter"
+            )
+
     def _node(self, node: OnnxNode, scope: Scope) -> None:
         made: Sequence[Value | None] = ()
         given = [scope[name] if name else None for name in node.inputs]
@@ -112,6 +124,10 @@ class GraphBuilder:
                 self.problems.append(problem_of(node, refusal))
             except FlowError as error:
                 self.problems.append(problem_of(node, _refusal_of(error)))
+            except UndecidedError:
+                self.problems.append(
+                    problem_of(node, Refusal("batch axis", "a size is compared with the number of records", APART))
+                )
             except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 text = str(error).split("\n", 1)[0][:200] or type(error).__name__
                 self.problems.append(problem_of(node, Refusal("invalid", text, "correct the model, or its inputs")))
@@ -160,6 +176,7 @@ class GraphBuilder:
         self._depth += 1
         if self._depth > 2 * DEEPEST:
             raise Refusal("unbounded", "graphs within graphs", "make the model flatter")
+        self._count(graph)
         try:
             inner = self.build(graph, inputs, scope)
         finally:
