@@ -39,7 +39,8 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
         wrt: an element on which the loss depends, or several of them, of float dtypes.
 
     Returns:
-        One element, or a tuple of as many as `wrt` names.
+        One element, or a tuple of as many as `wrt` names. Where one of them is made of another, the gradient of the
+        other counts what it does through the one too.
 
     Raises:
         SpecError: if the loss is no number or does not depend on one of `wrt`, one is of another dtype than floats, or
@@ -49,7 +50,7 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
     alone = isinstance(wrt, Element)
     leaves = [as_element(one, "grad") for one in ([wrt] if isinstance(wrt, Element) else wrt)]
     _check(total, leaves)
-    found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves)
+    found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves, through=True)
     made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)
     return made[0] if alone else made
 
@@ -84,13 +85,16 @@ def _check(loss: Any, leaves: Sequence[Any]) -> None:
             )
 
 
-def pulled(root: Element, cotangent: Cotangent, leaves: Iterable[Element]) -> dict[int, Cotangent]:
+def pulled(
+    root: Element, cotangent: Cotangent, leaves: Iterable[Element], *, through: bool = False
+) -> dict[int, Cotangent]:
     """Pull the cotangent of a value back to those that it depends on.
 
     Args:
         root: the value.
         cotangent: of it.
-        leaves: what it is pulled back to; what they depend on is not visited.
+        leaves: what it is pulled back to.
+        through: pass on through leaves that depend on other leaves; else what they depend on is not visited.
 
     Returns:
         The cotangents of the leaves, by their `id`.
@@ -99,12 +103,14 @@ def pulled(root: Element, cotangent: Cotangent, leaves: Iterable[Element]) -> di
         SpecError: if an operation in between has no gradient.
     """
     ends = {id(leaf) for leaf in leaves}
-    order = _ordered([root], ends)
-    live = _live(order, ends)
+    stops = set() if through else ends
+    order = _ordered([root], stops)
+    passing = _passing(order, ends) - stops
+    live = passing | ends
     found: dict[int, Cotangent] = {id(root): list(cotangent)}
     for node in reversed(order):
         terms = found.get(id(node))
-        if not terms or id(node) in ends or id(node) not in live:
+        if not terms or id(node) not in passing:
             continue
         assert isinstance(node, Compute)
         for operand, term in _passed(node, _merged(terms), live):
@@ -123,13 +129,15 @@ def _ordered(roots: Sequence[Element], ends: Any) -> list[Element]:
     return [by_id[key] for key in postorder([id(root) for root in roots], operands)]
 
 
-def _live(order: Sequence[Element], ends: set[int]) -> set[int]:
-    """Return the values through which a gradient flows, by `id`."""
-    live = set(ends)
+def _passing(order: Sequence[Element], ends: set[int]) -> set[int]:
+    """Return the values through which a gradient flows to the ends, by `id`."""
+    found: set[int] = set()
     for node in order:
-        if any(id(one) in live for one in node.inputs) and not isinstance(rule_of(node), NoGradient):
-            live.add(id(node))
-    return live
+        if any(id(one) in ends or id(one) in found for one in node.inputs) and not isinstance(
+            rule_of(node), NoGradient
+        ):
+            found.add(id(node))
+    return found
 
 
 def rule_of(node: Any) -> Any:

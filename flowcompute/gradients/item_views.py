@@ -137,13 +137,19 @@ def _windows(node: Compute, g: Any) -> tuple[Contribution, ...]:
 # -- at indices -------------------------------------------------------------------------------------------------------
 
 
+def _from_the_front(places: Any, size: int) -> Any:
+    """Return places along an axis that are counted from its front; those below 0 are counted from its end."""
+    wide = cast(places, np.dtype("int64"))
+    return where(wide < 0, wide + size, wide)
+
+
 @rule("view.take")
 def _take(node: Compute, g: Any) -> tuple[Contribution, ...]:
     """Multiply by the matrix of who took what: numbers that were taken twice add up."""
     x, where_ = node.inputs
     axis, lead = node.attrs["axis"] + node.spec.is_stream, int(node.spec.is_stream)
     size = x.spec.shape[axis - lead]
-    taken = where_.value % size if isinstance(where_, Constant) else where_
+    taken = where_.value % size if isinstance(where_, Constant) else _from_the_front(where_, size)
     chosen = cast(equal(expand_dims(taken, 1), np.arange(size)), node.dtype)
     rows = moveaxis(full(node, g), axis, -1)
     flat = reshape(rows, (*_lead(node), math.prod(rows.spec.shape[:-1]), rows.spec.shape[-1]))
@@ -177,7 +183,7 @@ def _take_along(node: Compute, g: Any) -> tuple[Contribution, ...]:
     last = -1
     places = moveaxis(at, axis + at.spec.is_stream, last)
     rows = moveaxis(full(node, g), axis + lead, last)
-    hits = equal(expand_dims(where(places < 0, places + size, places), places.ndim), np.arange(size))
+    hits = equal(expand_dims(_from_the_front(places, size), places.ndim), np.arange(size))
     summed = moveaxis(sum(where(hits, expand_dims(rows, rows.ndim), 0.0), axis=-2), last, axis + lead)
     shape = (*node.spec.shape[:axis], size, *node.spec.shape[axis + 1 :])
     return summed_to(x, summed, shape, node.spec.is_stream, summed), None

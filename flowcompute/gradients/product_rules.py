@@ -24,6 +24,10 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
         return _of_windows(node, left, right, cotangent)
     if len(left.spec.shape) > 1:
         return _stacked(left, right, cotangent)
+    if len(right.spec.shape) > 2:
+        # One vector times stacks of matrices.
+        of_left, of_right = _stacked(expand_dims(left, 0), right, expand_dims(cotangent, -2))
+        return reshape(of_left, left.spec.shape), of_right
     rows = left.spec.is_stream
     turned = matrix_transpose(right)
     if right.spec.is_stream and not rows:
@@ -34,7 +38,7 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return matmul(cotangent, turned), of_right
 
 
-def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Contribution, ...]:
+def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Any, ...]:
     made = []
     both = (matmul(cotangent, matrix_transpose(right)), matmul(matrix_transpose(left), cotangent))
     for one, product in zip((left, right), both, strict=True):

@@ -6,11 +6,12 @@ from typing import Any
 
 from flowcompute.elements import Compute
 from flowcompute.elements.axes import concat, cut, flatten, reshape, window_between
-from flowcompute.elements.creation import zeros_like
+from flowcompute.elements.creation import full_like, zeros_like
 from flowcompute.elements.math import equal, greater_equal, less, logical_and, sum, where
 from flowcompute.elements.streams import segment_sum
 from flowcompute.gradients.cotangents import beside, full, is_number, positions
 from flowcompute.gradients.rules import Contribution, refusal, refused, rule
+from flowcompute.spec import BOOL
 
 
 def _uncut(runs: Any) -> Any:
@@ -66,15 +67,21 @@ def _cut(node: Compute, g: Any) -> tuple[Contribution, ...]:
 @rule("window.window")
 def _window(node: Compute, g: Any) -> tuple[Contribution, ...]:
     """Add up windows of windows: record i stands in `size` of them, at another place in each."""
-    attrs = node.attrs
+    (x,), attrs = node.inputs, node.attrs
     size, before, after = attrs["size"], attrs["before"], attrs["after"]
     if attrs["step"] != 1 or isinstance(attrs["pad"], str):
         raise refusal(node, "windows at step 1 that repeat no record at the ends", "fc.window(x, size=n)[::step]")
+    length = x.spec.length
+    if length is not None and length + before + after < size:
+        return (zeros_like(x),)
     windows = window_between(full(node, g), size, 1, 0.0, size - 1 - before, size - 1 - after)
     made: Any = None
     for place in range(size):
         one = windows[:, place, size - 1 - place]
         made = one if made is None else made + one
+    if length is None and before + after < size - 1:
+        # As many records as there are: where they are too few for one window, that is an error when it runs.
+        made = where(full_like(x, True, BOOL), made, 0.0)
     return (made,)
 
 

@@ -29,7 +29,7 @@ from flowcompute.elements.math import (
 )
 from flowcompute.elements.products import outer
 from flowcompute.elements.streams import bincount, cov, segment_min, top_k
-from flowcompute.gradients.cotangents import beside, count_of, full, is_number, positions, times
+from flowcompute.gradients.cotangents import beside, count_of, full, is_number, positions, summed_to, times
 from flowcompute.gradients.rules import Contribution, Equivalent, Scaled, no_gradient, refused, rule
 
 
@@ -125,7 +125,9 @@ def _corrcoef(node: Compute, g: Any) -> tuple[Contribution, ...] | Equivalent:
 @rule("fold.vecdot")
 def _vecdot(node: Compute, g: Any) -> tuple[Contribution, ...]:
     a, b = node.inputs
-    return times(_item(node, g), b), times(_item(node, g), a)
+    both = multiply(a, b)
+    pairs = ((a, times(_item(node, g), b)), (b, times(_item(node, g), a)))
+    return tuple(summed_to(one, made, both.spec.shape, True, both) for one, made in pairs)
 
 
 @rule("fold.matmul")

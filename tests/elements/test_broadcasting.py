@@ -176,6 +176,9 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
     "contracting the stream": (lambda: stream(3) @ stream(3), "matmul: cannot contract the stream axis", "", f"({N}, 3) @ ({N}, 3)", "X.T @ Y"),
     "matmul of bools": (lambda: fc.matmul(stream(3) > 0, resident(3, 2) > 0), 'matmul: cannot multiply bools', "", "", "cast"),
     "vectors": (lambda: fc.vecdot(stream(3), stream(4)), "vecdot: ", "", "(3,) and", None),
+    "vecdot along an axis that one lacks": (
+        lambda: fc.vecdot(np.ones((3, 4)), fc.constant(np.ones(4)), axis=-2), "vecdot: ", "", "(3, 4) and", None,
+    ),
     "vecdot of numbers": (lambda: fc.vecdot(stream(3), 2.0), 'vecdot: cannot multiply a number as a vector', "", "a number", None),
     "name": (lambda: fc.source(np.ones(3), name=""), "cannot take name=", "", "", None),
 }  # fmt: skip

@@ -127,6 +127,19 @@ def test_a_mean_loss_is_one_reading() -> None:
     assert len(fc.plan(loss, gradient, memory="8MiB").passes) == 1
 
 
+@pytest.mark.parametrize("make", [fc.source, fc.parameter])
+def test_where_one_is_made_of_another(make: Any) -> None:
+    a = np.array([0.3, 1.2, -0.7])
+    x = make(a)
+    y = x * x
+    z = fc.sin(y)
+    loss = (z * x).sum()
+    made = fc.resolve(*fc.grad(loss, [x, y, z, x, loss]), device="numpy", progress=False)
+    whole, inner = 2 * a**2 * np.cos(a**2) + np.sin(a**2), np.cos(a**2) * a
+    for got, exact in zip(made, (whole, inner, a, whole, 1.0), strict=True):
+        np.testing.assert_allclose(got, exact)
+
+
 def test_the_second_derivative() -> None:
     x = fc.source(np.array([0.3, 1.2, -0.7]))
     first = fc.grad((x**3 * fc.sin(x)).sum(), x)
@@ -160,6 +173,53 @@ def test_empty_streams_have_gradients_of_zero() -> None:
     assert made.resolve(device="numpy", progress=False).tolist() == [0, 0, 0]
 
 
+# -- products ---------------------------------------------------------------------------------------------------------
+
+Shape = tuple[int, ...]
+
+
+@pytest.mark.parametrize(
+    ("product", "left", "right"),
+    [
+        (fc.matmul, (4,), (2, 4, 3)),
+        (fc.matmul, (4,), (5, 2, 4, 3)),
+        (lambda x, y: fc.vecdot(x, y, axis=0), (5, 1), (5, 3)),
+        (lambda x, y: fc.vecdot(x, y, axis=0), (5, 2, 3), (5, 1, 3)),
+        (lambda x, y: fc.vecdot(x, y, axis=0), (5, 3), (3,)),
+    ],
+)
+def test_products_that_broadcast(product: Any, left: Shape, right: Shape) -> None:
+    arrays = [RNG.standard_normal(shape) for shape in (left, right)]
+
+    def operand(array: np.ndarray) -> Any:
+        return fc.source(array) if len(array) == 5 else fc.parameter(array)
+
+    leaves = [operand(array) for array in arrays]
+    made = fc.resolve(*fc.grad((product(*leaves) ** 2).sum(), leaves), device="numpy", progress=False)
+    for at, got in enumerate(made):
+        others = list(leaves)
+        exact, ends = np.empty_like(arrays[at]), []
+        for place in np.ndindex(exact.shape):
+            for sign in (1, -1):
+                moved = arrays[at].copy()
+                moved[place] += sign * 1e-6
+                others[at] = operand(moved)
+                ends.append((product(*others) ** 2).sum())
+        values = fc.resolve(*ends, device="numpy", progress=False)
+        exact.flat[:] = [(high - low) / 2e-6 for high, low in zip(values[::2], values[1::2], strict=True)]
+        np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-7)
+
+
+def test_what_is_left_out_gives_nothing() -> None:
+    x = np.array([[1, np.nan, 3], [2, 5, np.nan], [1, 2, 4.0]])
+    for axis in (0, 1):
+        known = np.isfinite(x)
+        exact = 2 * (x - np.nanmean(x, axis, keepdims=True)) / known.sum(axis, keepdims=True)
+        made = slope(lambda s, axis=axis: fc.nanvar(s, axis=axis), x)
+        np.testing.assert_allclose(made, np.where(known, exact, 0), atol=1e-15)
+        assert np.isfinite(slope(lambda s, axis=axis: fc.nanstd(s, axis=axis), x)).all()
+
+
 # -- views and the stream axis ----------------------------------------------------------------------------------------
 
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -184,6 +244,26 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 def test_views(name: str) -> None:
     x = RNG.uniform(0.5, 2.0, (5, 4))
     np.testing.assert_allclose(slope(VIEWS[name], x), steps(VIEWS[name], x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("take", [fc.take, fc.take_along_axis])
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+def test_computed_places_that_count_from_the_end(take: Any, dtype: str) -> None:
+    count = 200
+    places = fc.constant(np.array([0, -1, 2, -1], dtype)) * 1
+    x = fc.source(np.ones((2, count)))
+    taken = take(x, places if take is fc.take else fc.expand_dims(places, 0), axis=1)
+    made = fc.grad(taken.sum(), x).resolve(device="numpy", progress=False)
+    np.testing.assert_array_equal(made[:, [0, 1, 2, 3, -1]], [[1, 0, 1, 0, 2]] * 2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_windows_of_more_records_than_there_are(count: int) -> None:
+    x = np.ones((count, 2))
+    np.testing.assert_array_equal(slope(lambda s: fc.window(s, size=4), x), np.zeros_like(x))
+    rows = fc.iterate([x], shape=(2,), dtype="float64")
+    with pytest.raises(fc.FlowError, match="different lengths"):
+        fc.grad(fc.window(rows, size=4).sum(), rows).resolve(device="numpy", progress=False)
 
 
 def test_masked_attention_with_shared_keys() -> None:

@@ -168,7 +168,9 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     if folded:
         total = fold_stream(DOT_FOLD, (aligned_left, aligned_right), shape, left.dtype, False)
         return cast(total, result)  # type: ignore[return-value]
-    sizes = {one.spec.shape[axes[0] - len(shape)] for one in (aligned_left, aligned_right) if one.spec.shape}
+    back = len(shape) - axes[0]
+    items = (one.spec.shape for one in (aligned_left, aligned_right) if one.spec.shape)
+    sizes = {item[-back] if back <= len(item) else 1 for item in items}
     if len(sizes) != 1 or not all(one.spec.shape for one in (aligned_left, aligned_right)):
         raise SpecError(
             "cannot multiply vectors of different length",

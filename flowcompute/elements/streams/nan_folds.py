@@ -117,9 +117,8 @@ def _nan_mean(element: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _nan_var(element: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
     wide = _wide(element)
-    apart = square(subtract(wide, _nan_mean(wide, axis, True)))
-    # The NaN between an infinity and its mean counts.
-    apart = where(isnan(wide), 0, apart)
+    # The NaN between an infinity and its mean counts. No NaN is squared, so that gradients have none.
+    apart = square(where(isnan(wide), 0, subtract(wide, _nan_mean(wide, axis, True))))
     count = subtract(_known(wide, axis, keepdims), real("nanvar", "correction", correction))
     spread = divide(sum(apart, axis, keepdims=keepdims), count)
     return where(count > 0, spread, np.nan)
