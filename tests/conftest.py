@@ -8,6 +8,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 from flowcompute.schedule.planner import PLANS
+from flowcompute.schedule.step_maker import KERNELS
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
@@ -20,5 +21,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_runtest_setup() -> None:
-    """Forget plans, since tests change what plans are made by."""
+    """Forget plans and kernels, since tests change what they are made by."""
     PLANS.clear()
+    KERNELS.clear()

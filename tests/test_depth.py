@@ -18,6 +18,7 @@ from flowcompute.checkpoint.job import describe_job, differences, rebuild_job
 from flowcompute.elements.element import Element
 from flowcompute.graph.graph import build_graph
 from flowcompute.schedule.planner import PLANS
+from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from tests.support.work import lines_run
 
@@ -119,6 +120,7 @@ def plan_on(device: str) -> Callable[[Element], object]:
     def planned(root: Element) -> object:
         # Equal graphs are planned once.
         PLANS.clear()
+        KERNELS.clear()
         return str(root.plan(device=device))
 
     return planned

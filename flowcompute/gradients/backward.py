@@ -16,7 +16,7 @@ from flowcompute.elements import CAST, Compute, Constant, Element, Kind, as_elem
 from flowcompute.elements.creation import zeros_like
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.math import add, multiply
-from flowcompute.errors import SpecError
+from flowcompute.errors import SpecError, short_repr
 from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.kernel_tangents import kernel_gradient
 from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, refusal
@@ -48,8 +48,15 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
     """
     total = as_element(loss, "grad")
     alone = isinstance(wrt, Element)
-    several = isinstance(wrt, Iterable) and not alone
-    leaves = [as_element(one, "grad") for one in (wrt if several else [wrt])]
+    leaves: list[Any] = [wrt] if isinstance(wrt, Element) else list(wrt) if isinstance(wrt, list | tuple) else []
+    if not leaves or not all(isinstance(one, Element) for one in leaves):
+        raise SpecError(
+            "cannot differentiate with respect to this",
+            element="grad",
+            site=user_site(),
+            expected="an element, or a list or tuple of elements",
+            got=short_repr(wrt),
+        )
     _check(total, leaves)
     found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves, through=True)
     made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from flowcompute.elements import Element, of_operands
 from flowcompute.errors import FlowError, SpecTypeError
 from flowcompute.onnx._onnx import definition_of
 from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
-from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.logical_value import APART, Value
 from flowcompute.onnx.model_tensors import no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
@@ -24,6 +25,10 @@ Scope = dict[str, Value | None]
 """Values by name; None for one that hangs on a problem."""
 
 IN_BRANCHES = frozenset({"then_branch", "else_branch"})
+
+
+MOST_WITHIN = 1 << 16
+"""Nodes of unrolled loops, inlined branches and functions, all together."""
 
 
 class LeftOutError(Exception):
@@ -81,7 +86,7 @@ class GraphBuilder:
     def __init__(self, functions: Functions, stream: Element | None) -> None:
         self.problems: list[UnsupportedNode] = []
         self._functions, self._stream = functions, stream
-        self._depth = 0
+        self._depth = self._unrolled = 0
 
     def build(self, graph: OnnxGraph, inputs: Sequence[Value | None], outer: Mapping[str, Value | None]) -> Scope:
         """Build a graph, and return all of its values.
@@ -99,6 +104,14 @@ class GraphBuilder:
             self._node(node, scope)
         return scope
 
+    def _count(self, graph: OnnxGraph) -> None:
+        """Count the nodes of a graph within a node, so that graphs within graphs end."""
+        self._unrolled += len(graph.nodes)
+        if self._unrolled > MOST_WITHIN:
+            raise Refusal(
+                "unbounded", f"more than {MOST_WITHIN} nodes within nodes", "make loops and functions shorter"
+            )
+
     def _node(self, node: OnnxNode, scope: Scope) -> None:
         made: Sequence[Value | None] = ()
         given = [scope[name] if name else None for name in node.inputs]
@@ -111,7 +124,11 @@ class GraphBuilder:
                 self.problems.append(problem_of(node, refusal))
             except FlowError as error:
                 self.problems.append(problem_of(node, _refusal_of(error)))
-            except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            except UndecidedError:
+                self.problems.append(
+                    problem_of(node, Refusal("batch axis", "a size is compared with the number of records", APART))
+                )
+            except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 text = str(error).split("\n", 1)[0][:200] or type(error).__name__
                 self.problems.append(problem_of(node, Refusal("invalid", text, "correct the model, or its inputs")))
         for place, name in enumerate(node.outputs):
@@ -131,15 +148,20 @@ class GraphBuilder:
         )
         known = _known(record, call)
         if known is not None and not all(value.has_element for value in call.given):
-            return (Value.of_known(known, _dtype_of(known, call)),)
+            dtype = _dtype_of(known, call)
+            followed = _in_dtype(known, dtype)
+            if followed is not None:
+                return (Value.of_known(followed, dtype),)
         assert record.build is not None
         name = _shown_name(node)
         made = of_operands(name, record.build, call)
         made = [made] if isinstance(made, Value) else list(made)
         for value in made:
             value.mark_made_by(name)
-        if known is not None:
-            made[0] = made[0].with_known(known)
+        # Numbers that are followed are those that are computed: in the dtype of the result, or none.
+        followed = None if known is None or known.shape != made[0].shape else _in_dtype(known, made[0].dtype)
+        if followed is not None:
+            made[0] = made[0].with_known(followed)
         missing = [name for name in node.outputs[len(made) :] if name]
         if missing:
             raise Refusal("missing", f"output {missing[0]!r}, number {len(made)}", "leave it out")
@@ -154,6 +176,7 @@ class GraphBuilder:
         self._depth += 1
         if self._depth > 2 * DEEPEST:
             raise Refusal("unbounded", "graphs within graphs", "make the model flatter")
+        self._count(graph)
         try:
             inner = self.build(graph, inputs, scope)
         finally:
@@ -222,17 +245,27 @@ def _known(record: Operator, call: NodeCall) -> np.ndarray | None:
     if record.integers is None or not call.given:
         return None
     needed = call.given if record.integers_of is None else call.given[: record.integers_of]
-    if any(value.known is None for value in needed):
+    if any(value.known is None or _has_nan(value.known) for value in needed):
         return None
     try:
-        known = known_array(record.integers(call))
-        if any(isinstance(one, float) for one in known.flat):
-            # Floats of shapes are rounded to their dtype, as they are where they are computed.
-            dtype = _dtype_of(known, call)
-            known = known_array(np.frompyfunc(lambda number: as_dtype(number, dtype), 1, 1)(known))
+        with np.errstate(all="ignore"):
+            known = known_array(record.integers(call))
     except (UndecidedError, Refusal, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return known if known.size <= MOST_KNOWN else None
+
+
+def _has_nan(known: np.ndarray) -> bool:
+    return any(isinstance(one, float) and math.isnan(one) for one in known.flat)
+
+
+def _in_dtype(known: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Return numbers rounded to a dtype, as they are where they are computed; None where one does not fit."""
+    try:
+        with np.errstate(all="ignore"):
+            return known_array(np.frompyfunc(lambda number: as_dtype(number, dtype), 1, 1)(known))
+    except (ArithmeticError, TypeError, ValueError):
+        return None
 
 
 def _dtype_of(known: np.ndarray, call: NodeCall) -> np.dtype:
@@ -241,6 +274,8 @@ def _dtype_of(known: np.ndarray, call: NodeCall) -> np.dtype:
     to = call.node.attributes.get("to")
     if call.node.op == "Cast" and to is not None:
         return dtype_of(to)
+    if call.node.op == "CastLike":
+        return call[1].dtype
     return call.given[-1].dtype if call.node.op == "Where" else call.given[0].dtype
 
 

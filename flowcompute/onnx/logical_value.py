@@ -247,7 +247,7 @@ def _beside(value: Value, rank: int, at: int, records: Size) -> Any:
     size = value.size(own)
     if size == 1:
         return fc_axes.squeeze(element, own)
-    if records == 1:
+    if not isinstance(records, Records) and records == 1:
         raise Refusal(
             "batch axis", f"a model for one record meets {size} of them", "export the model with a batch of any size"
         )

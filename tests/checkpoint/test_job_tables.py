@@ -15,6 +15,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
 from flowcompute.elements.compute import Compute, Function
+from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
@@ -42,7 +43,7 @@ OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)
 """Operations whose elements have a class of their own."""
 
-NOT_IN_GRAPHS = (FMOD, QUIET_NAN)
+NOT_IN_GRAPHS = (FMOD, QUIET_NAN, PARAMETER, STOP_GRADIENT)
 """What stands in users' functions or in kernels only."""
 
 

@@ -8,6 +8,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.ir.nodes import If
 from flowcompute.schedule.planner import PLANS
+from flowcompute.schedule.step_maker import KERNELS
 from tests.gpu.shared_memory import SharedMemory
 from tests.gpu.tensor_devices import emulated
 
@@ -24,6 +25,7 @@ def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(product()).all()
     monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.WorkGroupBarrier", lambda: NOTHING)
     PLANS.clear()
+    KERNELS.clear()
     with pytest.raises(AssertionError, match="no barrier since another team wrote this"):
         product()
 

@@ -332,11 +332,8 @@ def test_refusals_name_the_users_line() -> None:
     ):
         with pytest.raises(fc.SpecError, match=words):
             fc.grad(loss, w)
-    for other in (w, 3.0):
-        with pytest.raises(fc.SpecError, match="does not depend"):
-            fc.grad(x.sum(), other)
-    with pytest.raises(fc.FlowError, match="cannot make an element"):
-        fc.grad(x.sum(), None)
+    with pytest.raises(fc.SpecError, match="does not depend"):
+        fc.grad(x.sum(), w)
 
 
 # -- users' functions -------------------------------------------------------------------------------------------------

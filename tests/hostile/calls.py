@@ -49,6 +49,7 @@ SQUARES = fc.source(np.ones((2, 3, 4), "f4"))
 IMAGES = fc.source(np.ones((2, 4, 6, 6), "f4"))
 KNOWN = fc.constant(np.arange(12.0).reshape(3, 4))
 SCALAR = fc.constant(2.0)
+TOTAL = ROWS.sum()
 GRAM = fc.constant(np.eye(3) + 1)
 
 HOSTILE: list[Any] = [
@@ -208,6 +209,9 @@ GOOD: dict[str, dict[str | int, Any]] = {
     **{name: {"x": ROWS, "axis": 0, "keepdims": False} for name in ("nanmax", "nanmean", "nanmin", "nansum")},
     **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
     **{name: {"x": WHOLE, "max_values": 5} for name in ("unique_values", "unique_counts")},
+    "grad": {"loss": TOTAL, "wrt": ROWS},
+    "parameter": {"value": [1.0, 2.0], "name": "w", "dtype": "f4"},
+    "nn.dropout": {"x": ROWS, "rate": 0.5, "seed": 1},
     "nn.attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "causal": True, "window": 2, "mask": None, "scale": 1.0,
     },

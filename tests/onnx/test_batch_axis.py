@@ -151,3 +151,16 @@ def test_arrays_of_any_shape_are_resident() -> None:
     x = np.zeros((0, 3), "f4")
     assert one("Relu", [x]).shape == (0, 3)
     assert one("Neg", [np.float32(2)]).shape == ()
+
+
+def test_a_resident_with_one_number_a_record_meets_any_number_of_records() -> None:
+    made = model([node("Add", "x w", "y")], [port("x", ["N", 2])], values={"w": np.array([[5], [7], [9]], "f4")})
+    x = np.arange(6, dtype="f4").reshape(3, 2)
+    np.testing.assert_array_equal(both(made, x), x + np.array([[5], [7], [9]], "f4"))
+    with pytest.raises(fc.FlowError):
+        fc.onnx.load(made)(fc.source(x[:1])).resolve(device="numpy")
+
+
+def test_all_axes_of_one_are_removed_but_that_of_the_records() -> None:
+    x = np.arange(3, dtype="f4").reshape(3, 1, 1)
+    assert both(model([node("Squeeze", "x", "y")], [port("x", ["N", 1, 1])]), x).shape == (3,)

@@ -248,3 +248,21 @@ def test_half_formats_in_the_field_of_integers() -> None:
     made.graph.initializer.append(tensor)
     np.testing.assert_array_equal(fc.onnx.load(made)().resolve(device="numpy"), halves, strict=True)
     assert numpy_helper.to_array(tensor).tolist() == halves.tolist()
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("Constant", "", {"value": 5}),
+        ("ConstantOfShape", "s", {"value": 5}),
+        ("If", "k", {"then_branch": 5, "else_branch": 4}),
+        ("Loop", "s _ s", {"body": 5}),
+        ("Scan", "s", {"body": 5, "num_scan_inputs": 1}),
+        ("Einsum", "s", {"equation": 5}),
+    ],
+)
+def test_attributes_of_another_type(op: str, inputs: str, attributes: dict[str, int]) -> None:
+    made = model([node(op, inputs, "y", **attributes)], [], values={"s": np.array([2]), "k": np.array(True)})
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        fc.onnx.load(made)()
+    assert caught.value.reason == "invalid"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
+from onnx import TensorProto, helper
 
 import flowcompute as fc
 from flowcompute.spec import BFLOAT16
@@ -259,3 +260,68 @@ def test_a_network_on_a_device() -> None:
     loaded = fc.onnx.load(model(nodes, [port("x", ("N", 3, 7, 6))], values={"w": w, "v": v}))
     y = loaded(fc.source(IMAGES))
     close(y.resolve(device="cpu"), y.resolve(device="numpy"), rtol=1e-4, atol=1e-5)
+
+
+# -- edges of single operators ------------------------------------------------------------------------
+
+
+def test_a_slice_backwards_from_before_the_axis_takes_its_first_number() -> None:
+    x = np.arange(5, dtype="f4")
+    least = np.iinfo("i8").min
+    got = one("Slice", [x, np.array([-9]), np.array([least]), np.array([0]), np.array([-1])], opset=13)
+    np.testing.assert_array_equal(got, [0])
+    values = {name: np.array([number]) for name, number in (("b", -9), ("e", least), ("a", 0), ("s", -1))}
+    nodes = [node("Slice", "five b e a s", "n"), node("Reshape", "x n", "y")]
+    made = model(nodes, [port("x", [5])], values={"five": np.array([5, 1]), **values})
+    assert fc.onnx.load(made)(x).resolve(device="numpy").shape == (5,)
+
+
+def test_zeros_are_quantised_by_a_scale_of_one() -> None:
+    made = model([node("DynamicQuantizeLinear", "x", "y s z")], [port("x", [3])], ["y", "s", "z"])
+    numbers, scale, zero = fc.resolve(*fc.onnx.load(made)(np.zeros(3, "f4")), device="numpy")
+    assert (numbers.tolist(), scale, zero) == ([0, 0, 0], 1, 0)
+
+
+@pytest.mark.parametrize(("dtype", "index", "depth"), [("u1", 3, 300), ("i1", -3, 140), ("i2", -1, 5)])
+def test_more_classes_than_numbers_of_a_dtype(dtype: str, index: int, depth: int) -> None:
+    got = one("OneHot", [np.array([index], dtype), np.int64(depth), np.array([0, 1], "f4")])
+    np.testing.assert_array_equal(np.flatnonzero(got), [index % depth])
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "attributes"),
+    [
+        ("LRN", (1, 2, 3, 3), {"size": 1 << 40}),
+        ("AveragePool", (1, 2, 8), {"kernel_shape": [1 << 33], "pads": [1 << 33, 1 << 33]}),
+    ],
+)
+def test_absurd_windows_are_refused(op: str, shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        one(op, [np.ones(shape, "f4")], **attributes)
+    assert caught.value.reason == "unbounded"
+
+
+def test_a_loop_that_never_ends_is_refused() -> None:
+    parts = [[port("i", [], INT64), port("k", [], TensorProto.BOOL), port("c", [4])]]
+    body = helper.make_graph(
+        [node("Add", "c c", "d")], "b", parts[0], [port("k", [], TensorProto.BOOL), port("d", [4])]
+    )
+    made = model([node("Loop", "_ k x", "y", body=body)], [port("x", [4])], values={"k": np.array(True)})
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        fc.onnx.load(made)(np.ones(4, "f4"))
+    assert caught.value.reason == "unbounded"
+
+
+def test_functions_that_double_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.onnx.graph_builder.MOST_WITHIN", 1 << 10)
+    nothing = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    functions = []
+    for at in range(24):
+        inner = [helper.make_node(f"f{at + 1}", [a], [b], domain="own") for a, b in (("a", "b"), ("b", "c"))]
+        inner = inner if at < 23 else [node("Relu", "a", "c")]
+        functions.append(helper.make_function("own", f"f{at}", ["a"], ["c"], inner, nothing))
+    start = helper.make_node("f0", ["x"], ["y"], domain="own")
+    made = model([start], [port("x", [2])], functions=functions, domains=nothing[1:])
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        fc.onnx.load(made)(np.ones(2, "f4"))
+    assert caught.value.reason == "unbounded"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
-from flowcompute.elements.op import KeptOp, Kind, Op
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element
+from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
@@ -18,15 +18,9 @@ def _same(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def _rebuild(kept: KeptOp) -> Compute:
-    x = kept.one()
-    return compute_again(kept, x.dtype, x.spec.shape, x.spec.stream)
-
-
 def _op(name: str, doc: str) -> Op:
     return Op(
         name, 1, Kind.ELEMENTWISE, np.asarray, _same, text={"any": "{a}"}, arithmetic=False, transparent=True, doc=doc,
-        rebuild=_rebuild,
     )  # fmt: skip
 
 

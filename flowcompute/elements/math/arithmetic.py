@@ -54,6 +54,8 @@ def _trunc_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         quotient = np.floor_divide(a, b)
         # The floor lies one below where signs differ and something remains.
         below = (quotient < 0) & (np.fmod(a, b) != 0)
+    if quotient.dtype.kind not in "iu":
+        raise TypeError("of floats it is fc.trunc(x1 / x2)")
     return np.asarray(quotient + below.astype(quotient.dtype))
 
 

@@ -26,7 +26,7 @@ def _loop(call: NodeCall) -> list[Value]:
     body, turns, condition = call.attribute("body"), call.get(0), call.get(1)
     carried = [value for value in call.values[2:] if value is not None]
     goes_on = condition is None or bool(condition.wholes("the condition")[0])
-    most = MOST_UNROLLED if turns is None else turns.ints("the number of turns")[0]
+    most = MOST_UNROLLED + 1 if turns is None else turns.ints("the number of turns")[0]
     scanned: list[list[Value]] = [[] for _ in range(len(body.outputs) - 1 - len(carried))]
     turn = 0
     while goes_on and turn < most:

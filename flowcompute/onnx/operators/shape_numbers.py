@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.onnx.operators.record import Integers, NodeCall, known_of
-from flowcompute.onnx.sizes import Records
+from flowcompute.onnx.sizes import MOST_KNOWN, Records
 
 
 def pointwise(function: Callable[..., Any], operands: int = 2) -> Integers:
@@ -17,7 +17,7 @@ def pointwise(function: Callable[..., Any], operands: int = 2) -> Integers:
     ufunc = np.frompyfunc(function, operands, 1)
 
     def made(call: NodeCall) -> Any:
-        return ufunc(*known_of(call))
+        return ufunc(*_few(known_of(call)))
 
     return made
 
@@ -27,7 +27,7 @@ def reduced(function: Callable[[Any, Any], Any]) -> Integers:
     ufunc = np.frompyfunc(function, 2, 1)
 
     def made(call: NodeCall) -> Any:
-        first, *rest = known_of(call)
+        first, *rest = _few(known_of(call))
         for one in rest:
             first = ufunc(first, one)
         return first
@@ -35,16 +35,52 @@ def reduced(function: Callable[[Any, Any], Any]) -> Integers:
     return made
 
 
+def _few(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Return arrays that broadcast to few numbers.
+
+    Raises:
+        ValueError: if they do not.
+    """
+    if math.prod(np.broadcast_shapes(*(one.shape for one in arrays))) > MOST_KNOWN:
+        raise ValueError
+    return arrays
+
+
 def quotient(a: Any, b: Any) -> Any:
-    """Divide as ONNX: integers truncate towards zero."""
+    """Divide as ONNX: integers truncate towards zero.
+
+    Raises:
+        ZeroDivisionError: for a divisor of 0.
+    """
     if isinstance(a, Records) or isinstance(b, Records):
         return a // b
     if isinstance(a, float) or isinstance(b, float):
-        return a / b if b else math.nan
-    if b == 0:
-        return 0
+        return a / b
     whole = abs(a) // abs(b)
     return whole if (a < 0) == (b < 0) else -whole
+
+
+def rest(a: Any, b: Any) -> Any:
+    """Return the remainder of a division that truncates towards zero."""
+    if isinstance(a, Records) or isinstance(b, Records):
+        return a % b
+    if isinstance(a, float) or isinstance(b, float):
+        return math.fmod(a, b)
+    return a - b * quotient(a, b)
+
+
+def power(a: Any, b: Any) -> Any:
+    """Raise a number to a power.
+
+    Raises:
+        ArithmeticError: if an integer becomes none, or one of more than 64 bits, or a float no real number.
+    """
+    if isinstance(a, int) and isinstance(b, int) and (b < 0 or (abs(a) > 1 and b > 64)):
+        raise ArithmeticError
+    made = a**b
+    if isinstance(made, complex):
+        raise ArithmeticError
+    return made
 
 
 def larger(a: Any, b: Any) -> Any:

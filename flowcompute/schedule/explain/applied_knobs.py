@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from flowcompute.elements import Source
 from flowcompute.fuse import Reason
 from flowcompute.ir import DeviceCapabilities, Kernel
-from flowcompute.lower import KernelStyle, lower
+from flowcompute.lower import KernelStyle
 from flowcompute.schedule.memory import plan_memory
 from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.sources import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
@@ -89,5 +90,5 @@ def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel
     style = KernelStyle(
         plan.backend.placements[step.placement].capabilities, knobs.over(step.kernel.knobs), plan.config.precision
     )
-    kernel = lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
+    kernel = KERNELS.lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
     return replace(kernel, contract=step.kernel.contract)

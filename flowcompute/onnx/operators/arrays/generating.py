@@ -101,7 +101,8 @@ def _window(call: NodeCall) -> Value:
         raise Refusal("unbounded", f"a window of {size}", f"use at most {MOST_NUMBERS}")
     dtype = dtype_of(call.attribute("output_datatype"))
     below = size if call.attribute("periodic") else size - 1
-    angle = 2 * np.pi * np.arange(size) / below
+    with np.errstate(invalid="ignore"):
+        angle = 2 * np.pi * np.arange(size) / below
     if call.node.op == "HannWindow":
         made = 0.5 - 0.5 * np.cos(angle)
     elif call.node.op == "HammingWindow":
@@ -140,7 +141,7 @@ def _one_hot(call: NodeCall) -> Value:
     rank = indices.ndim + 1
     axis = call.attribute("axis")
     place = axis + rank if axis < 0 else axis
-    if not 0 <= place < rank or depth < 0:
+    if not 0 <= place < rank or not 0 <= depth <= MOST_NUMBERS:
         raise Refusal("invalid", f"axis {axis} and depth {depth}", "correct the model")
     x = indices.element
     moved = indices.axis
@@ -150,7 +151,7 @@ def _one_hot(call: NodeCall) -> Value:
     opened = fc_axes.expand_dims(x, own)
     places = np.arange(depth).reshape(-1, *(1,) * (opened.ndim - own - 1))
     # Negative ones count from the end, and those beyond are nowhere.
-    wide = opened if opened.dtype.kind in "iu" else fc.astype(opened, "int64")
+    wide = opened if opened.dtype in (np.int64, np.uint64) else fc.astype(opened, "int64")
     counted = wide if wide.dtype.kind == "u" else fc.where(fc.less(wide, 0), fc.add(wide, depth), wide)
     pair = values.resident("values")
     return indices.like(fc.where(fc.equal(counted, places.astype(wide.dtype)), pair[1], pair[0]), moved)

@@ -109,6 +109,13 @@ def _is_all(size: Any, start: Any, end: Any, step: int) -> bool:
     return bool(end >= size)
 
 
+def _places(size: int, start: int, end: int, step: int) -> range:
+    """Return the places that a slice takes. Backwards, a start before the axis stands at its first number."""
+    if step < 0 and start < -size:
+        start = 0
+    return range(*slice(start, end, step).indices(size))
+
+
 def _slice(call: NodeCall) -> Value:
     value = call[0]
     keys: list[Any] = [slice(None)] * value.element.ndim
@@ -118,7 +125,7 @@ def _slice(call: NodeCall) -> Value:
         at = value.item_axis(axis, "slice")
         if isinstance(start, Records) or isinstance(end, Records):
             raise Refusal("batch axis", f"axis {axis} is cut by the number of records", APART)
-        places = range(*slice(start, end, step).indices(value.size(axis)))
+        places = _places(value.size(axis), start, end, step)
         stop = places.start + len(places) * step
         keys[at] = slice(places.start, stop if stop >= 0 else None, step) if places else slice(0, 0)
     return value.like(value.element[tuple(keys)] if keys else value.element)
@@ -127,7 +134,7 @@ def _slice(call: NodeCall) -> Value:
 def _slice_integers(call: NodeCall) -> Any:
     numbers = known_of(call)[0]
     for axis, start, end, step in _slices(call, numbers.ndim):
-        numbers = numbers[(*(slice(None),) * axis, slice(int(start), int(end), step))]
+        numbers = np.take(numbers, _places(numbers.shape[axis], int(start), int(end), step), axis)
     return numbers
 
 

@@ -140,7 +140,7 @@ def _squeeze(call: NodeCall) -> Value:
     value, axes = call[0], _axes_of(call)
     if axes is None:
         dropped = {at for at, size in enumerate(value.shape) if at != value.axis and size == 1}
-        if value.axis is not None and value.records == 1:
+        if value.axis is not None and not isinstance(value.records, Records) and value.records == 1:
             dropped.add(value.axis)
     else:
         dropped = set(value.normals(axes))

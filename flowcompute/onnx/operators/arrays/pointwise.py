@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, or_, sub, xor
@@ -15,7 +16,16 @@ from flowcompute.elements import nn
 from flowcompute.onnx.logical_value import Value, together
 from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators.record import Integers, NodeCall, Operator, known_of
-from flowcompute.onnx.operators.shape_numbers import as_dtype, larger, pointwise, quotient, reduced, smaller
+from flowcompute.onnx.operators.shape_numbers import (
+    as_dtype,
+    larger,
+    pointwise,
+    power,
+    quotient,
+    reduced,
+    rest,
+    smaller,
+)
 from flowcompute.onnx.problems import Refusal
 from flowcompute.spec import is_float
 
@@ -49,10 +59,15 @@ def binary(
             second = Value.of(fc_axes.reshape(element, (*element.spec.shape, *(1,) * max(behind, 0))))
         return together(function, first, second)
 
+    def legacy_integers(call: NodeCall) -> Any:
+        if integers is None or call.attribute("axis") is not None:
+            raise ValueError
+        return integers(call)
+
     if since >= 7:
         return (Operator(name, build, since, integers=integers),)
     return (
-        Operator(name, legacy, since, 7, attributes=LEGACY, integers=integers),
+        Operator(name, legacy, since, 7, attributes=LEGACY, integers=integers and legacy_integers),
         Operator(name, build, 7, integers=integers),
     )
 
@@ -68,6 +83,14 @@ def _mod(call: NodeCall) -> Value:
     if not call.attribute("fmod"):
         return together(fc.remainder, call[0], call[1])
     return together(fc.fmod, call[0], call[1])
+
+
+_remainders = pointwise(lambda a, b: a % b)
+_rests = pointwise(rest)
+
+
+def _mod_integers(call: NodeCall) -> Any:
+    return (_rests if call.attribute("fmod") else _remainders)(call)
 
 
 def _pow(a: Any, b: Any) -> Any:
@@ -182,7 +205,7 @@ OPERATORS: tuple[Operator, ...] = (
     *binary("Sub", fc.subtract, pointwise(sub)),
     *binary("Mul", fc.multiply, pointwise(lambda a, b: a * b)),
     *binary("Div", divided, pointwise(quotient)),
-    *binary("Pow", _pow, pointwise(lambda a, b: a**b)),
+    *binary("Pow", _pow, pointwise(power)),
     *binary("Equal", fc.equal, pointwise(eq)),
     *binary("Less", fc.less, pointwise(lt)),
     *binary("Greater", fc.greater, pointwise(gt)),
@@ -197,7 +220,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary("BitwiseNot", fc.bitwise_invert, 18),
     unary("Not", fc.logical_not, 1, pointwise(lambda a: not a, 1)),
     Operator("BitShift", _shift, 11, attributes={"direction": None}),
-    Operator("Mod", _mod, 10, attributes={"fmod": 0}, integers=pointwise(lambda a, b: a % b)),
+    Operator("Mod", _mod, 10, attributes={"fmod": 0}, integers=_mod_integers),
     variadic("Sum", fc.add, reduced(lambda a, b: a + b)),
     variadic("Max", fc.maximum, reduced(larger)),
     variadic("Min", fc.minimum, reduced(smaller)),
@@ -206,7 +229,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary("Neg", fc.negative, 1, pointwise(lambda a: -a, 1)),
     unary("Sign", fc.sign, 9),
     unary("Reciprocal", fc.reciprocal),
-    unary("Sqrt", fc.sqrt, 1, pointwise(lambda a: a**0.5, 1)),
+    unary("Sqrt", fc.sqrt, 1, pointwise(math.sqrt, 1)),
     unary("Exp", fc.exp),
     unary("Log", fc.log),
     unary("Floor", fc.floor, 1, pointwise(_floor, 1)),

@@ -15,7 +15,7 @@ from flowcompute.elements.creation import full
 from flowcompute.elements.search import argsort, sort
 from flowcompute.elements.streams import cumulative_prod, cumulative_sum, top_k
 from flowcompute.onnx.logical_value import APART, Value
-from flowcompute.onnx.operators.record import NodeCall, Operator, known_of
+from flowcompute.onnx.operators.record import Integers, NodeCall, Operator, known_of
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import Records
 from flowcompute.spec import is_float
@@ -57,7 +57,9 @@ def over(value: Value, axes: tuple[int, ...], keepdims: bool, reduce: Reduce, em
     return value.like(reduce(value.element, own, keepdims), at)
 
 
-def reduction(name: str, reduce: Reduce, empty: Callable[[np.dtype], Any] | None = None) -> tuple[Operator, ...]:
+def reduction(
+    name: str, reduce: Reduce, empty: Callable[[np.dtype], Any] | None = None, integers: Integers | None = None
+) -> tuple[Operator, ...]:
     """Return the records of a reduction: axes are an attribute at first, and later an input."""
 
     def build(call: NodeCall) -> Value:
@@ -69,8 +71,15 @@ def reduction(name: str, reduce: Reduce, empty: Callable[[np.dtype], Any] | None
 
     moved = 13 if name == "ReduceSum" else 18
     return (
-        Operator(name, build, 1, moved, attributes={"axes": None, "keepdims": 1, "noop_with_empty_axes": 0}),
-        Operator(name, build, moved, attributes={"keepdims": 1, "noop_with_empty_axes": 0}),
+        Operator(
+            name,
+            build,
+            1,
+            moved,
+            attributes={"axes": None, "keepdims": 1, "noop_with_empty_axes": 0},
+            integers=integers,
+        ),
+        Operator(name, build, moved, attributes={"keepdims": 1, "noop_with_empty_axes": 0}, integers=integers),
     )
 
 
@@ -141,10 +150,12 @@ def highest_of(dtype: np.dtype) -> Any:
 def _prod_integers(call: NodeCall) -> Any:
     """Multiply the sizes of a shape."""
     numbers = known_of(call)[0]
+    if numbers.ndim != 1 or reduced_axes(call) is None:
+        raise ValueError
     total: Any = 1
-    for one in numbers.reshape(-1):
+    for one in numbers:
         total = total * one
-    made = np.empty((1,) * numbers.ndim if call.attribute("keepdims") else (), object)
+    made = np.empty((1,) if call.attribute("keepdims") else (), object)
     made[...] = total
     return made
 
@@ -241,7 +252,7 @@ OPERATORS: tuple[Operator, ...] = (
     *reduction("ReduceMean", _mean),
     *reduction("ReduceMax", _max, lowest_of),
     *reduction("ReduceMin", _min, highest_of),
-    *reduction("ReduceProd", _prod),
+    *reduction("ReduceProd", _prod, None, _prod_integers),
     *reduction("ReduceSumSquare", _sum_square),
     *reduction("ReduceL1", _l1),
     *reduction("ReduceL2", _l2),

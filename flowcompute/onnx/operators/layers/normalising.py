@@ -8,6 +8,7 @@ import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import nn
 from flowcompute.onnx.logical_value import APART, Value, together
+from flowcompute.onnx.operators.control_flow import MOST_UNROLLED
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 from flowcompute.spec import BFLOAT16, FLOAT16
@@ -115,6 +116,8 @@ def _across_channels(call: NodeCall) -> Value:
     value, size = call[0], call.attribute("size")
     at = value.item_axis(1, "look along")
     x = value.element
+    if not 1 <= size <= MOST_UNROLLED:
+        raise Refusal("unbounded", f"{size} neighbouring channels", f"use 1 to {MOST_UNROLLED}")
     before = (size - 1) // 2
     widths = [(0, 0)] * x.ndim
     widths[at] = (before, size - 1 - before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES,
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 from flowcompute.spec import BFLOAT16, FLOAT16
+
+MOST_WINDOWS = 1 << 24
+"""Of an item, whose numbers are counted when the graph is composed."""
 
 
 def _windows(call: NodeCall) -> tuple[Value, list[WindowAxis]]:
@@ -64,6 +68,9 @@ def _summed(x: Any, axes: list[WindowAxis]) -> Any:
 
 def _counts(axes: list[WindowAxis], *, with_pads: bool) -> np.ndarray:
     counts = np.ones((), np.int64)
+    total = math.prod(axis.count for axis in axes)
+    if total > MOST_WINDOWS:
+        raise Refusal("unbounded", f"{total} windows", f"use at most {MOST_WINDOWS}")
     for axis in axes:
         counts = counts[..., None] * axis.numbers(with_pads=with_pads)
     return counts

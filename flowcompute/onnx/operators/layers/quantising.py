@@ -81,7 +81,8 @@ def _dynamic(call: NodeCall) -> tuple[Value, Value, Value]:
         raise Refusal("batch axis", "a scale of all records together", "give a resident array")
     x = value.element
     high, low = fc.maximum(fc.max(x), 0), fc.minimum(fc.min(x), 0)
-    scale = fc.divide(fc.subtract(high, low), 255.0)
+    # Numbers that are all 0 have any scale.
+    scale = fc.where(fc.equal(high, low), 1.0, fc.divide(fc.subtract(high, low), 255.0))
     zero = fc.clip(fc.round(fc.divide(fc.negative(low), scale)), 0.0, 255.0)
     made = rounded(fc.divide(x, scale), np.dtype(np.uint8), zero)
     return Value.of(made), Value.of(scale), Value.of(fc.astype(zero, "uint8"))

@@ -42,9 +42,12 @@ class WindowAxis:
 
     def numbers(self, *, with_pads: bool) -> np.ndarray:
         """Count the numbers in each window, those of the pads among them or not."""
-        places = np.arange(self.count)[:, None] * self.stride - self.before + np.arange(self.kernel) * self.dilation
+        starts = np.arange(self.count) * self.stride - self.before
         low, high = (-self.before, self.size + self.after) if with_pads else (0, self.size)
-        counts: np.ndarray = ((places >= low) & (places < high)).sum(axis=1)
+        # Numbers of a window stand at start + k * dilation.
+        first = np.maximum(-((starts - low) // self.dilation), 0)
+        last = np.minimum(-((starts - high) // self.dilation), self.kernel)
+        counts: np.ndarray = np.maximum(last - first, 0)
         return counts
 
 
