@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError, short_repr
 from flowcompute.model_files import PlacedWeight, WeightFile, open_weight_file
-from flowcompute.onnx.model_tensors import damaged
+from flowcompute.onnx.model_tensors import damaged, text_of
 
 
 class ExternalData:
@@ -31,13 +31,14 @@ class ExternalData:
         Raises:
             SourceError: if its place is none in a file of the folder.
         """
-        entries = {one.key: one.value for one in tensor.external_data}
+        entries = {one.key: text_of(one.value) for one in tensor.external_data}
         path = self._path(tensor.name, entries.get("location", ""))
         offset, length = (_whole(tensor.name, entries, key) for key in ("offset", "length"))
         size = math.prod(shape) * dtype.itemsize
         if length is not None and length != size:
             raise damaged(f"tensor {short_repr(tensor.name)} has not the bytes of its shape", str(size), length)
-        name = tensor.name if tensor.name and tensor.name.isprintable() else "tensor"
+        name = text_of(tensor.name)
+        name = name if name and name.isprintable() else "tensor"
         if path not in self._files:
             self._files[path] = open_weight_file(path)
         return PlacedWeight(self._files[path], name, dtype, shape, offset or 0)

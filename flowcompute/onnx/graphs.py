@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Constant
 from flowcompute.errors import short_repr
 from flowcompute.onnx._onnx import attribute_kind
-from flowcompute.onnx.model_tensors import External, damaged, tensor_value
+from flowcompute.onnx.model_tensors import External, damaged, tensor_value, text_of
 from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators import DEFINED, OnnxNode
 from flowcompute.onnx.problems import Refusal
@@ -117,17 +117,18 @@ class GraphReader:
             self._count += 1
             if self._count > MOST_NODES:
                 raise damaged("it has too many nodes", f"at most {MOST_NODES}")
-            name = proto.name if proto.name and proto.name.isprintable() else f"#{place}"
+            name = text_of(proto.name)
+            name = name if name and name.isprintable() else f"#{place}"
             for one in proto.input:
                 if one and one not in names:
                     raise damaged(f"node {short_repr(name)} reads {short_repr(one)}, which nothing makes before it")
-            domain = "" if proto.domain == "ai.onnx" else proto.domain
+            domain = "" if proto.domain == "ai.onnx" else text_of(proto.domain)
             attributes = {one.name: self._attribute(one, depth, frozenset(names)) for one in proto.attribute}
             _add(names, (one for one in proto.output if one), outer)
             opset = self._opsets.get(domain, 0)
             names_in, names_out = tuple(proto.input), tuple(proto.output)
             kept = proto.SerializeToString() if (domain, proto.op_type) in DEFINED else b""
-            made.append(OnnxNode(name, proto.op_type, domain, opset, names_in, names_out, attributes, kept))
+            made.append(OnnxNode(name, text_of(proto.op_type), domain, opset, names_in, names_out, attributes, kept))
         return tuple(made)
 
     def _tensor(self, proto: Any) -> Constant | Refusal:
@@ -186,6 +187,8 @@ def _size(proto: Any) -> int | str | None:
 def _add(names: set[str], more: Iterable[str], outer: frozenset[str]) -> None:
     """Add names of values, each of which is made once."""
     for name in more:
+        if not isinstance(name, str):
+            raise damaged(f"the name {short_repr(name)} is no text")
         if name in names and name not in outer:
             raise damaged(f"two nodes make {short_repr(name)}")
         names.add(name)

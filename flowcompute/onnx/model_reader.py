@@ -13,7 +13,7 @@ from flowcompute.files import FILES, shown
 from flowcompute.onnx._onnx import is_model, parsed_model, require_onnx
 from flowcompute.onnx.external_data import ExternalData
 from flowcompute.onnx.graphs import GraphReader, OnnxGraph, opsets_of
-from flowcompute.onnx.model_tensors import damaged, no_external
+from flowcompute.onnx.model_tensors import damaged, no_external, text_of
 from flowcompute.sources import absolute, probe
 
 MOST_BYTES = 1 << 31
@@ -78,5 +78,6 @@ def _read(proto: Any, path: str) -> OnnxFile:
     functions = {(one.domain, one.name): reader.function(one) for one in proto.functions}
     graph = reader.graph(proto.graph)
     weights = sum(one.value.nbytes for one in graph.values.values() if isinstance(one, Constant))
-    name = os.path.basename(path) or (proto.graph.name if proto.graph.name.isprintable() else "") or "the model"
+    title = text_of(proto.graph.name)
+    name = os.path.basename(path) or (title if title.isprintable() else "") or "the model"
     return OnnxFile(path, name, graph, functions, opsets, weights)

@@ -31,6 +31,11 @@ def damaged(text: str, expected: str | None = None, got: object = None) -> Sourc
     )
 
 
+def text_of(value: str | bytes) -> str:
+    """Return a text of a model; protobuf gives bytes for one that is no UTF-8."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
 def tensor_value(tensor: Any, external: External) -> Constant:
     """Return a tensor as a resident value.
 

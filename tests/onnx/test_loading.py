@@ -266,3 +266,17 @@ def test_attributes_of_another_type(op: str, inputs: str, attributes: dict[str, 
     with pytest.raises(fc.onnx.UnsupportedError) as caught:
         fc.onnx.load(made)()
     assert caught.value.reason == "invalid"
+
+
+@pytest.mark.parametrize("name", [b"the-graph", b"the-node", b"the-value", b"Relu", b"the-weight"])
+def test_names_that_are_no_text(name: bytes) -> None:
+    one = onnx.helper.make_node("Relu", ["x"], ["the-value"], name="the-node")
+    made = model(
+        [one, node("Add", "the-value the-weight", "y")], [port("x", [2])], values={"the-weight": np.ones(2, "f4")}
+    )
+    made.graph.name = "the-graph"
+    data = made.SerializeToString().replace(name, b"\xff" + name[1:])
+    try:
+        fc.onnx.load(data)(np.ones(2, "f4")).resolve(device="numpy")
+    except fc.FlowError as error:
+        assert str(error)
