@@ -81,6 +81,18 @@ def test_any_format_is_added_like_floats(name: str) -> None:
     assert_bits((fc.source(x) @ w.T).resolve(), (fc.source(x) @ floats.T).resolve())
 
 
+@pytest.mark.parametrize("columns", [3, 16, 27])
+def test_wider_numbers_are_computed_before_and_after(columns: int) -> None:
+    """Functions of PoCL misread vectors of more bytes than the device takes, or crashed."""
+    w, numbers = weights("Q4_0", columns, 96)
+    x = few_bits(5, 96)
+    sums = in_order(x, numbers)
+    product = fc.source(x / 2.0).astype("float64") * 2
+    product = product.astype("float32") @ w.T
+    assert_bits(product.astype("float64").resolve(device="cpu"), sums.astype(np.float64))
+    assert_bits(fc.round(product).astype("int64").resolve(device="cpu"), np.round(sums).astype(np.int64))
+
+
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 @pytest.mark.parametrize("inner", [96, 2304])
 def test_the_error_is_within_the_documented_bound(device: str, inner: int) -> None:

@@ -107,6 +107,8 @@ class _DequantizedLowering:
         fewest = 1 if self.kept else FEWEST_ROWS
         self.block = min(ROWS_PER_ITEM, max(fewest, fit)) if self.many else 1
         self.strips = max(1, -(-one.columns // STRIP))
+        # What is computed before and after the product calls functions, and the device may not take wider vectors there.
+        self.width = min(style.capabilities.lanes, LANES)
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
@@ -181,21 +183,23 @@ class _DequantizedLowering:
     def _keep(self) -> Stmt:
         """Compute the block's rows of A."""
         one = self.contraction
-        line = Scope(one.names, lanes=LANES)
+        line = Scope(one.names, lanes=self.width)
         at_a, stride = one.of_a(line, one.row(line, ROW)), one.a.columns.stride
 
         def vector(scope: Scope, k: IndexLike, count: int | None) -> None:
             numbers = one.factor(scope, Load(one.a.argument, at_a + k * stride, stride, count))
             scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + k, numbers, vector=True))
 
-        self._along_k(line, vector)
+        self._along_k(line, vector, self.width)
         return For(ROW, BEGIN, END, 1, tuple(line.statements))
 
-    def _along_k(self, scope: Scope, vector: Callable[[Scope, IndexLike, int | None], None]) -> None:
+    def _along_k(
+        self, scope: Scope, vector: Callable[[Scope, IndexLike, int | None], None], width: int = LANES
+    ) -> None:
         """Repeat statements for each vector of k; the last one may have fewer numbers."""
-        inner, rest = scope.inner(), self.contraction.inner % LANES
+        inner, rest = scope.inner(), self.contraction.inner % width
         vector(inner, K, None)
-        scope.add(For(K, 0, self.contraction.inner - rest, LANES, tuple(inner.statements), unroll=UNROLL))
+        scope.add(For(K, 0, self.contraction.inner - rest, width, tuple(inner.statements), unroll=UNROLL))
         if rest:
             last = scope.inner()
             vector(last, self.contraction.inner - rest, rest)
@@ -205,19 +209,23 @@ class _DequantizedLowering:
         """Store the strip of all rows."""
         one = self.contraction
 
-        def stored(count: int | None) -> Stmt:
-            scope = Scope(one.names, lanes=LANES)
-            row = one.row(scope, ROW)
-            total = scope.let(ArrayItem("sums", (ROW - BEGIN) * STRIP, vector=True), FLOAT32)
-            one.store(scope, row, COLUMN, count, total)
-            return For(ROW, BEGIN, END, 1, tuple(scope.statements))
+        def stored(columns: int) -> Stmt:
+            outer = Scope(one.names, lanes=self.width)
+            row = one.row(outer, ROW)
+            for first in range(0, columns, self.width):
+                scope = outer.inner()
+                total = scope.let(ArrayItem("sums", (ROW - BEGIN) * STRIP + first, vector=True), FLOAT32)
+                left = columns - first
+                one.store(scope, row, COLUMN + first, left if left < self.width else None, total)
+                outer.add(*([If(True, tuple(scope.statements))] if columns > self.width else scope.statements))
+            return For(ROW, BEGIN, END, 1, tuple(outer.statements))
 
         rest = one.columns % STRIP
         if one.columns < STRIP:
             return [stored(rest)] if rest else []
         if not rest:
-            return [stored(None)]
-        return [If(COLUMN + STRIP <= one.columns, (stored(None),), (stored(rest),))]
+            return [stored(STRIP)]
+        return [If(COLUMN + STRIP <= one.columns, (stored(STRIP),), (stored(rest),))]
 
     # -- sums ---------------------------------------------------------------------------------------
 
