@@ -107,7 +107,7 @@ class _DequantizedLowering:
         fewest = 1 if self.kept else FEWEST_ROWS
         self.block = min(ROWS_PER_ITEM, max(fewest, fit)) if self.many else 1
         self.strips = max(1, -(-one.columns // STRIP))
-        # What is computed before and after the product calls functions, and the device may not take wider vectors there.
+        # What is computed around the product calls functions, for which the device may not take wider vectors.
         self.width = min(style.capabilities.lanes, LANES)
 
     def lower(self, name: str) -> Kernel:
