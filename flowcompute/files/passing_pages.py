@@ -55,8 +55,8 @@ class PassedPages:
         # Only asked about and never touched, so that a file that shrinks does no harm.
         self._mapping: mmap.mmap | None = None
         if size:
-            # Where a file cannot be mapped nobody says what is cached, and all stays.
-            with contextlib.suppress(OSError):
+            # Where a file cannot be mapped, or was cut short, nobody says what is cached, and all stays.
+            with contextlib.suppress(OSError, ValueError):
                 self._mapping = files.map_read(handle, size)
 
     def ask(self, position: int) -> None:

@@ -168,3 +168,17 @@ def test_where_a_file_cannot_be_mapped_all_stays(path: Path) -> None:
     pages.close()
     assert files.let_go_of == []
     files.close(handle)
+
+
+def test_a_file_that_was_cut_short_says_nothing_of_its_pages(tmp_path: Path) -> None:
+    """The reader finds out itself, and says what it expected."""
+    path = tmp_path / "short.raw"
+    path.write_bytes(b"123")
+    handle = FILES.open_read(str(path))
+    try:
+        pages = PassedPages(FILES, handle, SIZE)
+        pages.ask(0)
+        pages.let_go(SIZE)
+        pages.close()
+    finally:
+        FILES.close(handle)
