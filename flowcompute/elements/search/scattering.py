@@ -36,7 +36,7 @@ REDUCTIONS: dict[str, Callable[..., None] | None] = {
     "max": np.maximum.at,
     "min": np.minimum.at,
 }
-"""What becomes of a number and one that is put there; updates go one after the other, in C order."""
+"""The way in which a number and one that is put there combine; updates go one after the other, in C order."""
 
 
 def _declared(*_: object) -> tuple[np.dtype, ...]:

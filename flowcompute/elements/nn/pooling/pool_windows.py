@@ -38,7 +38,7 @@ class PoolAxis:
 
     @property
     def places(self) -> np.ndarray:
-        """Where the numbers of each window stand along the axis; negative ones and those from `size` on are padding."""
+        """Places of each window's numbers along the axis; negative ones and those from `size` on are padding."""
         starts = np.arange(self.count)[:, None] * self.stride - self.before
         return np.asarray(starts + np.arange(self.kernel) * self.dilation)
 

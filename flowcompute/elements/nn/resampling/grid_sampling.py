@@ -35,7 +35,7 @@ _TAPS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}
 """Numbers along an axis that a result is made of, from the one before its place on."""
 
 _SLOPE = -0.75
-"""Of the cubic filter's outer part, as PyTorch and ONNX have it."""
+"""The parameter of the cubic filter's outer part, as PyTorch and ONNX have it."""
 
 
 @public

@@ -104,7 +104,7 @@ FILTERS: dict[str, tuple[int, Callable[[np.ndarray, float], np.ndarray]]] = {
     "linear": (1, _linear),
     "cubic": (2, _cubic),
 }
-"""How far a filter reaches on both sides, and its weights by distance.
+"""The reach of each filter on both sides, and its weights by distance.
 
 The cubic one is that of R. Keys, "Cubic convolution interpolation for digital image processing" (1981).
 """
