@@ -1,4 +1,4 @@
-"""How cotangents pass through an operation: a rule for each record, found by the name that kept jobs have for it.
+"""Rules by which cotangents pass through operations: one for each record, found by the name that kept jobs have for it.
 
 A rule takes an operation and the cotangent of its result, and returns one for each operand. Rules are linear in the
 cotangent: a resident number that scales it stays outside, and is multiplied after a fold (see `cotangents`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from flowcompute.elements import Compute
@@ -20,10 +21,7 @@ def _uncut(runs: Any) -> Any:
     numbers = flatten(runs)
     if not shape:
         return numbers
-    count = 1
-    for size in shape:
-        count *= size
-    return reshape(cut(numbers, count), (-1, *shape))
+    return reshape(cut(numbers, math.prod(shape)), (-1, *shape))
 
 
 @rule("along.along")

@@ -106,7 +106,7 @@ class Device:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether kernels work on the very bytes of host arrays, so that they need not be mapped to be seen."""
+        """True where kernels work on the very bytes of host arrays, so that they need not be mapped to be seen."""
         return self.capabilities.host_memory and self._once("is_in_place", self._works_in_place)
 
     def _works_in_place(self) -> bool:

@@ -27,13 +27,13 @@ class TransferringRunner(RegionRunner):
 
     @property
     def memory(self) -> Memory:
-        """Of the device, while it is open."""
+        """The memory of the device, while it is open."""
         assert self._memory is not None
         return self._memory
 
     @property
     def slots(self) -> Slots:
-        """Of batches on their way through the device, while it is open."""
+        """The slots of batches on their way through the device, while it is open."""
         assert self._slots is not None
         return self._slots
 

@@ -42,7 +42,7 @@ class Launcher(ABC):
 
     @property
     def can_defer(self) -> bool:
-        """Whether launches need not be waited for one by one; see `Memory.wait`."""
+        """True where launches need not be waited for one by one; see `Memory.wait`."""
         return False
 
     @abstractmethod
@@ -112,7 +112,7 @@ class LocalLauncher(Launcher):
 
     @property
     def can_defer(self) -> bool:
-        """Whether kernels work on the very bytes of arrays, in the order of one queue."""
+        """True where kernels work on the very bytes of arrays, in the order of one queue."""
         return self._device.is_in_place
 
     def launch(
