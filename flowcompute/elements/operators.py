@@ -22,6 +22,7 @@ from flowcompute.elements import (
     search,
     spool_stream,
     streams,
+    training,
 )
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
@@ -143,7 +144,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, search, streams)
+    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, search, streams, training)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""

@@ -1,6 +1,6 @@
 """Engine that runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
 
-from flowcompute.engine.backend import Backend, Executor, KernelTuner, PlannedJob, close_all
+from flowcompute.engine.backend import DRAIN, Backend, Executor, KernelTuner, PlannedJob, close_all
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.batches_ahead import BatchesAhead
 from flowcompute.engine.in_flight_batch import InFlightBatch
@@ -11,7 +11,8 @@ from flowcompute.engine.region_runner import RegionRunner, Runners
 from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.engine.stopping import CHECK, check_stopped
-from flowcompute.engine.stream_scheduler import DRAIN, Made
+from flowcompute.engine.stream_scheduler import Made
+from flowcompute.engine.training import DrawnRecords, InnerJob, given_value
 
 __all__ = [
     "CHECK",
@@ -20,8 +21,10 @@ __all__ = [
     "Backend",
     "BatchSlice",
     "BatchesAhead",
+    "DrawnRecords",
     "Executor",
     "InFlightBatch",
+    "InnerJob",
     "KernelTuner",
     "Made",
     "PassExecutor",
@@ -36,4 +39,5 @@ __all__ = [
     "check_stopped",
     "close_all",
     "elementwise",
+    "given_value",
 ]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from flowcompute.schedule.explain import Plan
 
 
+DRAIN = -1
+"""In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
+
+
 class KernelTuner(Protocol):
     """Looks for better knobs while kernels work; asked in the executor's thread after each launch for a batch."""
 
@@ -141,6 +145,10 @@ class Executor(ABC):
     @abstractmethod
     def reset(self) -> None:
         """Forget all records: as after `open`."""
+
+    @abstractmethod
+    def begin_again(self) -> None:
+        """Begin anew with other resident values, as `open` does, with the kernels that there are."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:

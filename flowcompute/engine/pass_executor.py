@@ -69,6 +69,12 @@ class PassExecutor(Executor):
         if self._ahead is not None:
             self._ahead.open(self.log, self.tuner)
 
+    def begin_again(self) -> None:
+        """Begin anew with other values; see `Executor.begin_again`."""
+        self.runners.forget_resident()
+        self.reset()
+        self.launches += self._steps.run_resident(self._pass.before)
+
     def reset(self) -> None:
         """Begin the streams anew."""
         self.state.begin(lambda step: self.runners[step.placement].make_carry(step))
@@ -130,7 +136,7 @@ class PassExecutor(Executor):
     def close(self) -> None:
         """Release all memory of this pass, also where a device fails; resident values belong to the run."""
         self._between.forget()
-        close_all((*self.runners, *(() if self._ahead is None else (self._ahead,))))
+        close_all((self.state, *self.runners, *(() if self._ahead is None else (self._ahead,))))
 
     # -- batches --------------------------------------------------------------------------------
 

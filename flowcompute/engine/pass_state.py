@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.engine.accumulators import make_fold
+from flowcompute.elements.training import TRAIN
+from flowcompute.engine.accumulators import Trained, make_fold
+from flowcompute.engine.backend import Backend, PlannedJob, close_all
 from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
+from flowcompute.engine.training import TrainingScan
+from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
 from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
@@ -25,6 +30,7 @@ class PassState:
         plan: what is run.
         pass_index: which of its passes.
         resident: whole values by id, of earlier passes and for later ones.
+        backend: runs the plans of its own that a node has.
 
     Attributes:
         one_pass: the pass.
@@ -38,8 +44,11 @@ class PassState:
         largest: by clock the most records in a slice, where there was no room for a whole batch.
     """
 
-    def __init__(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
+    def __init__(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], backend: Backend | None = None
+    ) -> None:
         self.plan = plan
+        self._backend = backend
         self.one_pass = plan.passes[pass_index]
         self.nodes = plan.graph.nodes
         self.resident = resident
@@ -63,13 +72,29 @@ class PassState:
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
         self.folds = {i: make_fold(folds[i]) for i in mine}
+        self.close()
         for step in self.one_pass.steps:
-            if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
+            if isinstance(step, NodeStep) and step.node.op is TRAIN:
+                self.scans[step.node.id] = self._training(step.node)
+            elif isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self.scans[step.node.id] = make_scan(step.node)
             elif isinstance(step, RegionStep) and (carry := make_carry(step)) is not None:
                 scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
                 self.scans.update(dict.fromkeys(scans, carry))
+        for i, fold in self.folds.items():
+            if isinstance(fold, Trained):
+                scan = self.scans[self.nodes[i].inputs[0]]
+                assert isinstance(scan, TrainingScan)
+                fold.value = partial(scan.value, self.nodes[i].attrs["place"])
         self._begin_streams()
+
+    def _training(self, node: Node) -> TrainingScan:
+        assert self._backend is not None, "a plan that trains has a backend that runs its steps"
+        return TrainingScan(node, [PlannedJob.of(plan, self._backend) for plan in self.plan.inner[node.id]])
+
+    def close(self) -> None:
+        """Release what scans hold beside their state."""
+        close_all([scan for scan in self.scans.values() if isinstance(scan, TrainingScan)])
 
     def _begin_streams(self) -> None:
         clocks = self.one_pass.clocks

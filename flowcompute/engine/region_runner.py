@@ -64,6 +64,9 @@ class RegionRunner(ABC):
     def forget_results(self) -> None:  # noqa: B027
         """Forget what was made of folds: it is made anew."""
 
+    def forget_resident(self) -> None:  # noqa: B027
+        """Forget all resident values but constants: they are given anew."""
+
     def keep_blocks(self) -> None:  # noqa: B027
         """Keep what kernels have made for folds when they work on the next batch."""
 
@@ -214,6 +217,12 @@ class Runners:
         """Forget the arrays of the slice in hand on these placements."""
         for placement in placements:
             self._runners[placement].forget_streams()
+
+    def forget_resident(self) -> None:
+        """Forget all resident values but constants; see `RegionRunner.forget_resident`."""
+        with self.held(range(len(self))):
+            for one in self._runners:
+                one.forget_resident()
 
     def make_room(self, *, in_hand: bool) -> None:
         """Give back what all devices hold for streams; see `RegionRunner.make_room`."""

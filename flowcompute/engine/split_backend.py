@@ -25,7 +25,7 @@ class PlacedBackend(Backend):
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """Make an executor for one pass; see `Backend.executor`."""
-        state = PassState(plan, pass_index, resident)
+        state = PassState(plan, pass_index, resident, self)
         return PassExecutor(state, Runners([self.runner(state)]))
 
 
@@ -53,7 +53,7 @@ class SplitBackend(Backend):
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """Make an executor for one pass, with a runner for each placement."""
-        state = PassState(plan, pass_index, resident)
+        state = PassState(plan, pass_index, resident, self)
         runners = Runners([placement.runner(state, number) for number, placement in enumerate(self._placements)])
         in_flight = max(one.in_flight for one in runners)
         ahead = PipelinedBatches(state, runners, in_flight) if state.one_pass.ahead and in_flight > 1 else None

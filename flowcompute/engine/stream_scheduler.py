@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from flowcompute.elements import Kind
+from flowcompute.engine.backend import DRAIN
 from flowcompute.engine.batch_slice import Arrays
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.streams import InputBuffer
@@ -14,9 +15,6 @@ from flowcompute.errors import RunError
 from flowcompute.graph import Graph
 from flowcompute.schedule import Clock
 from flowcompute.schedule.memory import base_item_bytes, extra_items
-
-DRAIN = -1
-"""In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
 
 Made = dict[int, tuple[int, int]]
 """By value id: the records that were computed, from and to."""

@@ -56,7 +56,7 @@ class OpenCLBackend(PlacedBackend):
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """Make an executor for one pass, on all devices where its batches can be shared."""
-        state = PassState(plan, pass_index, resident)
+        state = PassState(plan, pass_index, resident, self)
         runner = self.runner(state)
         shared = len(self.devices) > 1 and why_not_shared(state.one_pass, by_hand=plan.config.by_hand) is None
         ahead = SharedBatches(state, runner, self.devices) if shared else None

@@ -6,7 +6,7 @@ from flowcompute.schedule.error_policies import files_of, find_dead_letters, let
 from flowcompute.schedule.launch_log import Launch, LaunchLog
 from flowcompute.schedule.memory import is_uncached
 from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, SourceStage
-from flowcompute.schedule.planner import make_plan
+from flowcompute.schedule.planner import make_plan, plan_step
 from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step, scan_in
@@ -39,6 +39,7 @@ __all__ = [
     "keep",
     "letter_paths",
     "make_plan",
+    "plan_step",
     "note_pace",
     "policies",
     "records_wanted",

@@ -62,6 +62,7 @@ class Clock:
         cut_items: records that sources wait for, where such batches are computed as one if they are there, up to
             `batch_items`. None where sources wait for as many.
         values: ids of the streams made in it, and of its sources.
+        most_items: records that a batch may have beyond its granule, whatever fits; None for any.
     """
 
     id: int
@@ -74,6 +75,7 @@ class Clock:
     cut_items: int | None = None
 
     values: frozenset[int] = frozenset()
+    most_items: int | None = None
 
     @property
     def is_root(self) -> bool:
@@ -181,6 +183,7 @@ class ExecutionPlan:
         shaping: the decisions that a frozen state depends on.
         pinned: the knobs that the user has set, of those of `strategy`.
         tuning: how the others were found.
+        inner: of nodes that run plans of their own the plans, by node.
     """
 
     graph: Graph
@@ -197,6 +200,7 @@ class ExecutionPlan:
     shaping: Shaping
     pinned: Strategy = field(default_factory=Strategy)
     tuning: Tuning = field(default_factory=Tuning)
+    inner: Mapping[int, tuple[ExecutionPlan, ...]] = field(default_factory=dict)
 
     @property
     def batch_items(self) -> int:

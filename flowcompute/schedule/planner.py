@@ -8,14 +8,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from flowcompute.elements import Constant, Destination, Kind, Source
+from flowcompute.elements import Constant, Destination, Element, Kind, Source
 from flowcompute.elements.quantized import BlockFormat, Dequantize
+from flowcompute.elements.training import Training
 from flowcompute.errors import PlanError
 from flowcompute.files import Scratch, shown
 from flowcompute.fuse import Reason
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, build_graph
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
-from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_passes, levels_of
+from flowcompute.rewrite import (
+    ClockNodes,
+    PassNodes,
+    find_clocks,
+    find_passes,
+    fold_selected,
+    levels_of,
+    move_lookups,
+    move_views,
+    replace_idle_reductions,
+)
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
@@ -32,12 +43,15 @@ from flowcompute.schedule.plan_cache import PlanCache, plan_key
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
-from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink
+from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink, to_array
 from flowcompute.sources import MemorySource, SpoolSource
 from flowcompute.strategy import Config, Strategy
 
 PLANS = PlanCache()
 """The plans of this process."""
+
+_STEP_SHARE = 0.75
+"""Of the budget of a training what its steps may take; the rest is for results and for what else the job does."""
 
 
 def make_plan(
@@ -104,7 +118,13 @@ def _planned(
     ):
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
-    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
+    inner = {
+        node.id: tuple(_planned_step(roots, config, strategy, backend, shaping) for roots in node.element.steps)
+        for node in graph.nodes
+        if isinstance(node.element, Training)
+    }
+    held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
+    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons, held)
     reasons += cache_reasons(passes, config.memory_bytes)
     passes = tuple(maker.with_weight_tiles(one) for one in passes)
     reasons += _unshared_passes(passes, config, backend)
@@ -122,7 +142,42 @@ def _planned(
         reasons=tuple(reasons),
         asked=asked,
         shaping=shaping,
+        inner=inner,
     )
+
+
+def _planned_step(
+    roots: Sequence[Element], config: Config, strategy: Strategy, backend: BackendDescription, shaping: Shaping
+) -> Plan:
+    """Plan a step of a training, within its share of the budget."""
+    within = replace(config, resumable=False, memory_bytes=max(1, int(config.memory_bytes * _STEP_SHARE)))
+    return plan_step(roots, within, strategy, backend, shaping)
+
+
+def plan_step(
+    roots: Sequence[Element], config: Config, strategy: Strategy, backend: BackendDescription, shaping: Shaping
+) -> Plan:
+    """Plan the graph of a step, whose leaves are given each time.
+
+    Args:
+        roots: resident values.
+        config, strategy, backend, shaping: as for `make_plan`.
+
+    Raises:
+        PlanError: if it cannot be run as asked, or results of it would be streams.
+    """
+    asked = build_graph([to_array().bind(root) for root in roots])
+    graph = fold_selected(move_views(move_lookups(replace_idle_reductions(asked))), float64=shaping.float64)
+    plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
+    for sink in (sink for one in plan.passes for sink in one.sinks):
+        if sink.spec.is_stream:
+            raise PlanError(
+                "cannot keep a stream between the passes of a step",
+                element=sink.name,
+                site=sink.element.site,
+                expected="a loss without fc.spool",
+            )
+    return plan
 
 
 def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:
@@ -331,6 +386,8 @@ def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratch
         # Folds of scalars read whole canonical blocks.
         granule=max(blocks, default=1),
         values=values,
+        # A step of a training is long, and nothing is kept or shown within a batch.
+        most_items=1 if any(isinstance(graph.nodes[i].element, Training) for i in values) else None,
     )
 
 

@@ -6,6 +6,7 @@ from flowcompute.checkpoint.job.drafts import check_drafts
 from flowcompute.checkpoint.job.fields import UNSOUND
 from flowcompute.checkpoint.job.kept import KeptJob, read_progress
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED
+from flowcompute.checkpoint.job.made_again import made_again
 from flowcompute.checkpoint.job.rebuild import rebuild_job
 from flowcompute.checkpoint.job.words import JobWords
 from flowcompute.checkpoint.job.writes import Write, find_writes
@@ -22,5 +23,6 @@ __all__ = [
     "differences",
     "find_writes",
     "read_progress",
+    "made_again",
     "rebuild_job",
 ]

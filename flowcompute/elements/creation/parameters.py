@@ -28,6 +28,17 @@ PARAMETER = _op("parameter", "A resident value that a gradient is taken of.")
 STOP_GRADIENT = _op("stop_gradient", "The value, through which no gradient flows.")
 
 
+class Parameter(Compute):
+    """A resident value that is itself and no other. Training begins with it, and does not change it."""
+
+    @property
+    def value(self) -> np.ndarray:
+        """The array that it was made of, read-only."""
+        held = self.inputs[0]
+        assert isinstance(held, Constant)
+        return held.value
+
+
 @public
 def parameter(value: npt.ArrayLike, name: str | None = None, dtype: npt.DTypeLike | None = None) -> Any:
     """Return a resident value that is itself and no other: two parameters of equal numbers stay two.
@@ -52,7 +63,7 @@ def parameter(value: npt.ArrayLike, name: str | None = None, dtype: npt.DTypeLik
             got=str(held.spec),
             hint='give dtype="float32"',
         )
-    return Compute(PARAMETER, (held,), held.spec)
+    return Parameter(PARAMETER, (held,), held.spec)
 
 
 @public

@@ -2,7 +2,7 @@
 
 from flowcompute.elements.generated.drawing import KEPT_BITS, NORMAL, SCALED, SCALED_WIDE, UNIFORM
 from flowcompute.elements.generated.generator import INDEX, Generator, arange, generated_spec, index, range
-from flowcompute.elements.generated.philox import BOX_MULLER, KEY_STEPS, MULTIPLIERS, ROUNDS
+from flowcompute.elements.generated.philox import BOX_MULLER, KEY_STEPS, MULTIPLIERS, ROUNDS, step_key
 
 __all__ = [
     "BOX_MULLER",
@@ -20,4 +20,5 @@ __all__ = [
     "generated_spec",
     "index",
     "range",
+    "step_key",
 ]

@@ -72,7 +72,8 @@ def rebuild_generator(kept: KeptOp) -> Compute:
     """Make numbers again that follow from their positions and from constants."""
     assert isinstance(kept.op, Generator)
     for one in kept.operands(kept.op.arity):
-        kept.require(isinstance(one, Constant) and one.spec == Spec(UINT64, ()), "a constant of uint64 as key")
+        known = isinstance(one, Constant) or not one.inputs
+        kept.require(known and one.spec == Spec(UINT64, ()), "a constant of uint64 as key, or one that is given")
     dtype = _DTYPES.get(kept.op.name, FLOAT32 if kept.op.bits == 32 else FLOAT64)
     spec = generated_spec(kept.op.name, dtype, kept.spec.shape, kept.spec.length or 0)
     return Compute(kept.op, kept.inputs, spec)

@@ -63,6 +63,14 @@ def words(first: int, count: int, bits: int, key: int, tag: int) -> np.ndarray:
     return both[first - start * share :][:count]
 
 
+_STEPS_TAG = 4
+
+
+def step_key(seed: int, number: int) -> np.uint64:
+    """Return the key of the random numbers of a step of a training, which begin at position 0 in each step."""
+    return np.uint64(words(number, 1, 64, seed, _STEPS_TAG)[0])
+
+
 @dataclass(frozen=True)
 class BoxMuller:
     """The constants of a float format that the Box-Muller transform needs.

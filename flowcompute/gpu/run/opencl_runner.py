@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Kind
+from flowcompute.elements import Constant, Kind, Source
 from flowcompute.engine import BatchSlice, KernelTuner, PassState
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
@@ -165,11 +165,17 @@ class OpenCLRunner(TransferringRunner):
 
     def forget_results(self) -> None:
         """Forget what an earlier call made of the folds of a flow."""
-        computed = {*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
+        self._forget({*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))})
+
+    def forget_resident(self) -> None:
+        """Forget what is given anew, and what was made of it."""
+        self._forget({i for i, one in enumerate(self.nodes) if not isinstance(one.element, Constant | Source)})
+
+    def _forget(self, values: set[int]) -> None:
         self._repeated.clear()
         if self._memory is not None:
-            self.memory.forget(computed.union(("cyclic", i) for i in computed))
-        for i in computed:
+            self.memory.forget(values.union(("cyclic", i) for i in values))
+        for i in values:
             self._residents.forget(i)
 
     def make_carry(self, step: RegionStep) -> Carry | None:

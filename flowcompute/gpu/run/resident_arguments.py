@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Constant
+from flowcompute.elements.training import Given
 from flowcompute.graph import Node
 from flowcompute.ir import register_dtype
 from flowcompute.schedule.placement import VECTOR_NUMBERS
@@ -28,11 +29,12 @@ class ResidentArguments:
         self._scalars: dict[int, Any] = {}
 
     def scalar(self, value: int) -> Any:
-        """Return a constant number in the dtype that it is computed with."""
+        """Return a number that is constant or given, in the dtype that it is computed with."""
         if value not in self._scalars:
             element = self._nodes[value].element
-            assert isinstance(element, Constant)
-            self._scalars[value] = element.value.astype(register_dtype(element.dtype))[()]
+            assert isinstance(element, Constant | Given)
+            number = element.value if isinstance(element, Constant) else self._resident[value]
+            self._scalars[value] = number.astype(register_dtype(element.dtype))[()]
         return self._scalars[value]
 
     def cyclic(self, value: int) -> np.ndarray:
@@ -45,6 +47,7 @@ class ResidentArguments:
     def forget(self, value: int) -> None:
         """Forget an operand, which is made anew."""
         self._padded.pop(value, None)
+        self._scalars.pop(value, None)
 
     def clear(self) -> None:
         """Forget all operands."""

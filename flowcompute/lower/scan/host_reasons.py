@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.streams import SCAN, KernelScan
+from flowcompute.elements.training import TRAIN
 from flowcompute.graph import Node
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.lower.scan.column_look_back import column_scan_bytes, takes_columns
@@ -19,6 +20,8 @@ WIDEST_TILE = 1024
 def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) -> str | None:
     """Why a scan is left to the host; None where there is a kernel for it."""
     assert node.op is not None
+    if node.op is TRAIN:
+        return "each of its records is a step with kernels of its own"
     if capabilities.code_shape == "numpy":
         return "NumPy scans it by itself"
     if node.op is SELF_ATTENTION:

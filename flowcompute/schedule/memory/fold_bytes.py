@@ -72,6 +72,12 @@ def _different(fold: HostFold, length: int | None) -> int:
     return 96 * (fold.result.shape[0] + SLICE_NUMBERS + fold.numbers)
 
 
+def _trained(fold: HostFold, length: int | None) -> int:
+    """Count the value that the steps carry on, the next one, and that of a checkpoint being written."""
+    del length
+    return 3 * fold.result.item_bytes
+
+
 HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
     "bincount": _counts,
     "corrcoef": _covariance,
@@ -87,6 +93,7 @@ HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
     "segment_sum": _segments,
     "top_k_indices": _top_k,
     "top_k_values": _top_k,
+    "trained": _trained,
     "unique_counts": _different,
     "unique_values": _different,
 }

@@ -92,8 +92,14 @@ def plan_memory(
     strategy: Strategy,
     backend: BackendDescription,
     reasons: list[Reason],
+    held: Sequence[tuple[str, int]] = (),
 ) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
     """Choose the batch size and the number of batches in flight.
+
+    Args:
+        graph, passes, folds, host_folds, config, strategy, backend: of the job.
+        reasons: more are added.
+        held: what else takes memory, with its bytes.
 
     Returns:
         The bytes, the passes with the batch sizes of their clocks, and the depth.
@@ -102,9 +108,8 @@ def plan_memory(
         PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
-    fixed = [line for one in passes for line in _results(one, config)] + _residents(
-        graph, passes, {**folds, **host_folds}, config
-    )
+    fixed = [*held, *(line for one in passes for line in _results(one, config))]
+    fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     if (shares := staging_shares(backend)) > 0:
         fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
     for number, each in isolated_placements(config, backend):
@@ -205,6 +210,7 @@ class _PassSizer:
         for clock in self.one.clocks:
             if clock.is_root:
                 most = items if clock.length is None else min(items, max(1, clock.length))
+                most = most if clock.most_items is None else min(most, clock.most_items)
                 batch_sizes.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
                 continue
             most = max(

@@ -1,0 +1,80 @@
+"""Values that whoever runs a graph gives it: what a step of training begins with, and its records."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from flowcompute.elements.element import Element
+from flowcompute.elements.source import Source
+from flowcompute.spec import UINT64, Spec, Stream
+
+STEP = "step"
+"""Key of the number of a step, from 1 on."""
+
+
+class Given(Element):
+    """A resident value that is given anew for each step.
+
+    Attributes:
+        key: which one it is: `STEP`, "value.3", or that of a stream of random numbers.
+        seed: of a key of random numbers the seed that its user gave; None of other values.
+    """
+
+    key: str
+    seed: int | None
+
+    def __init__(self, key: str, spec: Spec, *, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(spec, (), name)
+        self.freeze_fields(key=key, seed=seed)
+
+    @classmethod
+    def seeded(cls, seed: int) -> Given:
+        """Return the key of random numbers of a step, which follows from a seed and the step's number."""
+        return cls(f"seed.{seed}", Spec(UINT64, ()), seed=seed)
+
+    @property
+    def label(self) -> str:
+        """The key."""
+        return self.key
+
+
+class GivenStream(Source):
+    """The records of a step, in the order in which they are drawn.
+
+    Attributes:
+        place: of the source that they are read from, among those of the training.
+    """
+
+    rereadable = True
+    seekable = True
+
+    place: int
+
+    def __init__(self, place: int, spec: Spec, *, name: str | None = None) -> None:
+        super().__init__(spec, name=name)
+        self.freeze_fields(place=place)
+
+    @classmethod
+    def of(cls, place: int, source: Element, records: int) -> GivenStream:
+        """Return as many records of a source."""
+        made = cls(place, Spec(source.dtype, source.spec.shape, Stream(records)), name=source.name)
+        made.freeze_fields(site=source.site)
+        return made
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        return "records"
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Place of what it is read from."""
+        return ("given", self.place)
+
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
+        """Return the reason why records are copied into buffers."""
+        return "records of a step are drawn one by one"
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> NoReturn:  # noqa: ARG002
+        """Refuse: whoever runs the step gives its records."""
+        raise NotImplementedError("the records of a step are given")

@@ -1,0 +1,238 @@
+"""The graph of a step of training: a loss of the records of one step, its gradients, and the update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job import made_again
+from flowcompute.elements import ALONG, Compute, Constant, Element, Source, cast, user_site
+from flowcompute.elements.creation.parameters import PARAMETER
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import sqrt, where
+from flowcompute.elements.training import STEP, Given, GivenStream
+from flowcompute.errors import SpecError
+from flowcompute.gradients import grad
+from flowcompute.graph import postorder
+from flowcompute.sources import MemorySource
+from flowcompute.spec import FLOAT32, INT64, UINT64, Spec, Stream
+from flowcompute.train.optimizers import Optimizer
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loss, and what it is computed of.
+
+    Attributes:
+        op: the function that the user called, for errors.
+        loss: as composed.
+        order: all elements that it depends on, operands first, up to parameters.
+        parameters: in the order in which they are met.
+        names: of these.
+        sources: what records come from; a resident value that is cut along the stream is one.
+        streams: places of sources by the `id` of their elements.
+        records: of each source.
+    """
+
+    op: str
+    loss: Any
+    order: tuple[Element, ...]
+    parameters: tuple[Compute, ...]
+    names: tuple[str, ...]
+    sources: tuple[Source, ...]
+    streams: dict[int, int]
+    records: int
+
+    @classmethod
+    def of(cls, op: str, loss: Any, wanted: Sequence[Compute] | None = None) -> Problem:
+        """Look at a loss.
+
+        Args:
+            op: the function that the user called.
+            loss: a resident number.
+            wanted: the parameters that are trained; all by default.
+
+        Raises:
+            SpecError: if it cannot be trained.
+        """
+        if not isinstance(loss, Element) or loss.spec.is_stream or loss.ndim:
+            got = str(loss.spec) if isinstance(loss, Element) else type(loss).__name__
+            raise _refused(op, "a loss that is one resident number", got, hint="sum it, or take its mean")
+        order = _ordered(loss)
+        found = [one for one in order if is_parameter(one)]
+        streams: dict[int, int] = {}
+        sources: list[Source] = []
+        for one in order:
+            source = _source(op, one)
+            if source is not None:
+                streams[id(one)] = len(sources)
+                sources.append(source)
+        if not found or not sources:
+            raise _refused(op, "a loss of fc.parameter and of records of files or arrays", str(loss.spec))
+        parameters = tuple(found) if wanted is None else tuple(wanted)
+        for one in found:
+            if all(one is not other for other in parameters):
+                raise _refused(op, "a loss of the parameters that are trained", f"another one, {_name(one)!r}", one)
+        known = {source.spec.length for source in sources}
+        if len(known) != 1 or None in known or known == {0}:
+            lengths = ", ".join(f"{one.name or one.label} of {one.spec.length}" for one in sources)
+            raise _refused(op, "streams of one known length", lengths)
+        names = tuple(_name(one) for one in parameters)
+        if twice := sorted({name for name in names if names.count(name) > 1 or not name}):
+            hint = 'fc.parameter(value, name="w")'
+            raise _refused(op, "parameters with names of their own", repr(twice[0]), hint=hint)
+        return cls(op, loss, order, parameters, names, tuple(sources), streams, known.pop() or 0)
+
+    def step(self, optimizer: Optimizer, records: int, clip_norm: float | None) -> tuple[Element, ...]:
+        """Return the roots of a step: the loss of its records, the parameters and the state after it.
+
+        Args:
+            optimizer: makes the update.
+            records: in the step.
+            clip_norm: the longest gradient, all parameters together; longer ones are scaled.
+
+        Raises:
+            SpecError: if there is no gradient, or the loss cannot be computed of so many records.
+        """
+        places = {id(one): place for place, one in enumerate(self.parameters)}
+        values = [Given(f"value.{i}", one.spec, name=name) for i, (one, name) in enumerate(zip(self.parameters, self.names, strict=True))]
+        loss = _Remaking(self, places, values, records).made()
+        gradients = grad(loss, values)
+        if clip_norm is not None:
+            gradients = _clipped(gradients, clip_norm)
+        number = Given(STEP, Spec(INT64, ()))
+        parameters, states, place = [], [], len(values)
+        for value, gradient, one in zip(values, gradients, self.parameters, strict=True):
+            first = optimizer.begin(one.inputs[0])
+            state = [Given(f"value.{place + i}", each.spec) for i, each in enumerate(first)]
+            place += len(state)
+            after, remembered = optimizer.advance(gradient, state, value, number)
+            parameters.append(after)
+            states += remembered
+        return (loss, *parameters, *states)
+
+    def initial(self, optimizer: Optimizer) -> tuple[Element, ...]:
+        """Return what all values begin with: the parameters, then the state of each."""
+        held = [one.inputs[0] for one in self.parameters]
+        return (*held, *(state for one in held for state in optimizer.begin(one)))
+
+
+@dataclass
+class _Remaking:
+    """A loss made again of other leaves."""
+
+    problem: Problem
+    places: dict[int, int]
+    values: Sequence[Given]
+    records: int
+    seeds: dict[int, Given] = field(default_factory=dict)
+
+    def made(self) -> Element:
+        new: dict[int, Element] = {}
+        for element in self.problem.order:
+            new[id(element)] = self._new(element, [new[id(one)] for one in element.inputs if id(one) in new])
+        return new[id(self.problem.loss)]
+
+    def _new(self, element: Element, inputs: list[Element]) -> Element:
+        if id(element) in self.places:
+            return self.values[self.places[id(element)]]
+        place = self.problem.streams.get(id(element))
+        if place is not None:
+            return GivenStream.of(place, self.problem.sources[place], self.records)
+        if not isinstance(element, Compute):
+            return element
+        if isinstance(element.op, Generator):
+            inputs = self._seeded(element)
+        elif all(one is other for one, other in zip(inputs, element.inputs, strict=True)):
+            return element
+        return made_again(element, inputs, self._spec(element))
+
+    def _seeded(self, element: Compute) -> list[Element]:
+        """Return the operands of random numbers, whose key is another one in each step."""
+        assert isinstance(element.op, Generator)
+        if element.spec.length != self.problem.records:
+            raise _refused(
+                self.problem.op, f"numbers for {self.problem.records} records", f"{element.spec.length}", element
+            )
+        if not element.op.bits:
+            return list(element.inputs)
+        key, *more = element.inputs
+        assert isinstance(key, Constant) and key.spec == Spec(UINT64, ())
+        seed = int(key.value)
+        return [self.seeds.setdefault(seed, Given.seeded(seed)), *more]
+
+    def _spec(self, element: Element) -> Spec:
+        spec = element.spec
+        if spec.length != self.problem.records:
+            return spec
+        return Spec(spec.dtype, spec.shape, Stream(self.records))
+
+
+def _clipped(gradients: Sequence[Any], most: float) -> list[Any]:
+    """Scale gradients that together are longer than that."""
+    squares: Any = None
+    for one in gradients:
+        wide = cast(one, FLOAT32) if one.dtype.itemsize < FLOAT32.itemsize else one
+        square = (wide * wide).sum()
+        squares = square if squares is None else squares + square
+    length = sqrt(squares)
+    # NaN stays NaN: a gradient that is none is not hidden.
+    scale = where(length > most, most / length, 1.0)
+    return [cast(one * cast(scale, one.dtype), one.dtype) for one in gradients]
+
+
+def _ordered(loss: Element) -> tuple[Element, ...]:
+    """Return all elements that a loss depends on, operands first; parameters have none here."""
+    by_id: dict[int, Element] = {id(loss): loss}
+
+    def operands(key: int) -> list[int]:
+        element = by_id[key]
+        inputs = () if is_parameter(element) or _is_cut(element) else element.inputs
+        by_id.update((id(one), one) for one in inputs)
+        return [id(one) for one in inputs]
+
+    return tuple(by_id[key] for key in postorder([id(loss)], operands))
+
+
+def is_parameter(element: Element) -> bool:
+    """Check whether an element was made by `fc.parameter`."""
+    return isinstance(element, Compute) and element.op is PARAMETER
+
+
+def _is_cut(element: Element) -> bool:
+    """Check whether a constant is cut along the stream, a row for each record."""
+    return isinstance(element, Compute) and element.op is ALONG and isinstance(element.inputs[0], Constant)
+
+
+def _name(parameter: Element) -> str:
+    return parameter.name or parameter.inputs[0].name or ""
+
+
+def _source(op: str, element: Element) -> Source | None:
+    """Return what an element reads records from; None for other elements.
+
+    Raises:
+        SpecError: if it can be read once only, or does not come from a file or an array.
+    """
+    if isinstance(element, Source):
+        if not (element.rereadable and element.seekable):
+            hint = "save it to a file first"
+            raise _refused(op, "records that can be read again and from any place", element.label, element, hint=hint)
+        return element
+    if isinstance(element, Compute) and element.op is ALONG:
+        inner = element.inputs[0]
+        if not isinstance(inner, Constant) or "period" in element.attrs:
+            raise _refused(op, "a resident value that has no row for each record", str(element.spec), element)
+        return MemorySource(inner.value)
+    return None
+
+
+def _refused(
+    op: str, expected: str, got: str, at: Element | None = None, *, hint: str | None = None
+) -> SpecError:
+    where = user_site() if at is None or at.site is None else at.site
+    name = op if at is None else at.name or at.label
+    return SpecError("cannot train this", element=name, site=where, expected=expected, got=got, hint=hint)

@@ -1,0 +1,127 @@
+"""Training as one static job: `fc.train.fit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowcompute.elements import Compute, Element, public, user_site
+from flowcompute.elements.arguments import real, whole
+from flowcompute.elements.training import Schedule, Training, trained
+from flowcompute.errors import SpecError, short_repr
+from flowcompute.train.composing import Problem
+from flowcompute.train.optimizers import Optimizer
+
+MOST_EPOCHS = 1 << 32
+
+
+class Trained:
+    """A training that nothing has run yet, and what it will give. Made by `fit`.
+
+    Attributes:
+        losses: the loss of each step, before its update, as a stream.
+        names: of the parameters.
+    """
+
+    losses: Training
+    names: tuple[str, ...]
+
+    def __init__(self, training: Training, problem: Problem) -> None:
+        self.losses = training
+        self.names = training.names
+        self._problem = problem
+
+    def __getitem__(self, name: object) -> Compute:
+        """Return a parameter at the end of the training.
+
+        Args:
+            name: of the parameter, or the parameter itself.
+
+        Raises:
+            SpecError: if it is none that is trained.
+        """
+        for place, (known, one) in enumerate(zip(self.names, self._problem.parameters, strict=True)):
+            if one is name or known == name if isinstance(name, str) else one is name:
+                return trained(self.losses, place)
+        raise SpecError(
+            "cannot take a parameter that is not trained",
+            element="fit",
+            site=user_site(),
+            expected=", ".join(self.names),
+            got=short_repr(name),
+        )
+
+    def __iter__(self) -> Any:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"<Trained {', '.join(self.names)}: {len(self.losses)} steps>"
+
+
+@public
+def fit(
+    loss: Element,
+    optimizer: Optimizer,
+    *,
+    batch: int | None = 64,
+    epochs: int = 1,
+    shuffle: int | None = None,
+    clip_norm: float | None = None,
+) -> Trained:
+    """Train the parameters that a loss depends on, as one job that streams, freezes and resumes.
+
+    Nothing runs before a verb asks for what is trained. Each step takes the next records, as if they were the whole
+    stream: their loss, its gradients, and the update. Parameters and the state of the optimizer go from step to step.
+
+    Args:
+        loss: a resident number, of `fc.parameter` and of records of files or arrays, all equally long.
+        optimizer: such as `fc.train.adam()`.
+        batch: records in a step; the last one of an epoch may have fewer. None for all of them.
+        epochs: how often all records are read.
+        shuffle: the seed of another order of the records in each epoch, that of `fc.shuffle`. None for their own.
+        clip_norm: gradients that together are longer than this are scaled to it.
+
+    Raises:
+        SpecError: if an argument makes no sense, or the loss cannot be trained.
+    """
+    problem = Problem.of("fit", loss)
+    optimizer = checked_optimizer("fit", optimizer)
+    size = problem.records if batch is None else whole("fit", "batch", batch, 1)
+    seed = None if shuffle is None else whole("fit", "shuffle", shuffle)
+    schedule = Schedule(problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed)
+    clip = checked_norm("fit", clip_norm)
+    steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
+    return Trained(Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names), problem)
+
+
+def checked_optimizer(op: str, optimizer: object) -> Optimizer:
+    """Return the optimizer.
+
+    Raises:
+        SpecError: if it is none.
+    """
+    if not isinstance(optimizer, Optimizer):
+        raise SpecError(
+            "cannot take optimizer=",
+            element=op,
+            site=user_site(),
+            expected="an optimizer, such as fc.train.adam()",
+            got=short_repr(optimizer),
+        )
+    return optimizer
+
+
+def checked_norm(op: str, clip_norm: object) -> float | None:
+    """Return the longest gradient.
+
+    Raises:
+        SpecError: if it is no number above 0.
+    """
+    number = None if clip_norm is None else real(op, "clip_norm", clip_norm)
+    if number is not None and not number > 0:
+        raise SpecError(
+            "cannot take clip_norm=", element=op, site=user_site(), expected="a number above 0", got=f"{number}"
+        )
+    return number

@@ -1,0 +1,234 @@
+"""Training step by step from Python, with a graph of its own for each step: `fc.train.Trainer`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from flowcompute.backends import choose_backend, device_names
+from flowcompute.elements import Compute, Constant, Element, user_site
+from flowcompute.elements.functions import UserOp
+from flowcompute.elements.random import Random
+from flowcompute.elements.training import Given, Schedule
+from flowcompute.engine import DrawnRecords, InnerJob, PlannedJob, close_all, given_value
+from flowcompute.errors import SpecError, short_repr
+from flowcompute.flow import resolve
+from flowcompute.gpu.worker import Isolation
+from flowcompute.graph import TheVeryObject, UnknownError, build_graph, exact, operation_key
+from flowcompute.runtime.options import RunOptions
+from flowcompute.schedule import Shaping, plan_step
+from flowcompute.strategy import Config, PlanOptions, Strategy
+from flowcompute.train.composing import Problem, is_parameter
+from flowcompute.train.fitting import checked_norm, checked_optimizer
+from flowcompute.train.optimizers import Optimizer
+
+MOST_PLANS = 16
+"""Graphs of steps whose plans, kernels and memory are kept."""
+
+_MOST_CONSTANT_BYTES = 1 << 16
+
+
+class Trainer:
+    """Parameters that are trained step by step. Each step may have a graph of its own; an equal one is found again.
+
+    A step has the bits of the same step in `fit`. Parameters as elements stay what they are; `values` has what they
+    have become.
+
+    Args:
+        parameters: made by `fc.parameter`, each with a name of its own.
+        optimizer: such as `fc.train.adam()`.
+        clip_norm: gradients that together are longer than this are scaled to it.
+        options: memory, device, device_memory, strategy, precision, isolate and launch_timeout_s, as for `fc.plan`.
+
+    Attributes:
+        steps: that are done.
+
+    Raises:
+        SpecError, PlanError: if an argument makes no sense.
+    """
+
+    steps: int
+
+    def __init__(
+        self,
+        parameters: Sequence[Element],
+        optimizer: Optimizer,
+        *,
+        clip_norm: float | None = None,
+        **options: Unpack[PlanOptions],
+    ) -> None:
+        self._parameters = _checked_parameters(parameters)
+        self._names = tuple(str(one.inputs[0].name) for one in self._parameters)
+        self._optimizer = checked_optimizer("Trainer", optimizer)
+        self._clip = checked_norm("Trainer", clip_norm)
+        self._options = RunOptions.parse("plan", options, PlanOptions)
+        self._jobs: OrderedDict[Hashable, InnerJob] = OrderedDict()
+        self._values: list[np.ndarray] | None = None
+        self._is_open = True
+        self.steps = 0
+        self._compiled = 0
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def step(self, loss: Element) -> Any:
+        """Update all parameters by the gradients of a loss, and return its value before that.
+
+        Args:
+            loss: a resident number, of parameters that are trained here and of streams of records.
+
+        Raises:
+            SpecError: if it cannot be trained.
+            FlowError: as a run.
+        """
+        if not self._is_open:
+            raise SpecError("cannot take a step: the trainer is closed", element="Trainer", site=user_site())
+        problem = Problem.of("step", loss, self._parameters)
+        job = self._job(problem)
+        schedule = Schedule(problem.records, problem.records, 1, None)
+        records = DrawnRecords(problem.sources, schedule)
+        number, values = self.steps + 1, self._current()
+
+        def given(one: Given) -> np.ndarray:
+            return given_value(one, number, values)
+
+        try:
+            value, *self._values = job.run(given, records.read)
+        finally:
+            records.close()
+        self.steps = number
+        return value[()]
+
+    def _job(self, problem: Problem) -> InnerJob:
+        """Return what runs a step, found again where an equal one was run."""
+        key = _key(problem)
+        job = None if key is None else self._jobs.get(key)
+        if job is not None:
+            self._jobs.move_to_end(key)
+            return job
+        job = InnerJob(self._planned(problem.step(self._optimizer, problem.records, self._clip)))
+        self._compiled += 1
+        self._jobs[object() if key is None else key] = job
+        while len(self._jobs) > MOST_PLANS:
+            self._jobs.popitem(last=False)[1].close()
+        return job
+
+    def _planned(self, roots: Sequence[Element]) -> PlannedJob:
+        options, names = self._options, device_names(self._options.device)
+        isolate, limit_s = Isolation(options.isolate, options.launch_timeout_s).checked(names)
+        config = Config(
+            options.memory_bytes,
+            names,
+            options.precision,
+            isolate=isolate,
+            launch_timeout_s=limit_s,
+            device_memory_bytes=options.device_memory_bytes,
+        )
+        backend = choose_backend(names, build_graph(roots), isolate=isolate)
+        shaping = Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
+        plan = plan_step(roots, config, options.strategy or Strategy(), backend.description, shaping)
+        return PlannedJob.of(plan, backend)
+
+    def _current(self) -> list[np.ndarray]:
+        """Return all values, the parameters first."""
+        if self._values is None:
+            first: list[Any] = [one.inputs[0] for one in self._parameters]
+            first += [state for one in first for state in self._optimizer.begin(one)]
+            self._values = [
+                one.value if isinstance(one, Constant) else np.asarray(resolve(one, progress=False)) for one in first
+            ]
+        return self._values
+
+    # -- what has become of it --------------------------------------------------------------------
+
+    @property
+    def values(self) -> Mapping[str, np.ndarray]:
+        """The parameters after the last step, by name."""
+        return {name: _read_only(value) for name, value in zip(self._names, self._current(), strict=False)}
+
+    @property
+    def compiled(self) -> int:
+        """Different graphs that were planned and compiled."""
+        return self._compiled
+
+    def close(self) -> None:
+        """Release kernels and memory; `values` stay. Harmless when called twice."""
+        self._is_open = False
+        jobs, self._jobs = self._jobs, OrderedDict()
+        close_all(jobs.values())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Trainer {', '.join(self._names)}: {self.steps} steps>"
+
+
+def _checked_parameters(parameters: object) -> tuple[Compute, ...]:
+    listed = list(parameters) if isinstance(parameters, list | tuple) else []
+    if not listed or not all(isinstance(one, Element) and is_parameter(one) for one in listed):
+        raise SpecError(
+            "cannot take parameters=",
+            element="Trainer",
+            site=user_site(),
+            expected="a list of elements made by fc.parameter",
+            got=short_repr(parameters),
+        )
+    names = [one.inputs[0].name for one in listed]
+    if twice := sorted({str(name or "") for name in names if not name or names.count(name) > 1}):
+        raise SpecError(
+            "cannot take parameters=",
+            element="Trainer",
+            site=user_site(),
+            expected="parameters with names of their own",
+            got=repr(twice[0]),
+            hint='fc.parameter(value, name="w")',
+        )
+    return tuple(listed)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _key(problem: Problem) -> Hashable | None:
+    """Return what the plan of a step follows from; None where that cannot be told.
+
+    It is the structure of the loss: operations, attributes, constants and the sizes of records, and where parameters
+    and sources are. What records hold is no part of it.
+    """
+    numbers = {id(one): number for number, one in enumerate(problem.order)}
+    places = {id(one): place for place, one in enumerate(problem.parameters)}
+    try:
+        return tuple(_facts(one, numbers, places.get(id(one)), problem.streams.get(id(one))) for one in problem.order)
+    except UnknownError:
+        return None
+
+
+def _facts(element: Element, numbers: Mapping[int, int], parameter: int | None, stream: int | None) -> object:
+    spec = exact(element.spec)
+    if parameter is not None:
+        return "parameter", parameter, spec
+    if stream is not None:
+        return "records", stream, spec
+    if isinstance(element, Constant) and type(element) is Constant:
+        if element.value.nbytes > _MOST_CONSTANT_BYTES:
+            # Held, so that nothing else has its identity.
+            raise UnknownError
+        return "constant", spec, element.value.tobytes()
+    if isinstance(element, Compute) and type(element) in (Compute, Random):
+        pin = None if element.pin is None else element.pin.device
+        operands = tuple(numbers[id(one)] for one in element.inputs)
+        own = TheVeryObject(element.op.vjp) if isinstance(element.op, UserOp) else None
+        return spec, operation_key(element.op), own, exact(element.attrs), operands, pin
+    raise UnknownError
