@@ -12,6 +12,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from flowcompute.elements import HostFunction, Kind, Source
+from flowcompute.elements.training import TRAIN
 from flowcompute.graph import Graph, Node
 
 RECLOCKING = (Kind.WINDOW, Kind.SELECT, Kind.REBATCH)
@@ -52,7 +53,8 @@ class _ClockAnalysis:
 
     def add(self, node: Node) -> None:
         """Assign a clock to a stream node or fold."""
-        streams = [i for i in node.inputs if i in self.clock_of]
+        # A training reads its sources by itself.
+        streams = [i for i in node.inputs if i in self.clock_of and node.op is not TRAIN]
         read = isinstance(node.element, Source) or node.id in self.kept
         if read or not streams:
             clock = self._new()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flowcompute.elements import Destination, Kind, Source
+from flowcompute.elements.training import TRAIN
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph, Node
 from flowcompute.sources import FeedSource
@@ -86,7 +87,8 @@ def _streams_of(graph: Graph, targets: Iterable[Node], spools: set[int]) -> tupl
         if node.id in spools:
             kept.add(node.id)
             continue
-        todo += [i for i in node.inputs if graph.nodes[i].spec.is_stream]
+        # A training reads its sources by itself.
+        todo += [i for i in node.inputs if graph.nodes[i].spec.is_stream and node.op is not TRAIN]
     return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination)), kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,11 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any], *, contents: bo
     Raises:
         CheckpointError: for an element that cannot be kept, or a file that cannot be read.
     """
-    describing = Describing(put, contents=contents)
+    inner = partial(_described_graph, describing=Describing(put, contents=contents))
+    return _described_graph(graph, Describing(put, contents=contents, graph=inner))
+
+
+def _described_graph(graph: Graph, describing: Describing) -> dict[str, Any]:
     calls: dict[int, UserCall] = {id(one.element.call): one.element.call for one in graph.nodes if one.element.call}
     numbers = {key: number for number, key in enumerate(calls)}
     nodes = [_described(node, describing, numbers) for node in graph.nodes]

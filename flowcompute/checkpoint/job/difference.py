@@ -20,6 +20,9 @@ _UNCOMPARED = frozenset({"name", "given", "site", "call", "step"})
 _STATES = frozenset({"size", "mtime_ns", "sample", "contents"})
 """Entries of a file's description that say in which state it is."""
 
+_INNER = "steps"
+"""Entry of a node with graphs of its own, each described as a job."""
+
 Nodes = Sequence[Mapping[str, Any]]
 
 
@@ -51,7 +54,7 @@ def _differences(stored: Mapping[str, Any], now: Mapping[str, Any], uncompared: 
     if lines:
         return lines
     ignored = _UNCOMPARED if stored.get("python") == now.get("python") else _UNCOMPARED | {"digest"}
-    stripped = [[{key: node[key] for key in node.keys() - ignored} for node in nodes] for nodes in (then, here)]
+    stripped = [[_compared(node, ignored) for node in nodes] for nodes in (then, here)]
     if not _same(*stripped):
         lines = list(_Comparison(then, here, ignored).lines()) or ["the same elements come in another order"]
     if not lines and not _same(stored.get("roots"), now.get("roots")):
@@ -59,6 +62,18 @@ def _differences(stored: Mapping[str, Any], now: Mapping[str, Any], uncompared: 
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more differences"]
     return lines
+
+
+def _compared(node: Mapping[str, Any], ignored: frozenset[str]) -> dict[str, Any]:
+    """Return what is compared of a node; of graphs of its own what is compared of their nodes."""
+    kept = {key: node[key] for key in node.keys() - ignored}
+    if _INNER in kept:
+        inner = Fields(node, "a node").items(_INNER)
+        kept[_INNER] = [
+            [one.get("roots"), *(_compared(each, ignored) for each in _nodes(one))] if isinstance(one, Mapping) else one
+            for one in inner
+        ]
+    return kept
 
 
 def _without(node: Mapping[str, Any], states: frozenset[str]) -> Mapping[str, Any]:
@@ -192,7 +207,8 @@ class _Comparison:
         """Return for each node a digest of it and of all that it is made of."""
         keys: list[str] = []
         for node in nodes:
-            own = sorted((key, repr(_plain(value))) for key, value in node.items() if key not in self._ignored)
+            compared = _compared(node, self._ignored)
+            own = sorted((key, repr(_plain(value))) for key, value in compared.items())
             held = [keys[i] if i < len(keys) else "" for i in node["inputs"]]
             parts = repr(([one for one in own if one[0] != "inputs"], held))
             keys.append(hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest())
@@ -218,6 +234,8 @@ class _Comparison:
                 continue
             elif key == "bytes" and (numbers := (_number(then), _number(now)))[0] and numbers[1]:
                 yield f"{start} is {numbers[1]}, and was {numbers[0]}"
+            elif key == _INNER:
+                yield from (f"{start}: {line}" for line in _inner_differences(one, other))
             elif key == "attrs":
                 yield from (f"{start} {line}" for line in _attr_differences(one, other))
             elif key in ("file", "files"):
@@ -234,6 +252,15 @@ def _number(node: Mapping[str, Any]) -> str | None:
     if dtype is None or node.get("shape") or not isinstance(data, bytes) or len(data) != dtype.itemsize:
         return None
     return f"{np.frombuffer(data, dtype)[0]} ({dtype.name})"
+
+
+def _inner_differences(then: Any, now: Any) -> list[str]:
+    """Compare the graphs that a node has of its own; what differs in the first one differs in all."""
+    sizes = [len(one) if isinstance(one, list | tuple) else -1 for one in (then, now)]
+    if sizes[0] != sizes[1] or sizes[0] < 1 or not all(isinstance(one, Mapping) for one in (*then, *now)):
+        return [f"has {sizes[1]} graphs of its own, and had {sizes[0]}"]
+    found = (_differences(one, other, frozenset()) for one, other in zip(then, now, strict=True))
+    return next((lines for lines in found if lines), [])
 
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:

@@ -48,7 +48,10 @@ def rebuild_job(
         CheckpointError: if the description is not sound, something is not bound, or a source is another one now.
     """
     try:
-        rebuilding = Rebuilding(get, dict(bind or {}), {}, allow, accept_touched)
+        inner = Rebuilding(get, {}, {})
+        rebuilding = Rebuilding(
+            get, dict(bind or {}), {}, allow, accept_touched, roots=lambda one: _rebuilt(one, inner, done=False)
+        )
         return _rebuilt(data, rebuilding, done=done)
     except CheckpointError:
         raise

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 from flowcompute.elements.element import Element
 from flowcompute.elements.source import Source
-from flowcompute.spec import UINT64, Spec, Stream
+from flowcompute.spec import INT64, UINT64, Spec, Stream
 
 STEP = "step"
 """Key of the number of a step, from 1 on."""
@@ -31,6 +32,16 @@ class Given(Element):
     def seeded(cls, seed: int) -> Given:
         """Return the key of random numbers of a step, which follows from a seed and the step's number."""
         return cls(f"seed.{seed}", Spec(UINT64, ()), seed=seed)
+
+    def is_known(self, values: Sequence[Spec]) -> bool:
+        """Check whether a training that carries such values on can give this one."""
+        if self.seed is not None:
+            return self.key == f"seed.{self.seed}" and self.spec == Spec(UINT64, ())
+        if self.key == STEP:
+            return self.spec == Spec(INT64, ())
+        what, _, place = self.key.partition(".")
+        known = what == "value" and place.isdecimal() and len(place) < 10 and int(place) < len(values)
+        return known and self.spec == values[int(place)]
 
     @property
     def label(self) -> str:

@@ -77,6 +77,9 @@ class Schedule:
 class Training(Compute):
     """A stream of losses. Its state is all values that steps carry on: parameters, and what updates remember.
 
+    Its operands are what these begin with, then its sources. It reads those itself, step by step: they are no streams
+    of the pass that it belongs to.
+
     Attributes:
         sources: what records are read from, each as long as the others.
         schedule: which records are in which step.
@@ -99,7 +102,7 @@ class Training(Compute):
         names: Sequence[str],
     ) -> None:
         loss = steps[0][0]
-        super().__init__(TRAIN, tuple(initial), Spec(loss.dtype, (), Stream(schedule.steps)))
+        super().__init__(TRAIN, (*initial, *sources), Spec(loss.dtype, (), Stream(schedule.steps)))
         self.freeze_fields(
             sources=tuple(sources), schedule=schedule, steps=tuple(map(tuple, steps)), names=tuple(names)
         )
@@ -107,7 +110,7 @@ class Training(Compute):
     @property
     def initial(self) -> tuple[Element, ...]:
         """What all values begin with."""
-        return self.inputs
+        return self.inputs[: len(self.inputs) - len(self.sources)]
 
     @property
     def label(self) -> str:

@@ -40,7 +40,8 @@ def _products(fold: HostFold, length: int | None) -> int:
     """Count the nodes of the tree, what merging takes, and the records of an unfinished block."""
     left, right = fold.operands[0].item_numbers, fold.operands[-1].item_numbers
     block = product_block(left + right)
-    kept = 2 * block * sum(operand.item_bytes for operand in fold.operands)
+    waiting = block if length is None else min(block, length)
+    kept = 2 * waiting * sum(operand.item_bytes for operand in fold.operands)
     return left * right * 8 * (tree_levels(length, block) + 5) + kept
 
 

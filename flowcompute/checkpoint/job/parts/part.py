@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.elements import Element
+from flowcompute.graph import Graph
 from flowcompute.model_files import NamedWeights
 from flowcompute.spec import Spec
 
@@ -19,6 +20,10 @@ INLINE_BYTES = 1 << 14
 
 BLOB_BYTES = 64 << 20
 """Arrays up to this size are kept beside it; larger ones are given again by name."""
+
+
+def _no_graphs(_: object) -> Any:
+    refuse("cannot keep a graph within a graph within a job")
 
 
 @dataclass
@@ -30,12 +35,14 @@ class Describing:
         kernels: functions of `fc.kernel` found so far, by digest.
         contents: whether digests of the contents of files are taken, to be compared later.
         files: descriptions of files that several elements lie in, by path.
+        graph: describes a graph that an element has of its own, as a job.
     """
 
     put: Callable[[np.ndarray], Any]
     kernels: dict[str, ir.TypedFunction] = field(default_factory=dict)
     contents: bool = False
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    graph: Callable[[Graph], dict[str, Any]] = _no_graphs
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
         """Return an array of a dtype of ours, in the description or beside it."""
@@ -54,6 +61,7 @@ class Rebuilding:
         allow: folders whose files the job may replace.
         accept_touched: whether a file that was touched since is taken if its contents are the same.
         weights: files of weights that were opened already, by path.
+        roots: makes the roots again of a graph that an element has of its own.
     """
 
     get: Callable[[Any], np.ndarray]
@@ -62,6 +70,7 @@ class Rebuilding:
     allow: tuple[str, ...] = ()
     accept_touched: bool = False
     weights: dict[str, NamedWeights] = field(default_factory=dict)
+    roots: Callable[[object], list[Element]] = _no_graphs
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """Return the array of that dtype and shape.

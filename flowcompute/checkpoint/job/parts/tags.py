@@ -6,10 +6,11 @@ from flowcompute.checkpoint.job.fields import refuse
 from flowcompute.checkpoint.job.parts.computes import COMPUTES, OPS
 from flowcompute.checkpoint.job.parts.kept_sinks import SINKS
 from flowcompute.checkpoint.job.parts.kept_sources import SOURCES
+from flowcompute.checkpoint.job.parts.kept_training import TRAININGS
 from flowcompute.checkpoint.job.parts.part import Part
 from flowcompute.elements import Compute, Element
 
-PARTS: dict[type[Element], Part] = {**SOURCES, **COMPUTES, **SINKS}
+PARTS: dict[type[Element], Part] = {**SOURCES, **COMPUTES, **SINKS, **TRAININGS}
 
 TAGS: dict[str, Part] = {part.tag: part for part in (*PARTS.values(), *OPS.values())}
 
