@@ -61,7 +61,7 @@ class Problem:
         if not isinstance(loss, Element) or loss.spec.is_stream or loss.ndim:
             got = str(loss.spec) if isinstance(loss, Element) else type(loss).__name__
             raise _refused(op, "a loss that is one resident number", got, hint="sum it, or take its mean")
-        order = _ordered(loss)
+        order = ordered(loss)
         found = [one for one in order if is_parameter(one)]
         streams: dict[int, int] = {}
         sources: list[Source] = []
@@ -184,7 +184,7 @@ def _clipped(gradients: Sequence[Any], most: float) -> list[Any]:
     return [cast(one * cast(scale, one.dtype), one.dtype) for one in gradients]
 
 
-def _ordered(loss: Element) -> tuple[Element, ...]:
+def ordered(loss: Element) -> tuple[Element, ...]:
     """Return all elements that a loss depends on, operands first; parameters have none here."""
     by_id: dict[int, Element] = {id(loss): loss}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowcompute.elements import Compute, Element, public, user_site
+from flowcompute.checkpoint.job import made_again
+from flowcompute.elements import Compute, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.training import Schedule, Training, trained
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.train.composing import Problem
+from flowcompute.train.composing import Problem, ordered
 from flowcompute.train.optimizers import Optimizer
 
 MOST_EPOCHS = 1 << 32
@@ -49,6 +50,44 @@ class Trained:
             expected=", ".join(self.names),
             got=short_repr(name),
         )
+
+    def apply(self, element: Element) -> Any:
+        """Return an element with what its parameters are at the end of the training in their place.
+
+        Args:
+            element: what is computed of parameters that are trained here, such as a measure over other records. It is
+                computed once the training has ended, in the same job.
+
+        Raises:
+            SpecError: if it depends on none of them.
+        """
+        if not isinstance(element, Element) or isinstance(element, Destination):
+            raise SpecError(
+                "cannot apply what is trained to this",
+                element="apply",
+                site=user_site(),
+                expected="an element that is no destination",
+                got=short_repr(element),
+            )
+        new: dict[int, Element] = {
+            id(one): trained(self.losses, place) for place, one in enumerate(self._problem.parameters)
+        }
+        order = ordered(element)
+        if not any(id(one) in new for one in order):
+            raise SpecError(
+                "cannot apply what is trained to an element that has none of its parameters",
+                element=element.name or element.base_name,
+                site=user_site(),
+                expected=f"one of {', '.join(self.names)}",
+                got=str(element.spec),
+            )
+        for one in order:
+            if id(one) in new:
+                continue
+            inputs = [new.get(id(operand), operand) for operand in one.inputs]
+            same = all(operand is other for operand, other in zip(inputs, one.inputs, strict=True))
+            new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
+        return new[id(element)]
 
     def __iter__(self) -> Any:
         return iter(self.names)
@@ -93,7 +132,10 @@ def fit(
     schedule = Schedule(problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed)
     clip = checked_norm("fit", clip_norm)
     steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
-    return Trained(Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names), problem)
+    training = Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names)
+    # What the call returns is no element, but this is what it stands for.
+    training.freeze_fields(is_step=False)
+    return Trained(training, problem)
 
 
 def checked_optimizer(op: str, optimizer: object) -> Optimizer:
