@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
 from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
 from flowcompute.spec import Spec
+
+if TYPE_CHECKING:
+    from flowcompute.schedule.explain import Plan
 
 
 class PassState:
@@ -90,7 +93,8 @@ class PassState:
 
     def _training(self, node: Node) -> TrainingScan:
         assert self._backend is not None, "a plan that trains has a backend that runs its steps"
-        return TrainingScan(node, [PlannedJob.of(plan, self._backend) for plan in self.plan.inner[node.id]])
+        plans = (cast("Plan", plan) for plan in self.plan.inner[node.id])
+        return TrainingScan(node, [PlannedJob.of(plan, self._backend) for plan in plans])
 
     def close(self) -> None:
         """Release what scans hold beside their state."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.elements.training import TRAIN
+from flowcompute.elements.training import Training
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host_call import call_host, read_only
 from flowcompute.engine.pass_state import PassState
@@ -167,7 +167,7 @@ class StepRunner:
             made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
             scan = self._state.scans[node.id]
             assert isinstance(scan, Scan), "scans in kernels are regions"
-            inputs = node.inputs if node.op is not TRAIN else node.inputs[: len(node.element.initial)]
+            inputs = node.inputs[: len(node.element.initial)] if isinstance(node.element, Training) else node.inputs
             scan.advance([taken.array(i) for i in inputs], start, made)
             return made
         return _call(step, taken, (start, stop))

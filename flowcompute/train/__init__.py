@@ -6,4 +6,18 @@ from flowcompute.train.patience import Patience, patience
 from flowcompute.train.schedules import Schedule, cosine, linear, step
 from flowcompute.train.trainer import Trainer
 
-__all__ = ["Optimizer", "Patience", "Schedule", "Trained", "Trainer", "adam", "adamw", "cosine", "fit", "linear", "patience", "sgd", "step"]
+__all__ = [
+    "Optimizer",
+    "Patience",
+    "Schedule",
+    "Trained",
+    "Trainer",
+    "adam",
+    "adamw",
+    "cosine",
+    "fit",
+    "linear",
+    "patience",
+    "sgd",
+    "step",
+]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeGuard
 
 from flowcompute.checkpoint.job import made_again
 from flowcompute.elements import ALONG, Compute, Constant, Element, Source, cast, user_site
-from flowcompute.elements.creation.parameters import PARAMETER
+from flowcompute.elements.creation import Parameter
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import sqrt, where
 from flowcompute.elements.training import STEP, Given, GivenStream
@@ -18,7 +16,7 @@ from flowcompute.errors import SpecError
 from flowcompute.gradients import grad
 from flowcompute.graph import postorder
 from flowcompute.sources import MemorySource
-from flowcompute.spec import FLOAT32, INT64, UINT64, Spec, Stream
+from flowcompute.spec import FLOAT32, INT64, Spec, Stream
 from flowcompute.train.optimizers import Optimizer
 
 
@@ -40,14 +38,14 @@ class Problem:
     op: str
     loss: Any
     order: tuple[Element, ...]
-    parameters: tuple[Compute, ...]
+    parameters: tuple[Parameter, ...]
     names: tuple[str, ...]
     sources: tuple[Source, ...]
     streams: dict[int, int]
     records: int
 
     @classmethod
-    def of(cls, op: str, loss: Any, wanted: Sequence[Compute] | None = None) -> Problem:
+    def of(cls, op: str, loss: Any, wanted: Sequence[Parameter] | None = None) -> Problem:
         """Look at a loss.
 
         Args:
@@ -98,13 +96,18 @@ class Problem:
             SpecError: if there is no gradient, or the loss cannot be computed of so many records.
         """
         places = {id(one): place for place, one in enumerate(self.parameters)}
-        values = [Given(f"value.{i}", one.spec, name=name) for i, (one, name) in enumerate(zip(self.parameters, self.names, strict=True))]
+        values = [
+            Given(f"value.{i}", one.spec, name=name)
+            for i, (one, name) in enumerate(zip(self.parameters, self.names, strict=True))
+        ]
         loss = _Remaking(self, places, values, records).made()
         gradients = grad(loss, values)
         if clip_norm is not None:
             gradients = _clipped(gradients, clip_norm)
         number = Given(STEP, Spec(INT64, ()))
-        parameters, states, place = [], [], len(values)
+        parameters: list[Element] = []
+        states: list[Element] = []
+        place = len(values)
         for value, gradient, one in zip(values, gradients, self.parameters, strict=True):
             first = optimizer.begin(one.inputs[0])
             state = [Given(f"value.{place + i}", each.spec) for i, each in enumerate(first)]
@@ -160,7 +163,7 @@ class _Remaking:
         if not element.op.bits:
             return list(element.inputs)
         key, *more = element.inputs
-        assert isinstance(key, Constant) and key.spec == Spec(UINT64, ())
+        assert isinstance(key, Constant)
         seed = int(key.value)
         return [self.seeds.setdefault(seed, Given.seeded(seed)), *more]
 
@@ -197,9 +200,9 @@ def ordered(loss: Element) -> tuple[Element, ...]:
     return tuple(by_id[key] for key in postorder([id(loss)], operands))
 
 
-def is_parameter(element: Element) -> bool:
+def is_parameter(element: object) -> TypeGuard[Parameter]:
     """Check whether an element was made by `fc.parameter`."""
-    return isinstance(element, Compute) and element.op is PARAMETER
+    return isinstance(element, Parameter)
 
 
 def _is_cut(element: Element) -> bool:
@@ -230,9 +233,7 @@ def _source(op: str, element: Element) -> Source | None:
     return None
 
 
-def _refused(
-    op: str, expected: str, got: str, at: Element | None = None, *, hint: str | None = None
-) -> SpecError:
+def _refused(op: str, expected: str, got: str, at: Element | None = None, *, hint: str | None = None) -> SpecError:
     where = user_site() if at is None or at.site is None else at.site
     name = op if at is None else at.name or at.label
     return SpecError("cannot train this", element=name, site=where, expected=expected, got=got, hint=hint)

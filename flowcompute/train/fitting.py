@@ -41,7 +41,7 @@ class Trained:
             SpecError: if it is none that is trained.
         """
         for place, (known, one) in enumerate(zip(self.names, self._problem.parameters, strict=True)):
-            if one is name or known == name if isinstance(name, str) else one is name:
+            if known == name if isinstance(name, str) else id(one) == id(name):
                 return trained(self.losses, place)
         raise SpecError(
             "cannot take a parameter that is not trained",
@@ -129,7 +129,9 @@ def fit(
     optimizer = checked_optimizer("fit", optimizer)
     size = problem.records if batch is None else whole("fit", "batch", batch, 1)
     seed = None if shuffle is None else whole("fit", "shuffle", shuffle)
-    schedule = Schedule(problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed)
+    schedule = Schedule(
+        problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
+    )
     clip = checked_norm("fit", clip_norm)
     steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
     training = Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names)

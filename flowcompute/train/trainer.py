@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Compute, Constant, Element, user_site
+from flowcompute.elements.creation import Parameter
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.random import Random
 from flowcompute.elements.training import Given, Schedule
@@ -22,7 +23,7 @@ from flowcompute.graph import TheVeryObject, UnknownError, build_graph, exact, o
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, plan_step
 from flowcompute.strategy import Config, PlanOptions, Strategy
-from flowcompute.train.composing import Problem, is_parameter
+from flowcompute.train.composing import Problem
 from flowcompute.train.fitting import checked_norm, checked_optimizer
 from flowcompute.train.optimizers import Optimizer
 
@@ -172,9 +173,9 @@ class Trainer:
         return f"<Trainer {', '.join(self._names)}: {self.steps} steps>"
 
 
-def _checked_parameters(parameters: object) -> tuple[Compute, ...]:
+def _checked_parameters(parameters: object) -> tuple[Parameter, ...]:
     listed = list(parameters) if isinstance(parameters, list | tuple) else []
-    if not listed or not all(isinstance(one, Element) and is_parameter(one) for one in listed):
+    if not listed or not all(isinstance(one, Parameter) for one in listed):
         raise SpecError(
             "cannot take parameters=",
             element="Trainer",

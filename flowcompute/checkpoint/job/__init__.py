@@ -6,7 +6,7 @@ from flowcompute.checkpoint.job.drafts import check_drafts
 from flowcompute.checkpoint.job.fields import UNSOUND
 from flowcompute.checkpoint.job.kept import KeptJob, read_progress
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED
-from flowcompute.checkpoint.job.made_again import made_again
+from flowcompute.checkpoint.job.other_operands import made_again
 from flowcompute.checkpoint.job.rebuild import rebuild_job
 from flowcompute.checkpoint.job.words import JobWords
 from flowcompute.checkpoint.job.writes import Write, find_writes
@@ -22,7 +22,7 @@ __all__ = [
     "describe_job",
     "differences",
     "find_writes",
-    "read_progress",
     "made_again",
+    "read_progress",
     "rebuild_job",
 ]

@@ -13,9 +13,11 @@ from flowcompute.elements.creation.filled import (
     zeros,
     zeros_like,
 )
-from flowcompute.elements.creation.parameters import parameter, stop_gradient
+from flowcompute.elements.creation.parameters import PARAMETER, Parameter, parameter, stop_gradient
 
 __all__ = [
+    "PARAMETER",
+    "Parameter",
     "can_cast",
     "conj",
     "empty",

@@ -86,6 +86,6 @@ class GivenStream(Source):
         """Return the reason why records are copied into buffers."""
         return "records of a step are drawn one by one"
 
-    def open(self, *, position: int = 0, mapped: bool = True) -> NoReturn:  # noqa: ARG002
+    def open(self, *, position: int = 0, mapped: bool = True) -> NoReturn:
         """Refuse: whoever runs the step gives its records."""
         raise NotImplementedError("the records of a step are given")

@@ -10,9 +10,9 @@ import numpy as np
 from flowcompute.elements.generated import step_key
 from flowcompute.elements.training import STEP, Given, Training
 from flowcompute.engine.backend import PlannedJob, close_all
+from flowcompute.engine.scans import Scan
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
-from flowcompute.engine.scans import Scan
 from flowcompute.graph import Node
 from flowcompute.spec import INT64
 

@@ -33,8 +33,10 @@ def made_again(element: Compute, inputs: Sequence[Element], spec: Spec) -> Compu
         made = op.rebuild(KeptOp(op, tuple(inputs), attrs, spec))
     except FlowError as error:
         raise _refused(element, error.expected, error.got, f"{error.message}") from error
-    if not isinstance(made, Compute) or made.op is not op or any(
-        one is not other for one, other in zip(made.inputs, inputs, strict=True)
+    if (
+        not isinstance(made, Compute)
+        or made.op is not op
+        or any(one is not other for one, other in zip(made.inputs, inputs, strict=True))
     ):
         raise _refused(element, f"{op.name} of {', '.join(str(one.spec) for one in inputs)}", str(made.spec))
     made.freeze_fields(
@@ -43,7 +45,9 @@ def made_again(element: Compute, inputs: Sequence[Element], spec: Spec) -> Compu
     return made
 
 
-def _refused(element: Compute, expected: str | None, got: str | None, why: str = "it would be another one") -> SpecError:
+def _refused(
+    element: Compute, expected: str | None, got: str | None, why: str = "it would be another one"
+) -> SpecError:
     return SpecError(
         f"cannot compute this of the records of a step: {why}",
         element=element.name or element.label,
