@@ -74,7 +74,7 @@ class Executor(ABC):
     """Counters of dropped records, by element of the pass that may drop some; `reset` leaves them as they are."""
 
     notes: tuple[str, ...] = ()
-    """Departures from the plan, in words."""
+    """Departures from the plan, and how trainings are going, in words."""
 
     @abstractmethod
     def open(self) -> None:

@@ -250,6 +250,8 @@ class PassExecutor(Executor):
 
     def _settle(self, clock: Clock, done: BatchSlice) -> None:
         self._steps.settle(done)
+        if self.state.trains:
+            self._tell()
         for step in clock.steps:
             self._batches[step.name] += 1
             self._records[step.name] += done.items
@@ -288,7 +290,10 @@ class PassExecutor(Executor):
         if about not in self._notes:
             warnings.warn(f"{note} ({error.got})", DeviceWarning, stacklevel=2)
         self._notes[about] = note
-        self.notes = tuple(self._notes.values())
+        self._tell()
+
+    def _tell(self) -> None:
+        self.notes = (*self._notes.values(), *self.state.said())
 
     # -- scans ----------------------------------------------------------------------------------
 

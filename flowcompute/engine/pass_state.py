@@ -96,6 +96,15 @@ class PassState:
         plans = (cast("Plan", plan) for plan in self.plan.inner[node.id])
         return TrainingScan(node, [PlannedJob.of(plan, self._backend) for plan in plans])
 
+    @property
+    def trains(self) -> bool:
+        """True where a training runs in the pass."""
+        return any(isinstance(scan, TrainingScan) for scan in self.scans.values())
+
+    def said(self) -> tuple[str, ...]:
+        """Return how trainings are going, in words."""
+        return tuple(scan.said for scan in self.scans.values() if isinstance(scan, TrainingScan) and scan.said)
+
     def close(self) -> None:
         """Release what scans hold beside their state."""
         close_all([scan for scan in self.scans.values() if isinstance(scan, TrainingScan)])

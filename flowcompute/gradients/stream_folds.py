@@ -177,6 +177,7 @@ def _segment_extreme(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 
 no_gradient("fold", "all any argmax argmin bincount histogram top_k_indices unique_counts")
+refused("fold", "trained", "values that no training gives", "differentiate a loss of its own")
 refused(
     "fold",
     "quantile unique_values",

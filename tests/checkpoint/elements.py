@@ -17,6 +17,7 @@ from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
+from tests.checkpoint.trainings import TRAININGS
 from tests.model_files.files import gguf_file, placed_weight, safetensors_file
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"
@@ -447,4 +448,13 @@ def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
     return tuple(made)
 
 
-JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **NUMERIC, **NETWORKS, **elementwise()}
+JOBS: dict[str, Build] = {
+    **SOURCES,
+    **ENDS,
+    **FUNCTIONS,
+    **OPERATIONS_BY_NAME,
+    **NUMERIC,
+    **NETWORKS,
+    **TRAININGS,
+    **elementwise(),
+}

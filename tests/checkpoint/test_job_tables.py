@@ -15,7 +15,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
 from flowcompute.elements.compute import Compute, Function
-from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT
+from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT, Parameter
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
@@ -26,6 +26,7 @@ from flowcompute.elements.op import Op
 from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
+from flowcompute.elements.training import TRAIN, Given, GivenStream
 from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
@@ -37,10 +38,13 @@ from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
 BASES = {Element, Source, Destination, StoredSource, StoredSink}
+TRANSPARENT = {Parameter}
+"""Of these graphs hold the operand."""
+
 OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
-OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)
+OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
 """Operations whose elements have a class of their own."""
 
 NOT_IN_GRAPHS = (FMOD, QUIET_NAN, PARAMETER, STOP_GRADIENT)
@@ -83,7 +87,7 @@ def test_every_class_of_elements_is_known() -> None:
         pass
     ours = {one for one in {Element, *_classes(Element)} if one.__module__.startswith("flowcompute.")}
     ours -= {one for one in ours if one.__module__.startswith("flowcompute.testing")}
-    assert ours == set(PARTS) | BASES | OF_THE_PLANNER
+    assert ours == set(PARTS) | BASES | TRANSPARENT | OF_THE_PLANNER
 
 
 def _ops(value: Any) -> Iterator[Op]:
@@ -112,7 +116,7 @@ def test_every_operation_and_class_has_a_job(tmp_path: Path) -> None:
     nodes = [node for name in JOBS for node in graph_of(*roots_of(name, tmp_path)).nodes]
     made = {node.op.kept_name for node in nodes if node.op is not None}
     assert [tag for tag in RECORDS if tag not in made] == []
-    assert {type(node.element) for node in nodes} == set(PARTS) - {FeedSource}
+    assert {type(node.element) for node in nodes} == set(PARTS) - {FeedSource, Given, GivenStream}
 
 
 def test_tags_and_operations_are_told_apart() -> None:

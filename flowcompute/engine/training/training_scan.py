@@ -29,12 +29,14 @@ class TrainingScan(Scan):
     Attributes:
         step: steps that are done.
         values: that the next step begins with; None before the first.
+        said: the loss of the last step, in words; empty before the first.
     """
 
     def __init__(self, node: Node, jobs: Sequence[PlannedJob]) -> None:
         assert isinstance(node.element, Training)
         self.step = 0
         self.values: list[np.ndarray] | None = None
+        self.said = ""
         self._training = node.element
         self._jobs = [InnerJob(job) for job in jobs]
         self._records = DrawnRecords(node.element.sources, node.element.schedule)
@@ -55,6 +57,7 @@ class TrainingScan(Scan):
         self._records.turn_to(self.step)
         loss, *self.values = job.run(self._given, self._records.read)
         self.step += 1
+        self.said = f"loss {float(loss):.4g} at step {self.step:,} of {schedule.steps:,}"
         return loss
 
     def _given(self, given: Given) -> np.ndarray:

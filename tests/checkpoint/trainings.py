@@ -1,0 +1,26 @@
+"""Jobs that train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import flowcompute as fc
+from tests.checkpoint.operands import Build, numbers, rows
+
+
+def trained(**options: Any) -> fc.train.Trained:
+    w, b = fc.parameter(np.full(6, 0.5, "f4"), name="w"), fc.parameter(np.zeros((), "f4"), name="b")
+    dropped = fc.nn.dropout(rows(), 0.25, seed=3)
+    return fc.train.fit(fc.nn.mse(dropped @ w + b, numbers("f4"), reduction="mean"), fc.train.adam(0.1), **options)
+
+
+def _fitted(**options: Any) -> tuple[Any, ...]:
+    made = trained(**options)
+    return made["w"], made["b"], made.losses
+
+
+TRAININGS: dict[str, Build] = {
+    "training": lambda _: (*_fitted(batch=5, epochs=2), *_fitted(batch=None, clip_norm=0.5)),
+}

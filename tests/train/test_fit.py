@@ -1,0 +1,189 @@
+"""Training as one job: against NumPy, under any budget, and with what is no problem to train."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import FlowError, PlanError, SpecError
+from tests.train.problems import FIRST, X, Y, by_hand, loss, weights
+
+NUMPY: dict[str, Any] = {"device": "numpy", "progress": False}
+
+
+def fitted(**options: Any) -> fc.train.Trained:
+    w, b = weights()
+    return fc.train.fit(loss(fc.source(X), fc.source(Y), w, b), fc.train.sgd(0.5), **options)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 25, 50, 64, None])
+def test_it_is_descent_over_the_records_in_their_order(batch: int | None) -> None:
+    trained = fitted(batch=batch, epochs=2)
+    w, b, losses = fc.resolve(trained["w"], trained["b"], trained.losses, **NUMPY)
+    expected = by_hand(np.tile(np.arange(50), (2, 1)), batch or 50, 0.5)
+    np.testing.assert_allclose(w, expected[0], atol=1e-5)
+    np.testing.assert_allclose(b, expected[1], atol=1e-5)
+    np.testing.assert_allclose(losses, expected[2], rtol=1e-5, atol=1e-6)
+    assert losses.dtype == np.float32
+    assert len(trained.losses) == len(losses)
+
+
+@pytest.mark.compiles
+def test_kernels_give_what_numpy_gives() -> None:
+    trained = fitted(batch=16, epochs=2, clip_norm=0.3)
+    roots = trained["w"], trained["b"], trained.losses
+    for one, other in zip(fc.resolve(*roots, device="cpu", progress=False), fc.resolve(*roots, **NUMPY), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
+
+
+def test_no_budget_and_no_neighbour_changes_a_bit() -> None:
+    trained = fitted(batch=None, epochs=3)
+    first = fc.resolve(trained["w"], trained.losses, **NUMPY)
+    small = fc.resolve(trained["w"], trained.losses, strategy=fc.Strategy(batch_bytes=64), memory="1MiB", **NUMPY)
+    beside = fc.resolve(trained.losses.mean(), trained["w"], fc.source(X).sum(axis=0), trained.losses, **NUMPY)
+    for w, losses in (small, (beside[1], beside[3])):
+        assert w.tobytes() == first[0].tobytes()
+        assert losses.tobytes() == first[1].tobytes()
+    np.testing.assert_allclose(beside[0], first[1].mean(), rtol=1e-6)
+
+
+def test_a_step_that_does_not_fit_is_refused_before_it_runs() -> None:
+    with pytest.raises(PlanError, match="budget"):
+        fitted(batch=None)["w"].plan(memory=2000, device="numpy")
+
+
+def test_results_of_one_training_take_one_training() -> None:
+    trained = fitted(batch=10)
+    run = fc.run(trained["w"], trained["b"], trained.losses, **NUMPY)
+    assert len(run.plan.passes) == 1
+    assert [len(plans) for plans in run.plan.inner.values()] == [1]
+    assert "loss" in " ".join(run.notes)
+
+
+def test_parameters_stay_what_they_are() -> None:
+    w, b = weights()
+    trained = fc.train.fit(loss(fc.source(X), fc.source(Y), w, b), fc.train.sgd(0.5))
+    assert not np.array_equal(trained[w].resolve(**NUMPY), FIRST)
+    assert w.value.tobytes() == FIRST.tobytes()
+    assert trained[w].resolve(**NUMPY).tobytes() == trained["w"].resolve(**NUMPY).tobytes()
+    assert list(trained) == ["w", "b"] or list(trained) == ["b", "w"]
+
+
+def test_equal_parameters_are_two() -> None:
+    one, other = (fc.parameter(np.zeros(6, "f4"), name=name) for name in ("one", "other"))
+    x = fc.source(X)
+    error = (x * x) @ one + x @ other - fc.source(Y)
+    trained = fc.train.fit((error * error).mean(), fc.train.sgd(0.01))
+    assert not np.array_equal(*fc.resolve(trained["one"], trained["other"], **NUMPY))
+
+
+def test_what_is_trained_is_applied_in_the_same_job() -> None:
+    w, b = weights()
+    x, y = fc.source(X), fc.source(Y)
+    trained = fc.train.fit(loss(x, y, w, b), fc.train.sgd(0.5), batch=10)
+    right = trained.apply((fc.argmax(x @ w + b, axis=1) == y).astype("float32").mean())
+    found, whole, bias = fc.resolve(right, trained["w"], trained["b"], **NUMPY)
+    np.testing.assert_allclose(found, ((X @ whole + bias).argmax(1) == Y).mean(), rtol=1e-6)
+    with pytest.raises(SpecError, match="none of its parameters"):
+        trained.apply(x.sum())
+
+
+def test_gradients_that_are_too_long_are_scaled() -> None:
+    w, b = weights()
+    x, y = fc.source(X), fc.source(Y)
+    gradients = fc.resolve(*fc.grad(loss(x, y, w, b), [w, b]), **NUMPY)
+    length = np.sqrt(sum((one.astype("f8") ** 2).sum() for one in gradients))
+    for most in (length / 3, length * 3):
+        trained = fc.train.fit(loss(x, y, w, b), fc.train.sgd(1.0), batch=None, clip_norm=float(most))
+        moved = FIRST - trained["w"].resolve(**NUMPY)
+        np.testing.assert_allclose(moved, gradients[0] * min(1, most / length), rtol=1e-4, atol=1e-6)
+
+
+def test_dropout_draws_other_numbers_in_each_step() -> None:
+    w = fc.parameter(np.ones((), "f4"), name="w")
+    steps = np.tile(np.random.default_rng(0).random(1000, "f4"), 4)
+    trained = fc.train.fit((fc.nn.dropout(fc.source(steps), 0.5, seed=1) * w).sum(), fc.train.sgd(0.0), batch=1000)
+    losses = trained.losses.resolve(**NUMPY)
+    assert len(set(losses.tolist())) == 4
+    np.testing.assert_allclose(losses, 500, atol=100)
+
+
+def test_constants_cut_along_the_stream_are_records() -> None:
+    w, b = weights()
+    of_rows = fc.train.fit(loss(fc.source(X) * X[:, :1], fc.source(Y), w, b), fc.train.sgd(0.5), batch=16)
+    of_sources = fc.train.fit(
+        loss(fc.source(X) * fc.source(X[:, :1].copy()), fc.source(Y), w, b), fc.train.sgd(0.5), batch=16
+    )
+    one, other = fc.resolve(of_rows["w"], of_sources["w"], **NUMPY)
+    assert one.tobytes() == other.tobytes()
+
+
+def test_a_statistic_of_records_is_that_of_the_step() -> None:
+    w, b = weights()
+    x = fc.source(X)
+    trained = fc.train.fit(loss(x - x.mean(axis=0), fc.source(Y), w, b), fc.train.sgd(0.0), batch=10)
+    parts = [X[i : i + 10] for i in range(0, 50, 10)]
+    losses = trained.losses.resolve(**NUMPY)
+    whole = [
+        loss(fc.source(part - part.mean(0)), fc.source(Y[10 * i : 10 * i + 10]), w, b) for i, part in enumerate(parts)
+    ]
+    np.testing.assert_allclose(losses, fc.resolve(*whole, **NUMPY), rtol=1e-5)
+
+
+def test_files_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((100_000, 8), dtype=np.float32)
+    np.save(tmp_path / "x.npy", rows)
+    os.utime(tmp_path / "x.npy", (1, 1))
+    w = fc.parameter(np.zeros(8, "f4"), name="w")
+    error = fc.open(tmp_path / "x.npy") @ w - 1.0
+    trained = fc.train.fit((error * error).mean(), fc.train.sgd(0.1), batch=None, epochs=2)
+    tracemalloc.start()
+    try:
+        made = trained["w"].resolve(memory="1MiB", **NUMPY)
+        assert tracemalloc.get_traced_memory()[1] < 5 << 19
+    finally:
+        tracemalloc.stop()
+    expected = np.zeros(8)
+    for _ in range(2):
+        expected = expected - 0.1 * 2 * rows.astype("f8").T @ (rows.astype("f8") @ expected - 1) / len(rows)
+    np.testing.assert_allclose(made, expected, atol=1e-6)
+
+
+class TestRefusals:
+    def refused(self, match: str, *operands: Any, **options: Any) -> None:
+        with pytest.raises(FlowError, match=match) as error:
+            fc.train.fit(*(operands or (fitted_loss(), fc.train.sgd(0.1))), **options)
+        assert "test_fit.py" in str(error.value.site)
+
+    def test_losses(self) -> None:
+        w, b = weights()
+        x = fc.source(X)
+        self.refused("one resident number", x @ w, fc.train.sgd(0.1))
+        self.refused("fc.parameter", x.sum(), fc.train.sgd(0.1))
+        self.refused("fc.parameter", (w * w).sum(), fc.train.sgd(0.1))
+        self.refused("names", (x @ fc.parameter(np.ones(6, "f4"))).sum(), fc.train.sgd(0.1))
+        self.refused("one known length", (x @ w).sum() + fc.source(Y[:5]).sum() * b.sum(), fc.train.sgd(0.1))
+        ticks = fc.iterate(iter(X), shape=(6,), dtype="float32")
+        self.refused("read again", (ticks @ w).sum(), fc.train.sgd(0.1))
+        self.refused("gradient", (fc.cumulative_sum(x @ w, axis=0)).sum(), fc.train.sgd(0.1))
+
+    def test_arguments(self) -> None:
+        self.refused("optimizer", fitted_loss(), 0.1)
+        self.refused("batch", batch=0)
+        self.refused("epochs", epochs=0)
+        self.refused("shuffle", shuffle="yes")
+        self.refused("clip_norm", clip_norm=0)
+
+    def test_what_is_not_trained(self) -> None:
+        with pytest.raises(SpecError, match="not trained"):
+            _ = fitted()["other"]
+
+
+def fitted_loss() -> Any:
+    return loss(fc.source(X), fc.source(Y), *weights())

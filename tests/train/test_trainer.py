@@ -1,0 +1,100 @@
+"""Training step by step from Python: the bits of `fit`, and graphs that are found again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import SpecError
+from tests.train.problems import FIRST, X, Y, loss, weights
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.compiles)])
+def test_both_styles_give_the_same_bits(device: str) -> None:
+    w, b = weights()
+    adam = fc.train.adam(fc.train.cosine(0.05, steps=12, warmup=2))
+    static = fc.train.fit(loss(fc.source(X), fc.source(Y), w, b, 0.25), adam, batch=20, epochs=4, clip_norm=0.5)
+    after = fc.resolve(static["w"], static["b"], static.losses, device=device, progress=False)
+    with fc.train.Trainer([w, b], adam, clip_norm=0.5, device=device) as trainer:
+        losses = []
+        for _ in range(4):
+            for start in range(0, 50, 20):
+                x, y = X[start : start + 20], Y[start : start + 20]
+                losses.append(trainer.step(loss(fc.source(x), fc.source(y), w, b, 0.25)))
+        assert trainer.compiled == 2
+        assert trainer.steps == 12
+    assert np.array_equal(losses, after[2])
+    assert trainer.values["w"].tobytes() == after[0].tobytes()
+    assert trainer.values["b"].tobytes() == after[1].tobytes()
+
+
+def test_graphs_of_other_structure_are_compiled() -> None:
+    w, b = weights()
+    with fc.train.Trainer([w, b], fc.train.sgd(0.1), device="numpy") as trainer:
+        x, y = fc.source(X), fc.source(Y)
+        trainer.step(loss(x, y, w, b))
+        trainer.step(loss(fc.source(X + 1), y, w, b))
+        assert trainer.compiled == 1
+        trainer.step(loss(x, y, w, b) * 2.0)
+        trainer.step(loss(x, y, w, b) * 3.0)
+        trainer.step(loss(fc.source(X[:20]), fc.source(Y[:20]), w, b))
+        assert trainer.compiled == 4
+        trainer.step(loss(x, y, w, b) * 2.0)
+        assert trainer.compiled == 4
+
+
+def test_a_parameter_that_a_step_does_not_use_is_refused() -> None:
+    w, b = weights()
+    with (
+        fc.train.Trainer([w, b], fc.train.sgd(0.1), device="numpy") as trainer,
+        pytest.raises(SpecError, match="depend"),
+    ):
+        trainer.step((fc.source(X) @ w).sum())
+
+
+def test_a_step_that_fails_changes_nothing() -> None:
+    w, b = weights()
+
+    def failing(x: Any) -> Any:
+        raise ValueError("no")
+
+    with fc.train.Trainer([w, b], fc.train.sgd(0.1), device="numpy") as trainer:
+        x, y = fc.source(X), fc.source(Y)
+        first = trainer.step(loss(x, y, w, b))
+        before = trainer.values["w"].tobytes()
+        broken = fc.stop_gradient(fc.host(failing, x, shape=(6,), dtype="float32"))
+        with pytest.raises(fc.RunError, match="no"):
+            trainer.step(loss(broken, y, w, b))
+        assert trainer.values["w"].tobytes() == before
+        assert trainer.steps == 1
+        assert trainer.step(loss(x, y, w, b)) < first
+
+
+def test_values_are_read_only_and_outlive_the_trainer() -> None:
+    w, b = weights()
+    trainer = fc.train.Trainer([w, b], fc.train.sgd(0.1), device="numpy")
+    assert trainer.values["w"].tobytes() == FIRST.tobytes()
+    trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+    trainer.close()
+    trainer.close()
+    with pytest.raises(ValueError, match="read-only"):
+        trainer.values["w"][0] = 1
+    with pytest.raises(SpecError, match="closed"):
+        trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+
+
+def test_arguments() -> None:
+    w, b = weights()
+    for parameters in ([], w, [fc.source(X)], [w, w], [fc.parameter(1.0)]):
+        with pytest.raises(SpecError, match="parameters="):
+            fc.train.Trainer(parameters, fc.train.sgd(0.1))
+    with pytest.raises(SpecError, match="optimizer="):
+        fc.train.Trainer([w, b], None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="checkpoint"):
+        fc.train.Trainer([w, b], fc.train.sgd(0.1), checkpoint="x")  # type: ignore[call-arg]
+    other = fc.parameter(np.zeros(3, "f4"), name="other")
+    with fc.train.Trainer([w, b], fc.train.sgd(0.1)) as trainer, pytest.raises(SpecError, match="'other'"):
+        trainer.step(loss(fc.source(X), fc.source(Y), w, other))
