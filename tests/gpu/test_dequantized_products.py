@@ -195,8 +195,8 @@ def test_a_product_alone_uses_no_row_but_its_own() -> None:
 def test_stored_numbers_are_added_like_decoded_ones() -> None:
     """Whether blocks are decoded in the product or before is a matter of the plan."""
     d, x = fc.dequantize(fc.constant(tame(NAME, COLUMNS, 3)), NAME), fc.source(X)
-    stored, whole = fc.resolve(x @ d.T, d)
-    assert kernels(x @ d.T, d) == 2
+    stored, whole = fc.resolve(x @ d.T, d, device="cpu")
+    assert kernels(x @ d.T, d, device="cpu") == 2
     assert_bits(whole, NUMBERS)
     assert_bits(stored, (x @ W.T).resolve(device="cpu"))
 
@@ -207,7 +207,7 @@ def test_chosen_matrices_are_summed_like_single_ones() -> None:
     made = fc.nn.experts(fc.source(X), fc.dequantize(fc.constant(STACK), NAME), fc.source(chosen))
     assert [kernel.ir.form for kernel in fc.plan(made, device="cpu").kernels] == [FORM]
     matrices = [fc.dequantize(fc.constant(one), NAME) for one in STACK]
-    single = np.stack(fc.resolve(*(fc.source(X) @ one.T for one in matrices)))
+    single = np.stack(fc.resolve(*(fc.source(X) @ one.T for one in matrices), device="cpu"))
     assert_bits(made.resolve(device="cpu"), single[chosen, np.arange(37)[:, None]])
     # A view of the matrices, which is stored before, changes no bit.
     part = fc.source(X) @ fc.dequantize(fc.constant(STACK), NAME)[1].T
