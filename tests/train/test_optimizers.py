@@ -151,10 +151,10 @@ def test_settings_are_printed() -> None:
     [
         (lambda: fc.train.sgd(-1), "cannot take rate="),
         (lambda: fc.train.sgd(float("nan")), "a number, 0 or more"),
-        (lambda: fc.train.sgd(fc.constant(1.0)), "a function of the number of the update"),
+        (lambda: fc.train.sgd(fc.constant(1.0)), "a function of the number of the update"),  # type: ignore[arg-type]
         (lambda: fc.train.sgd(1, momentum=1), ", below 1"),
         (lambda: fc.train.sgd(1, nesterov=True), "a momentum above 0"),
-        (lambda: fc.train.adam(betas=(0.9,)), "two numbers"),
+        (lambda: fc.train.adam(betas=(0.9,)), "two numbers"),  # type: ignore[arg-type]
         (lambda: fc.train.adam(betas=(0.9, 1.0)), "below 1"),
         (lambda: fc.train.adam(eps=0), "above 0"),
         (lambda: fc.train.adamw(weight_decay=-1), "cannot take weight_decay="),

@@ -32,12 +32,14 @@ def falling(t: np.ndarray, rate: float, steps: int, warmup: int, end: float, sha
 )
 def test_cosine_and_line(steps: int, warmup: int, end: float, dtype: str) -> None:
     warmup, t = min(warmup, steps - 1), np.arange(1, steps + 10)
-    close = {"rtol": 1e-14, "atol": 1e-16} if dtype == "f8" else {"rtol": 1e-5, "atol": 1e-9}
+    rtol, atol = (1e-14, 1e-16) if dtype == "f8" else (1e-5, 1e-9)
     cosine = fc.train.cosine(2e-3, steps=steps, warmup=warmup, end=end)
     expected = falling(t, 2e-3, steps, warmup, end, lambda p: (1 + np.cos(math.pi * p)) / 2)
-    np.testing.assert_allclose(rates(cosine, t, dtype), expected, **close)
+    np.testing.assert_allclose(rates(cosine, t, dtype), expected, rtol=rtol, atol=atol)
     linear = fc.train.linear(2e-3, steps=steps, warmup=warmup, end=end)
-    np.testing.assert_allclose(rates(linear, t, dtype), falling(t, 2e-3, steps, warmup, end, lambda p: 1 - p), **close)
+    np.testing.assert_allclose(
+        rates(linear, t, dtype), falling(t, 2e-3, steps, warmup, end, lambda p: 1 - p), rtol=rtol, atol=atol
+    )
 
 
 @given(every=st.integers(1, 20), factor=st.sampled_from([0.1, 0.5, 1.0, 2.0]))
