@@ -203,6 +203,7 @@ from flowcompute.elements.streams import (
     segment_mean,
     segment_min,
     segment_sum,
+    shuffle,
     top_k,
     unique_counts,
     unique_values,
@@ -287,10 +288,10 @@ __all__ = [
     "permute_dims", "pi", "pinned", "plan", "positive", "pow", "prod", "quantile", "random", "range", "real",
     "reciprocal", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan",
     "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum",
-    "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std",
-    "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile",
-    "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts", "unique_values",
-    "unstack", "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
+    "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack",
+    "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw",
+    "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
+    "unique_values", "unstack", "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

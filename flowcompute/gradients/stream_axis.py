@@ -9,7 +9,7 @@ from flowcompute.elements import Compute
 from flowcompute.elements.axes import concat, cut, flatten, reshape, window_between
 from flowcompute.elements.creation import full_like, zeros_like
 from flowcompute.elements.math import equal, greater_equal, less, logical_and, sum, where
-from flowcompute.elements.streams import segment_sum
+from flowcompute.elements.streams import segment_sum, unshuffle
 from flowcompute.gradients.cotangents import beside, full, is_number, positions
 from flowcompute.gradients.rules import Contribution, refusal, refused, rule
 from flowcompute.spec import BOOL
@@ -81,6 +81,11 @@ def _window(node: Compute, g: Any) -> tuple[Contribution, ...]:
         # As many records as there are: where they are too few for one window, that is an error when it runs.
         made = where(full_like(x, True, BOOL), made, 0.0)
     return (made,)
+
+
+@rule("rebatch.shuffle")
+def _shuffle(node: Compute, g: Any) -> tuple[Contribution, ...]:
+    return (unshuffle(g, node) if g.spec.is_stream else g,)
 
 
 @rule("rebatch.section")

@@ -334,6 +334,11 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.convolve(unknown(), [1.0, 2], "valid"),
         fc.convolve(numbers("i4"), np.array([1, 2, 3], "i4")),
     ),
+    "shuffles": lambda _: (
+        *fc.shuffle(rows() * 2 + np.ones((12, 6)), numbers("i4"), seed=2**64 - 1, epoch=3, block=2),
+        fc.shuffle(fc.cut(rows(), 4)[1:], seed=0, window=2),
+        fc.grad((fc.shuffle(x := rows("f8"), seed=1) * np.arange(6.0)).sum(), x),
+    ),
     "cut along": lambda _: (numbers() * np.ones((12,)), rows() + np.ones((12, 6)), rows() + np.ones((1, 6))),
     "scans": lambda _: (
         *(

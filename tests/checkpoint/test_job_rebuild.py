@@ -252,6 +252,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "by floats": said(inputs=[0, 0]), "none": said(shape=[0, 6]), "other items": said(shape=[7, 5]),
         "fewer axes": said(shape=[7]), "the other way": said(inputs=[1, 1]),
     }),
+    "shuffle": (lambda: fc.shuffle(rows(), seed=3), "rebatch.shuffle", {
+        "no seed": attrs(seed=-1), "a seed of 65 bits": attrs(seed=1 << 64), "no block": attrs(block=0),
+        "no window": attrs(window=0), "an epoch beyond": attrs(epoch=1 << 32), "no flag": attrs(inverse=2)}),
+    "shuffle beside a scan": (lambda: fc.cumulative_sum(rows(), 0) + fc.shuffle(rows(), seed=3), "rebatch.shuffle", {
+        "of a scan": said(inputs=[1])}),
     "scan": (lambda: fc.cumulative_sum(rows(), 1), "scan.cumulative_sum", {
         "beyond": attrs(axis=1), "negative": attrs(axis=-1), "another dtype": said(dtype="float64")}),
     "scan of a resident": (lambda: fc.cumulative_sum(rows().sum(axis=0)), "scan.cumulative_sum", {

@@ -32,6 +32,7 @@ from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
 from flowcompute.sources.feed_source import FeedSource
 from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
@@ -41,7 +42,7 @@ BASES = {Element, Source, Destination, StoredSource, StoredSink}
 TRANSPARENT = {Parameter}
 """Of these graphs hold the operand."""
 
-OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
+OF_THE_PLANNER = {ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)

@@ -30,6 +30,7 @@ from flowcompute.elements.streams.segment_folds import (
     segment_min,
     segment_sum,
 )
+from flowcompute.elements.streams.shuffling import SHUFFLE, order_of, shuffle, unshuffle
 from flowcompute.elements.streams.statistics import (
     CORRCOEF,
     COV,
@@ -73,6 +74,7 @@ __all__ = [
     "SEGMENT_MEAN",
     "SEGMENT_MIN",
     "SEGMENT_SUM",
+    "SHUFFLE",
     "TOP_K_INDICES",
     "TOP_K_VALUES",
     "UNIQUE_COUNTS",
@@ -103,6 +105,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "order_of",
     "percentile",
     "quantile",
     "scan",
@@ -110,7 +113,9 @@ __all__ = [
     "segment_mean",
     "segment_min",
     "segment_sum",
+    "shuffle",
     "top_k",
     "unique_counts",
     "unique_values",
+    "unshuffle",
 ]

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowcompute.elements import Reader, Source
+from flowcompute.elements.generated import Permutation
 from flowcompute.elements.training import Schedule
 from flowcompute.engine.backend import close_all
 from flowcompute.errors import SourceError
-
-
-def shuffled_source(source: Source, seed: int, epoch: int) -> Source:
-    raise NotImplementedError
+from flowcompute.sources import ShuffledSource
 
 
 class DrawnRecords:
@@ -75,9 +73,10 @@ class DrawnRecords:
         if reader is None or epoch != self._epoch or reader.position != position:
             self._close(place)
             source, seed = self._sources[place], self._schedule.seed
-            drawn = source if seed is None else shuffled_source(source, seed=seed, epoch=self._epoch)
-            reader = drawn.open(position=position)
-            reader.element = source.name or source.label
+            if seed is not None:
+                source = ShuffledSource(source, Permutation(seed, self._epoch, self._schedule.records))
+            reader = source.open(position=position)
+            reader.element = self._sources[place].name or self._sources[place].label
             self._readers[place] = self._epoch, reader
         return reader
 
