@@ -15,7 +15,7 @@ from flowcompute.elements.training import STEP, Given, GivenStream
 from flowcompute.errors import SpecError
 from flowcompute.gradients import grad
 from flowcompute.graph import postorder
-from flowcompute.sources import MemorySource
+from flowcompute.sources import source_of
 from flowcompute.spec import FLOAT32, INT64, Spec, Stream
 from flowcompute.train.optimizers import Optimizer
 
@@ -30,7 +30,7 @@ class Problem:
         order: all elements that it depends on, operands first, up to parameters.
         parameters: in the order in which they are met.
         names: of these.
-        sources: what records come from; a resident value that is cut along the stream is one.
+        sources: what records come from, of which `source_of` makes sources.
         streams: places of sources by the `id` of their elements.
         records: of each source.
     """
@@ -40,7 +40,7 @@ class Problem:
     order: tuple[Element, ...]
     parameters: tuple[Parameter, ...]
     names: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Element, ...]
     streams: dict[int, int]
     records: int
 
@@ -62,12 +62,13 @@ class Problem:
         order = ordered(loss)
         found = [one for one in order if is_parameter(one)]
         streams: dict[int, int] = {}
-        sources: list[Source] = []
+        sources: list[Element] = []
         for one in order:
-            source = _source(op, one)
-            if source is not None:
+            if source_of(one) is not None:
                 streams[id(one)] = len(sources)
-                sources.append(source)
+                sources.append(one)
+            else:
+                _check_leaf(op, one)
         if not found or not sources:
             raise _refused(op, "a loss of fc.parameter and of records of files or arrays", str(loss.spec))
         parameters = tuple(found) if wanted is None else tuple(wanted)
@@ -193,7 +194,7 @@ def ordered(loss: Element) -> tuple[Element, ...]:
 
     def operands(key: int) -> list[int]:
         element = by_id[key]
-        inputs = () if is_parameter(element) or _is_cut(element) else element.inputs
+        inputs = () if is_parameter(element) or source_of(element) is not None else element.inputs
         by_id.update((id(one), one) for one in inputs)
         return [id(one) for one in inputs]
 
@@ -205,32 +206,21 @@ def is_parameter(element: object) -> TypeGuard[Parameter]:
     return isinstance(element, Parameter)
 
 
-def _is_cut(element: Element) -> bool:
-    """Check whether a constant is cut along the stream, a row for each record."""
-    return isinstance(element, Compute) and element.op is ALONG and isinstance(element.inputs[0], Constant)
-
-
 def _name(parameter: Element) -> str:
     return parameter.name or parameter.inputs[0].name or ""
 
 
-def _source(op: str, element: Element) -> Source | None:
-    """Return what an element reads records from; None for other elements.
+def _check_leaf(op: str, element: Element) -> None:
+    """Refuse a stream that is no leaf and has no operands that are.
 
     Raises:
-        SpecError: if it can be read once only, or does not come from a file or an array.
+        SpecError: if it can be read once only, or is made of a value that has no rows for records.
     """
     if isinstance(element, Source):
-        if not (element.rereadable and element.seekable):
-            hint = "save it to a file first"
-            raise _refused(op, "records that can be read again and from any place", element.label, element, hint=hint)
-        return element
+        hint = "save it to a file first"
+        raise _refused(op, "records that can be read again and from any place", element.label, element, hint=hint)
     if isinstance(element, Compute) and element.op is ALONG:
-        inner = element.inputs[0]
-        if not isinstance(inner, Constant) or "period" in element.attrs:
-            raise _refused(op, "a resident value that has no row for each record", str(element.spec), element)
-        return MemorySource(inner.value)
-    return None
+        raise _refused(op, "a resident value that has a row for each record", str(element.spec), element)
 
 
 def _refused(op: str, expected: str, got: str, at: Element | None = None, *, hint: str | None = None) -> SpecError:

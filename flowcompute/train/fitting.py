@@ -7,12 +7,11 @@ from typing import Any
 from flowcompute.checkpoint.job import made_again
 from flowcompute.elements import Compute, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
-from flowcompute.elements.training import Schedule, Training, trained
+from flowcompute.elements.random import SEED_BITS
+from flowcompute.elements.training import MOST_EPOCHS, Schedule, Training, trained
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.train.composing import Problem, ordered
 from flowcompute.train.optimizers import Optimizer
-
-MOST_EPOCHS = 1 << 32
 
 
 class Trained:
@@ -128,7 +127,7 @@ def fit(
     problem = Problem.of("fit", loss)
     optimizer = checked_optimizer("fit", optimizer)
     size = problem.records if batch is None else whole("fit", "batch", batch, 1)
-    seed = None if shuffle is None else whole("fit", "shuffle", shuffle)
+    seed = None if shuffle is None else whole("fit", "shuffle", shuffle, 0, (1 << SEED_BITS) - 1)
     schedule = Schedule(
         problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
     )

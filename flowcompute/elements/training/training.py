@@ -10,7 +10,6 @@ import numpy as np
 from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.source import Source
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec, Stream
 
@@ -33,6 +32,10 @@ TRAINED = Op(
     "trained", 1, Kind.FOLD, np.asarray, _declared, cost=100, doc="A value at the end of a training.",
     rebuild=_rebuild_trained,
 )  # fmt: skip
+
+
+MOST_EPOCHS = 1 << 32
+"""Epochs of a training, each with an order of its own."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,14 @@ class Training(Compute):
     of the pass that it belongs to.
 
     Attributes:
-        sources: what records are read from, each as long as the others.
+        sources: streams that records are read from, each as long as the others.
         schedule: which records are in which step.
         steps: for each size of a step the roots of its graph: the loss, then all values after it. Its leaves are
             `Given` and `GivenStream`.
         names: of the parameters, which are the first values.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Element, ...]
     schedule: Schedule
     steps: tuple[tuple[Element, ...], ...]
     names: tuple[str, ...]
@@ -96,7 +99,7 @@ class Training(Compute):
     def __init__(
         self,
         initial: Sequence[Element],
-        sources: Sequence[Source],
+        sources: Sequence[Element],
         schedule: Schedule,
         steps: Sequence[Sequence[Element]],
         names: Sequence[str],

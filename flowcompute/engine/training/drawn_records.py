@@ -6,24 +6,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowcompute.elements import Reader, Source
+from flowcompute.elements import Element, Reader
 from flowcompute.elements.generated import Permutation
 from flowcompute.elements.training import Schedule
 from flowcompute.engine.backend import close_all
 from flowcompute.errors import SourceError
-from flowcompute.sources import ShuffledSource
+from flowcompute.sources import ShuffledSource, source_of
 
 
 class DrawnRecords:
     """Readers of the sources of a training. Each epoch has an order of its own, which follows from its number.
 
     Args:
-        sources: as long as each other.
+        streams: parts of sources, as long as each other.
         schedule: which records are in which step.
     """
 
-    def __init__(self, sources: Sequence[Source], schedule: Schedule) -> None:
-        self._sources = sources
+    def __init__(self, streams: Sequence[Element], schedule: Schedule) -> None:
+        found = [source_of(one) for one in streams]
+        self._sources = [one for one in found if one is not None]
+        if len(self._sources) != len(streams):
+            raise ValueError("a stream that is no part of a source")
         self._schedule = schedule
         self._epoch, self._first = 0, 0
         self._readers: dict[int, tuple[int, Reader]] = {}

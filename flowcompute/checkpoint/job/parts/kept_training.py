@@ -8,8 +8,9 @@ from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
 from flowcompute.elements import Element, Source
 from flowcompute.elements.random import SEED_BITS
-from flowcompute.elements.training import Given, GivenStream, Schedule, Training
+from flowcompute.elements.training import MOST_EPOCHS, Given, GivenStream, Schedule, Training
 from flowcompute.graph import build_graph
+from flowcompute.sources import source_of
 
 _MOST_NAMES = 1 << 20
 
@@ -37,23 +38,23 @@ def _rebuild_training(fields: Fields, node: KeptNode, rebuilding: Rebuilding) ->
     schedule = Schedule(
         records,
         fields.whole("batch", 1, records),
-        fields.whole("epochs", 1),
-        fields.maybe("seed", fields.whole),
+        fields.whole("epochs", 1, MOST_EPOCHS),
+        fields.maybe("seed", lambda key: fields.whole(key, most=(1 << SEED_BITS) - 1)),
     )
-    read = [one for one in sources if isinstance(one, Source) and one.spec.length == records]
-    if len(read) != len(sources) or any(one.spec.is_stream for one in values):
+    sound = all(source_of(one) is not None and one.spec.length == records for one in sources)
+    if not sound or any(one.spec.is_stream for one in values):
         refuse("cannot make a training again of these operands", expected="values, then sources of equal length")
     graphs = fields.items("steps")
     if len(graphs) != len(schedule.sizes):
         fields.wrong("steps", f"{len(schedule.sizes)} graphs")
     steps = [rebuilding.roots(one) for one in graphs]
     for roots, size in zip(steps, schedule.sizes, strict=True):
-        _check_step(roots, values, read, size, node)
-    return Training(values, read, schedule, steps, names)
+        _check_step(roots, values, sources, size, node)
+    return Training(values, sources, schedule, steps, names)
 
 
 def _check_step(
-    roots: list[Element], values: tuple[Element, ...], sources: list[Source], size: int, node: KeptNode
+    roots: list[Element], values: tuple[Element, ...], sources: tuple[Element, ...], size: int, node: KeptNode
 ) -> None:
     """Check that a step takes and gives the values that are carried on, and reads records of these sources.
 

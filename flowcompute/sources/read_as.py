@@ -1,0 +1,39 @@
+"""Streams that are parts of sources, as sources."""
+
+from __future__ import annotations
+
+from flowcompute.elements import ALONG, Compute, Constant, Element, Source
+from flowcompute.elements.axes import CUT, SECTION
+from flowcompute.elements.streams import SHUFFLE, order_of
+from flowcompute.sources.array_source import MemorySource
+from flowcompute.sources.shuffled_source import ShuffledSource
+from flowcompute.sources.view import SourceView
+
+
+def source_of(element: Element) -> Source | None:
+    """Return the source that gives the records of a stream; None where they are computed, or can be read only once.
+
+    Args:
+        element: a source that can be read from any record; a section, runs or another order of the records of one; or
+            a constant that is cut along the stream.
+    """
+    if isinstance(element, Source):
+        return element if element.rereadable and element.seekable and element.spec.length is not None else None
+    if not isinstance(element, Compute) or element.spec.length is None:
+        return None
+    attrs, length = element.attrs, element.spec.length
+    if element.op is ALONG:
+        held = element.inputs[0]
+        return MemorySource(held.value) if isinstance(held, Constant) and "period" not in attrs else None
+    if element.op not in (SECTION, CUT, SHUFFLE):
+        return None
+    inner = source_of(element.inputs[0])
+    if inner is None:
+        return None
+    if element.op is SECTION:
+        return SourceView(inner, first=attrs["start"], step=attrs["step"], every=0, length=length)
+    if element.op is SHUFFLE:
+        return ShuffledSource(inner, order_of(element), inverse=attrs["inverse"])
+    if attrs["tail"] not in ("error", "drop"):
+        return None
+    return SourceView(inner, first=0, step=attrs["every"], every=attrs["every"], length=length)
