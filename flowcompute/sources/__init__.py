@@ -7,7 +7,6 @@ from flowcompute.sources.iterate_source import AWAIT_IN_LOOP, IterateSource, ite
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.open_source import open
 from flowcompute.sources.raw_source import RawSource
-from flowcompute.sources.read_as import source_of
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
@@ -33,6 +32,5 @@ __all__ = [
     "probe",
     "source",
     "source_errors",
-    "source_of",
     "why_not_mapped",
 ]

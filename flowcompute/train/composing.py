@@ -15,7 +15,7 @@ from flowcompute.elements.training import STEP, Given, GivenStream
 from flowcompute.errors import SpecError
 from flowcompute.gradients import grad
 from flowcompute.graph import postorder
-from flowcompute.sources import source_of
+from flowcompute.rewrite import source_of
 from flowcompute.spec import FLOAT32, INT64, Spec, Stream
 from flowcompute.train.optimizers import Optimizer
 

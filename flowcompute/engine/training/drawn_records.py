@@ -11,7 +11,8 @@ from flowcompute.elements.generated import Permutation
 from flowcompute.elements.training import Schedule
 from flowcompute.engine.backend import close_all
 from flowcompute.errors import SourceError
-from flowcompute.sources import ShuffledSource, source_of
+from flowcompute.rewrite import source_of
+from flowcompute.sources import ShuffledSource
 
 
 class DrawnRecords:

@@ -10,7 +10,7 @@ from flowcompute.elements import Element, Source
 from flowcompute.elements.random import SEED_BITS
 from flowcompute.elements.training import MOST_EPOCHS, Given, GivenStream, Schedule, Training
 from flowcompute.graph import build_graph
-from flowcompute.sources import source_of
+from flowcompute.rewrite import source_of
 
 _MOST_NAMES = 1 << 20
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from flowcompute.elements import ALONG, Compute, Constant, Element, Source
 from flowcompute.elements.axes import CUT, SECTION
 from flowcompute.elements.streams import SHUFFLE, order_of
-from flowcompute.sources.array_source import MemorySource
-from flowcompute.sources.shuffled_source import ShuffledSource
-from flowcompute.sources.view import SourceView
+from flowcompute.sources import MemorySource, ShuffledSource, SourceView
 
 
 def source_of(element: Element) -> Source | None:
