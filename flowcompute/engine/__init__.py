@@ -10,13 +10,14 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import RegionRunner, Runners
 from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
-from flowcompute.engine.stopping import CHECK, check_stopped
+from flowcompute.engine.stopping import CHECK, MOVED, check_stopped
 from flowcompute.engine.stream_scheduler import Made
 from flowcompute.engine.training import DrawnRecords, InnerJob, given_value
 
 __all__ = [
     "CHECK",
     "DRAIN",
+    "MOVED",
     "Arrays",
     "Backend",
     "BatchSlice",

@@ -1,4 +1,4 @@
-"""How a computation on the host that may never end is stopped: it asks, now and then, whether it should go on."""
+"""How long work on the host is stopped, and shows that it moves: it asks, now and then, whether it should go on."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from contextvars import ContextVar
 
 
 def _goes_on() -> None:
-    """Go on: nobody can stop this one."""
+    """Go on: nobody can stop this one, or looks at it."""
 
 
 CHECK: ContextVar[Callable[[], None]] = ContextVar("CHECK", default=_goes_on)
 """Set by whoever calls an executor in a thread: raises where what it computes is no longer wanted."""
 
 
+MOVED: ContextVar[Callable[[], None]] = ContextVar("MOVED", default=_goes_on)
+"""Set as `CHECK`: is told of a part of long work that is done, so that nobody takes the rest for a standstill."""
+
+
 def check_stopped() -> None:
     """Raise if the run is being cancelled."""
     CHECK.get()()
+
+
+def part_done() -> None:
+    """Tell that a part of long work is done."""
+    MOVED.get()()

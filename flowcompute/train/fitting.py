@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flowcompute.checkpoint.job import made_again
@@ -14,8 +15,10 @@ from flowcompute.train.composing import Problem, ordered
 from flowcompute.train.optimizers import Optimizer
 
 
-class Trained:
-    """A training that nothing has run yet, and what it will give. Made by `fit`.
+class Trained(Mapping[str, Any]):
+    """A training that nothing has run yet, and what it will give: a mapping of parameters by name. Made by `fit`.
+
+    `trained >> fc.save("w.safetensors")` writes all parameters.
 
     Attributes:
         losses: the loss of each step, before its update, as a stream.
@@ -88,8 +91,12 @@ class Trained:
             new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
         return new[id(element)]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names)
+
+    # Elements are equal to nothing: `==` of two parameters is one more element.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __len__(self) -> int:
         return len(self.names)

@@ -187,3 +187,19 @@ class TestRefusals:
 
 def fitted_loss() -> Any:
     return loss(fc.source(X), fc.source(Y), *weights())
+
+
+def test_an_error_in_a_step_names_the_element_the_line_and_the_step() -> None:
+    w, b = weights()
+
+    def refusing(x: Any) -> Any:
+        if (x == X[33]).all(axis=1).any():
+            raise ValueError("this one")
+        return x
+
+    x = fc.stop_gradient(fc.host(refusing, fc.source(X), shape=(6,), dtype="float32", name="refusing"))
+    trained = fc.train.fit(loss(x, fc.source(Y), w, b), fc.train.sgd(0.1), batch=10)
+    with pytest.raises(fc.RunError, match="in step 4 of 5") as error:
+        trained["w"].resolve(**NUMPY)
+    assert (error.value.element, error.value.records) == ("refusing", (30, 40))
+    assert "test_fit.py" in str(error.value.site)

@@ -9,6 +9,7 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements.training import Given, GivenStream
 from flowcompute.engine.backend import DRAIN, Executor, PlannedJob, close_all
+from flowcompute.engine.stopping import check_stopped, part_done
 from flowcompute.schedule import ExecutionPlan
 
 Records = Callable[[int, int, int], np.ndarray]
@@ -74,6 +75,7 @@ class InnerJob:
         starts = [0] * len(clocks)
         number = 0
         while (wanted := executor.wants()) is not None:
+            check_stopped()
             if wanted == DRAIN:
                 executor.drain({})
                 continue
@@ -93,6 +95,7 @@ class InnerJob:
             if executor.in_flight > 1:
                 executor.download(batch)
             starts[wanted], number = stop, number + 1
+            part_done()
 
     def close(self) -> None:
         """Release all memory; harmless when called twice."""

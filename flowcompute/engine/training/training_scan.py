@@ -13,6 +13,7 @@ from flowcompute.engine.backend import PlannedJob, close_all
 from flowcompute.engine.scans import Scan
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
+from flowcompute.errors import FlowError
 from flowcompute.graph import Node
 from flowcompute.spec import INT64
 
@@ -55,7 +56,13 @@ class TrainingScan(Scan):
         _, start, stop = schedule.of_step(self.step)
         job = self._jobs[schedule.sizes.index(stop - start)]
         self._records.turn_to(self.step)
-        loss, *self.values = job.run(self._given, self._records.read)
+        try:
+            loss, *self.values = job.run(self._given, self._records.read)
+        except FlowError as error:
+            error.message = f"{error.message} (in step {self.step + 1} of {schedule.steps})"
+            if error.records is not None:
+                error.records = start + error.records[0], start + error.records[1]
+            raise
         self.step += 1
         self.said = f"loss {float(loss):.4g} at step {self.step:,} of {schedule.steps:,}"
         return loss

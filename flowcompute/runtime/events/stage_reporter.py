@@ -36,6 +36,7 @@ class StageReporter:
         state, since: what it does now, and since when on its clock.
         detail: whom it waits for, or what it is busy with.
         records: the records it is busy with.
+        parts_done: parts of long work that are done.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class StageReporter:
         self.detail = ""
         self.records: tuple[int, int] | None = None
         self.since = clock()
+        self.parts_done = 0
         self.zero_s = zero_s
         self._clock = clock
         self._stream = EventStream() if stream is None else stream
@@ -69,6 +71,10 @@ class StageReporter:
             event = StageEntered(self, state, detail, records, now - self.zero_s)
             for take in self._entered:
                 take(event)
+
+    def part_done(self) -> None:
+        """Tell that a part of what it is busy with is done; called in any thread, one at a time."""
+        self.parts_done += 1
 
     def passed(self, items: int, bytes_in: int, bytes_out: int) -> None:
         """Tell of a batch; called in any thread, one at a time."""

@@ -15,7 +15,7 @@ from flowcompute.runtime.events.stage_reporter import WAITING, StageReporter
 async def watch(
     stages: Sequence[StageReporter], timeout_s: float, on_stuck_thread: Callable[[RunError], None]
 ) -> NoReturn:
-    """Sleep until no stage has changed what it does for `timeout_s` while one of them waits.
+    """Sleep until no stage has changed what it does, or done a part of it, for `timeout_s` while one of them waits.
 
     Costs the stages nothing: it wakes up when the time might be over and looks.
 
@@ -28,10 +28,13 @@ async def watch(
     Raises:
         RunError: naming the stage that holds up the others, and what every stage does.
     """
+    parts, seen_s = 0, trio.current_time()
     while True:
         now = trio.current_time()
         states = {stage.state for stage in stages}
-        quiet_s = now - max(stage.since for stage in stages)
+        if parts != (parts := sum(stage.parts_done for stage in stages)):
+            seen_s = now
+        quiet_s = now - max(seen_s, *(stage.since for stage in stages))
         if not states & WAITING or StageState.PAUSED in states:
             quiet_s = 0.0
         if quiet_s >= timeout_s:

@@ -9,7 +9,7 @@ from functools import partial
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN, Executor
+from flowcompute.engine import DRAIN, MOVED, Executor
 from flowcompute.errors import RunError
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import (
@@ -252,6 +252,8 @@ class ComputeTask:
 
     def _work(self, turn: BatchTurn, settled: bool) -> None:
         """Everything that is done for a batch in the thread."""
+        # The context is the thread's own.
+        MOVED.set(self._record.part_done)
         self._take(turn, settled)
         self._record.observe(self._executor)
         if turn.batch is not None and self._after_batch is not None:
