@@ -307,6 +307,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "no path": said(path=""), "perhaps durable": said(durable=1), "of two": said(inputs=[0, 0]), "of nothing": said(inputs=[]),
         "no file can be called that": said(path="\0"), "another spec": said(shape=[5]),
     }),
+    "save by name": (lambda: {"a": rows().sum(axis=0), "b": fc.constant(np.int8(3))} >> fc.save("/w.safetensors"), "save_safetensors", {
+        "no list": said(tensors=3), "no names": said(tensors=[[3, "float32", [6]], ["b", "int8", []]]),
+        "no dtype": said(tensors=[["a", "object", [6]], ["b", "int8", []]]), "fewer": said(tensors=[["a", "float32", [6]]]),
+        "negative": said(tensors=[["a", "float32", [-6]], ["b", "int8", []]]), "no shape": said(tensors=[["a", "float32"]]),
+        "the format's own name": said(tensors=[["__metadata__", "float32", [6]], ["b", "int8", []]]),
+        "no name": said(tensor=3), "two": said(inputs=[0, 0]),
+    }),
+    "pack": (lambda: {"a": rows().sum(axis=0), "b": rows().sum()} >> fc.save("/w.safetensors"), "host.pack", {
+        "a stream": said(inputs=[0]), "nothing": said(inputs=[]), "more": said(shape=[29])}),
     "save bfloat16": (lambda: rows("bfloat16") >> fc.save("/y.raw"), "save_raw", {"in a .npy file": said(tag="save_npy")}),
 }  # fmt: skip
 

@@ -166,3 +166,20 @@ async def test_every_movement_begins_a_new_wait(autojump_clock):
         nursery.start_soon(move)
         nursery.start_soon(watch, stages, 10, pytest.fail)
     assert trio.current_time() >= 900
+
+
+async def test_a_part_that_is_done_begins_a_new_wait(autojump_clock):
+    stages = [StageReporter("compute", "add"), StageReporter("y")]
+    stages[0].enter(StageState.BUSY, "computing")
+    stages[1].enter(StageState.INPUT, "compute")
+
+    async def work():
+        for _ in range(100):
+            await trio.sleep(9)
+            stages[0].part_done()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        with pytest.raises(RunError, match="add: the run stalled"):
+            await watch(stages, 10, lambda _: None)
+    assert 900 <= trio.current_time() <= 925

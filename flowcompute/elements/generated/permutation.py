@@ -153,7 +153,8 @@ def _network(values: np.ndarray, side: np.uint64, keys: np.ndarray, *, inverse: 
     else:
         for key in keys:
             left, right = right, (left + _mixed(right + key) % side) % side
-    return left * side + right
+    found: np.ndarray = left * side + right
+    return found
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
