@@ -146,9 +146,9 @@ class Executor(ABC):
     def reset(self) -> None:
         """Forget all records: as after `open`."""
 
-    @abstractmethod
     def begin_again(self) -> None:
         """Begin anew with other resident values, as `open` does, with the kernels that there are."""
+        raise NotImplementedError(f"{type(self).__name__} runs one job once")
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
