@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN
-from flowcompute.engine.accumulators import Trained, make_fold
+from flowcompute.engine.accumulators import TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
 from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.scans import Carry, make_scan
@@ -85,7 +85,7 @@ class PassState:
                 scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
                 self.scans.update(dict.fromkeys(scans, carry))
         for i, fold in self.folds.items():
-            if isinstance(fold, Trained):
+            if isinstance(fold, TrainedValue):
                 scan = self.scans[self.nodes[i].inputs[0]]
                 assert isinstance(scan, TrainingScan)
                 fold.value = partial(scan.value, self.nodes[i].attrs["place"])

@@ -374,8 +374,10 @@ def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratch
         if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
     ]
     if maker.config.resumable:
-        # Granules are those of kernels, since another backend may resume after any batch.
-        folds = [maker.folds[i] for i in values if i in maker.folds]
+        # Granules are those of kernels, since another backend may resume after any batch. What the host folds here, it
+        # folds there: which folds are in regions follows from the graph.
+        inside = (i for step in steps if isinstance(step, RegionStep) for i in step.region.folds)
+        folds = [maker.folds[i] for i in inside]
         blocks += [fold.block for fold in folds if fold.numbers == 1]
     return Clock(
         id=found.id,

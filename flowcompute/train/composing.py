@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from flowcompute.checkpoint.job import made_again
 from flowcompute.elements import ALONG, Compute, Constant, Element, Source, cast, user_site
-from flowcompute.elements.creation import Parameter
+from flowcompute.elements.creation import Trainable
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import sqrt, where
 from flowcompute.elements.training import STEP, Given, GivenStream
@@ -38,14 +38,14 @@ class Problem:
     op: str
     loss: Any
     order: tuple[Element, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Trainable, ...]
     names: tuple[str, ...]
     sources: tuple[Element, ...]
     streams: dict[int, int]
     records: int
 
     @classmethod
-    def of(cls, op: str, loss: Any, wanted: Sequence[Parameter] | None = None) -> Problem:
+    def of(cls, op: str, loss: Any, wanted: Sequence[Trainable] | None = None) -> Problem:
         """Look at a loss.
 
         Args:
@@ -201,9 +201,9 @@ def ordered(loss: Element) -> tuple[Element, ...]:
     return tuple(by_id[key] for key in postorder([id(loss)], operands))
 
 
-def is_parameter(element: object) -> TypeGuard[Parameter]:
+def is_parameter(element: object) -> TypeGuard[Trainable]:
     """Check whether an element was made by `fc.parameter`."""
-    return isinstance(element, Parameter)
+    return isinstance(element, Trainable)
 
 
 def _name(parameter: Element) -> str:

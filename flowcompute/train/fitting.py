@@ -9,7 +9,7 @@ from flowcompute.checkpoint.job import made_again
 from flowcompute.elements import Compute, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.random import SEED_BITS
-from flowcompute.elements.training import MOST_EPOCHS, Schedule, Training, trained
+from flowcompute.elements.training import MOST_EPOCHS, StepSchedule, Training, trained
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.train.composing import Problem, ordered
 from flowcompute.train.optimizers import Optimizer
@@ -135,7 +135,7 @@ def fit(
     optimizer = checked_optimizer("fit", optimizer)
     size = problem.records if batch is None else whole("fit", "batch", batch, 1)
     seed = None if shuffle is None else whole("fit", "shuffle", shuffle, 0, (1 << SEED_BITS) - 1)
-    schedule = Schedule(
+    schedule = StepSchedule(
         problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
     )
     clip = checked_norm("fit", clip_norm)

@@ -11,10 +11,10 @@ import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Compute, Constant, Element, user_site
-from flowcompute.elements.creation import Parameter
+from flowcompute.elements.creation import Trainable
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.random import Random
-from flowcompute.elements.training import Given, Schedule
+from flowcompute.elements.training import Given, StepSchedule
 from flowcompute.engine import DrawnRecords, InnerJob, PlannedJob, close_all, given_value
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.flow import resolve
@@ -89,7 +89,7 @@ class Trainer:
             raise SpecError("cannot take a step: the trainer is closed", element="Trainer", site=user_site())
         problem = Problem.of("step", loss, self._parameters)
         job = self._job(problem)
-        schedule = Schedule(problem.records, problem.records, 1, None)
+        schedule = StepSchedule(problem.records, problem.records, 1, None)
         records = DrawnRecords(problem.sources, schedule)
         number, values = self.steps + 1, self._current()
 
@@ -173,9 +173,9 @@ class Trainer:
         return f"<Trainer {', '.join(self._names)}: {self.steps} steps>"
 
 
-def _checked_parameters(parameters: object) -> tuple[Parameter, ...]:
+def _checked_parameters(parameters: object) -> tuple[Trainable, ...]:
     listed = list(parameters) if isinstance(parameters, list | tuple) else []
-    if not listed or not all(isinstance(one, Parameter) for one in listed):
+    if not listed or not all(isinstance(one, Trainable) for one in listed):
         raise SpecError(
             "cannot take parameters=",
             element="Trainer",

@@ -412,28 +412,6 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
     "casts": lambda _: (rows().astype("i2"), rows().astype("f4"), rows("i8").astype("bfloat16"), fc.clip(rows("i4"))),
     "mixed signs": lambda _: (rows("u8") < rows("i8"), rows("i8") == rows("u8"), rows("i1") < 300, rows("u8") >= 0),
     "powers": lambda _: (rows() ** 2.5, rows() ** rows(), rows("i4") ** rows("u1"), 2 ** rows()),
-    "networks": lambda _: (
-        fc.nn.softmax(rows()),
-        fc.nn.log_softmax(rows("f2")),
-        fc.nn.logsumexp(rows(), axis=0),
-        fc.nn.gelu(rows()),
-        fc.nn.gelu(rows(), approximate="tanh"),
-        fc.nn.silu(rows("f2")),
-        fc.nn.mish(rows()),
-        fc.nn.hardswish(rows()),
-        fc.nn.elu(rows()),
-        fc.nn.leaky_relu(rows()),
-        fc.nn.relu(rows("i2")),
-        fc.nn.softplus(rows()),
-        fc.nn.layer_norm(rows(), weight=np.ones(6, "f4"), bias=np.ones(6, "f4")),
-        fc.nn.rms_norm(rows()),
-        fc.nn.group_norm(items(4, 6), 2),
-        fc.nn.instance_norm(items(4, 6)),
-        fc.nn.mse(rows(), rows() + 1),
-        fc.nn.huber(rows(), rows() + 1),
-        fc.nn.cross_entropy(rows(), numbers("u1") % 6),
-        fc.nn.binary_cross_entropy(fc.nn.sigmoid(rows()), rows("?")),
-    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import flowcompute as fc
-from tests.checkpoint.operands import Build, items, rows
+from tests.checkpoint.operands import Build, items, numbers, rows
 
 NETWORKS: dict[str, Build] = {
     "convolution": lambda _: (
@@ -29,5 +29,27 @@ NETWORKS: dict[str, Build] = {
         fc.scatter_elements(np.ones((1, 6)), fc.argsort(rows()), rows("f8"), 1, "max"),
         fc.scatter_nd(items(3, 4), np.zeros((5, 2, 2), int), np.ones((5, 2)), "mul", batch_dims=1),
         fc.scatter_nd(items(3, 4).sum(axis=0), [[0, 1], [-1, -1]], np.ones(2, "f4")),
+    ),
+    "networks": lambda _: (
+        fc.nn.softmax(rows()),
+        fc.nn.log_softmax(rows("f2")),
+        fc.nn.logsumexp(rows(), axis=0),
+        fc.nn.gelu(rows()),
+        fc.nn.gelu(rows(), approximate="tanh"),
+        fc.nn.silu(rows("f2")),
+        fc.nn.mish(rows()),
+        fc.nn.hardswish(rows()),
+        fc.nn.elu(rows()),
+        fc.nn.leaky_relu(rows()),
+        fc.nn.relu(rows("i2")),
+        fc.nn.softplus(rows()),
+        fc.nn.layer_norm(rows(), weight=np.ones(6, "f4"), bias=np.ones(6, "f4")),
+        fc.nn.rms_norm(rows()),
+        fc.nn.group_norm(items(4, 6), 2),
+        fc.nn.instance_norm(items(4, 6)),
+        fc.nn.mse(rows(), rows() + 1),
+        fc.nn.huber(rows(), rows() + 1),
+        fc.nn.cross_entropy(rows(), numbers("u1") % 6),
+        fc.nn.binary_cross_entropy(fc.nn.sigmoid(rows()), rows("?")),
     ),
 }

@@ -15,7 +15,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
 from flowcompute.elements.compute import Compute, Function
-from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT, Parameter
+from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT, Trainable
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
@@ -39,7 +39,7 @@ from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
 BASES = {Element, Source, Destination, StoredSource, StoredSink}
-TRANSPARENT = {Parameter}
+TRANSPARENT = {Trainable}
 """Of these graphs hold the operand."""
 
 OF_THE_PLANNER = {ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}

@@ -428,3 +428,17 @@ def test_a_state_that_no_job_can_have_is_an_error_of_the_checkpoint(x: fc.Elemen
         except fc.FlowError:
             pass  # what only shows while records are computed and written
     assert refused > 25
+
+
+def test_folds_of_row_results_need_no_whole_blocks(tmp_path: Path) -> None:
+    """Of wide items a block would be larger than the budget."""
+    wide = np.random.default_rng(3).standard_normal((200, 4096), dtype=np.float32)
+    right = (fc.argmax(fc.source(wide), axis=1) == fc.source(np.arange(200) * 20)).astype("float32").mean()
+    expected = right.resolve(device="numpy", progress=False)
+    plan = right.plan(device="numpy", memory="1MiB")
+    assert all(clock.granule == 1 for one in plan.passes for clock in one.clocks)
+    path = tmp_path / "ckpt"
+    options: dict[str, Any] = {"device": "numpy", "memory": "600KiB", "checkpoint": path, "progress": False}
+    with pytest.raises(RunError, match="was frozen into"):
+        right.run(strategy=SMALL, on_batch=lambda run: run.freeze(), **options)
+    assert right.resolve(**options).tobytes() == expected.tobytes()

@@ -28,7 +28,7 @@ PARAMETER = _op("parameter", "A resident value that a gradient is taken of.")
 STOP_GRADIENT = _op("stop_gradient", "The value, through which no gradient flows.")
 
 
-class Parameter(Compute):
+class Trainable(Compute):
     """A resident value that is itself and no other. Training begins with it, and does not change it."""
 
     @property
@@ -63,7 +63,7 @@ def parameter(value: npt.ArrayLike, name: str | None = None, dtype: npt.DTypeLik
             got=str(held.spec),
             hint='give dtype="float32"',
         )
-    return Parameter(PARAMETER, (held,), held.spec)
+    return Trainable(PARAMETER, (held,), held.spec)
 
 
 @public

@@ -39,7 +39,7 @@ MOST_EPOCHS = 1 << 32
 
 
 @dataclass(frozen=True)
-class Schedule:
+class StepSchedule:
     """Which records are in which step.
 
     Attributes:
@@ -92,7 +92,7 @@ class Training(Compute):
     """
 
     sources: tuple[Element, ...]
-    schedule: Schedule
+    schedule: StepSchedule
     steps: tuple[tuple[Element, ...], ...]
     names: tuple[str, ...]
 
@@ -100,7 +100,7 @@ class Training(Compute):
         self,
         initial: Sequence[Element],
         sources: Sequence[Element],
-        schedule: Schedule,
+        schedule: StepSchedule,
         steps: Sequence[Sequence[Element]],
         names: Sequence[str],
     ) -> None:

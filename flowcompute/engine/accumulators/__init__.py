@@ -1,6 +1,6 @@
 """Folds whose state is kept on the host, one subject a file."""
 
 from flowcompute.engine.accumulators.table import make_fold
-from flowcompute.engine.accumulators.trained import Trained
+from flowcompute.engine.accumulators.trained import TrainedValue
 
-__all__ = ["Trained", "make_fold"]
+__all__ = ["TrainedValue", "make_fold"]

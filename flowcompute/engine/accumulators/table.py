@@ -12,7 +12,7 @@ from flowcompute.engine.accumulators.products import Products
 from flowcompute.engine.accumulators.segments import SegmentExtremes, SegmentSums
 from flowcompute.engine.accumulators.sketch import Sketch
 from flowcompute.engine.accumulators.top_k import TopK
-from flowcompute.engine.accumulators.trained import Trained
+from flowcompute.engine.accumulators.trained import TrainedValue
 from flowcompute.engine.folds import Accumulator, Fold
 from flowcompute.ir import FoldSpec, HostFold
 
@@ -31,7 +31,7 @@ ACCUMULATORS: dict[str, Callable[[HostFold, int], Accumulator]] = {
     "segment_sum": SegmentSums,
     "top_k_indices": TopK,
     "top_k_values": TopK,
-    "trained": Trained,
+    "trained": TrainedValue,
     "unique_counts": Different,
     "unique_values": Different,
 }

@@ -11,7 +11,7 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.ir import HostFold
 
 
-class Trained(Accumulator):
+class TrainedValue(Accumulator):
     """A fold over losses that gives one of the values that the steps carry on; these are the state of a scan.
 
     Attributes:

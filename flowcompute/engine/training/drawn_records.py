@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.elements import Element, Reader
 from flowcompute.elements.generated import Permutation
-from flowcompute.elements.training import Schedule
+from flowcompute.elements.training import StepSchedule
 from flowcompute.engine.backend import close_all
 from flowcompute.errors import SourceError
 from flowcompute.rewrite import source_of
@@ -23,7 +23,7 @@ class DrawnRecords:
         schedule: which records are in which step.
     """
 
-    def __init__(self, streams: Sequence[Element], schedule: Schedule) -> None:
+    def __init__(self, streams: Sequence[Element], schedule: StepSchedule) -> None:
         found = [source_of(one) for one in streams]
         self._sources = [one for one in found if one is not None]
         if len(self._sources) != len(streams):

@@ -8,7 +8,7 @@ from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
 from flowcompute.elements import Element, Source
 from flowcompute.elements.random import SEED_BITS
-from flowcompute.elements.training import MOST_EPOCHS, Given, GivenStream, Schedule, Training
+from flowcompute.elements.training import MOST_EPOCHS, Given, GivenStream, StepSchedule, Training
 from flowcompute.graph import build_graph
 from flowcompute.rewrite import source_of
 
@@ -35,7 +35,7 @@ def _rebuild_training(fields: Fields, node: KeptNode, rebuilding: Rebuilding) ->
     if not all(isinstance(one, str) for one in names) or len(names) > len(values):
         fields.wrong("names", "a name for each parameter")
     records = fields.whole("records", 1)
-    schedule = Schedule(
+    schedule = StepSchedule(
         records,
         fields.whole("batch", 1, records),
         fields.whole("epochs", 1, MOST_EPOCHS),
