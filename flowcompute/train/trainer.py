@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
@@ -16,12 +17,16 @@ from flowcompute.elements.functions import UserOp
 from flowcompute.elements.random import Random
 from flowcompute.elements.training import Given, StepSchedule
 from flowcompute.engine import DrawnRecords, InnerJob, PlannedJob, close_all, given_value
-from flowcompute.errors import SpecError, short_repr
+from flowcompute.errors import DestinationError, SourceError, SpecError, short_repr
+from flowcompute.files import path_text, shown
 from flowcompute.flow import resolve
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import TheVeryObject, UnknownError, build_graph, exact, operation_key
+from flowcompute.model_files import weights
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, plan_step
+from flowcompute.sinks import save
+from flowcompute.spec import INT64
 from flowcompute.strategy import Config, PlanOptions, Strategy
 from flowcompute.train.composing import Problem
 from flowcompute.train.fitting import checked_norm, checked_optimizer
@@ -31,6 +36,9 @@ MOST_PLANS = 16
 """Graphs of steps whose plans, kernels and memory are kept."""
 
 _MOST_CONSTANT_BYTES = 1 << 16
+
+_FILE = "trainer.safetensors"
+_STEPS = "optimizer.steps"
 
 
 class Trainer:
@@ -149,6 +157,74 @@ class Trainer:
     def values(self) -> Mapping[str, np.ndarray]:
         """The parameters after the last step, by name."""
         return {name: _read_only(value) for name, value in zip(self._names, self._current(), strict=False)}
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write parameters, the optimizer's state and the number of steps into a folder, from which `load` goes on.
+
+        The one file there, "trainer.safetensors", is replaced as a whole. It has the parameters by name.
+
+        Args:
+            folder: is made where it is not there.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            DestinationError, SpecError: if it cannot be written.
+        """
+        path = os.path.join(path_text(folder), _FILE)
+        try:
+            os.makedirs(path_text(folder), exist_ok=True)
+        except OSError as error:
+            raise DestinationError(
+                f"cannot make {shown(path_text(folder))}: {error.strerror}", site=user_site()
+            ) from error
+        held = {name: Constant(value) for name, value in zip(self._kept_names(), self._current(), strict=True)}
+        held[_STEPS] = Constant(np.int64(self.steps))
+        destination: Any = save(path)
+        resolve(destination.bind(held), progress=False)
+        return path
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        """Go on where another trainer of the same parameters and optimizer was saved.
+
+        Args:
+            folder: as given to `save`.
+
+        Raises:
+            SourceError: if there is no file, or it is of other parameters or of another optimizer.
+        """
+        path = os.path.join(path_text(folder), _FILE)
+        held, names = weights(path), self._kept_names()
+        wanted = {name: (one.dtype, one.shape) for name, one in zip(names, self._current(), strict=True)}
+        wanted[_STEPS] = (INT64, ())
+        found = {name: (one.dtype, one.spec.shape) for name, one in held.items()}
+        if found != wanted:
+            others = sorted({*found.items()} ^ {*wanted.items()}, key=lambda one: one[0])[:4]
+            raise SourceError(
+                f"cannot go on from {shown(path)}: it is of other parameters, or of another optimizer",
+                site=user_site(),
+                expected=", ".join(names),
+                got="other values of " + ", ".join(dict.fromkeys(name for name, _ in others)),
+            )
+        values = [np.array(resolve(held[name], progress=False)) for name in (*names, _STEPS)]
+        steps = int(values.pop())
+        if steps < 0:
+            raise SourceError(f"cannot go on from {shown(path)}", site=user_site(), expected="steps", got=f"{steps}")
+        self._values, self.steps = values, steps
+
+    def _kept_names(self) -> list[str]:
+        """Return the names of all values in a file."""
+        names = [*self._names, *(f"optimizer.{i}" for i in range(len(self._current()) - len(self._names)))]
+        if len({*names, _STEPS}) <= len(names):
+            raise SpecError(
+                "cannot save parameters under these names",
+                element="Trainer",
+                site=user_site(),
+                expected='names that do not begin with "optimizer."',
+                got=", ".join(self._names),
+            )
+        return names
 
     @property
     def compiled(self) -> int:

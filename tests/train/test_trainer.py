@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,33 @@ def test_values_are_read_only_and_outlive_the_trainer() -> None:
         trainer.values["w"][0] = 1
     with pytest.raises(SpecError, match="closed"):
         trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+
+
+def test_a_saved_trainer_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    w, b = weights()
+    adam = fc.train.adam(0.05)
+    losses = [loss(fc.source(X[i : i + 25]), fc.source(Y[i : i + 25]), w, b, 0.25) for i in (0, 25)]
+    with fc.train.Trainer([w, b], adam, device="numpy") as whole:
+        for _ in range(2):
+            whole.step(losses[0])
+            if whole.steps == 1:
+                whole.save(tmp_path / "kept")
+            whole.step(losses[1])
+    trainer = fc.train.Trainer([w, b], adam, device="numpy")
+    with trainer:
+        trainer.load(tmp_path / "kept")
+        assert trainer.steps == 1
+        for place in (1, 0, 1):
+            trainer.step(losses[place])
+        assert trainer.values["w"].tobytes() == whole.values["w"].tobytes()
+    assert fc.weights(tmp_path / "kept" / "trainer.safetensors")["w"].shape == (6, 3)
+    with pytest.raises(fc.SourceError, match="another optimizer"):
+        fc.train.Trainer([w, b], fc.train.sgd(0.1)).load(tmp_path / "kept")
+    with pytest.raises(fc.SourceError):
+        fc.train.Trainer([w, b], adam).load(tmp_path / "none")
+    other = fc.parameter(1.0, name="optimizer.steps")
+    with pytest.raises(SpecError, match="begin with"):
+        fc.train.Trainer([other], adam).save(tmp_path)
 
 
 def test_arguments() -> None:
