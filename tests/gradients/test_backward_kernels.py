@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.gradients import product_rules
 
 RNG = np.random.default_rng(5)
 ROWS, WEIGHTS = (RNG.standard_normal((40, 24)).astype("f4") for _ in range(2))
@@ -81,3 +82,36 @@ def test_second_derivatives_of_rows() -> None:
     e = np.exp(ROWS[:4].astype("f8"))
     p, w = e / e.sum(1, keepdims=True), WEIGHTS[:4]
     np.testing.assert_allclose(second, 2 * (p * w - p * (p * w).sum(1, keepdims=True)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "options"),
+    [
+        (12, 12, {}),
+        (12, 12, {"causal": True}),
+        (5, 9, {"causal": True, "window": 3}),
+        (9, 5, {"causal": True}),
+        (12, 7, {"mask": "floats"}),
+        (12, 7, {"mask": "one for all queries"}),
+        (12, 7, {"mask": "bools"}),
+    ],
+)
+def test_attention_goes_back_in_runs_of_queries(
+    queries: int, keys: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs store less, and give the same slopes to the last digits."""
+    rng = np.random.default_rng(3)
+    shapes = (4, queries, 3), (2, keys, 3), (2, keys, 2)
+    q, k, v = (fc.source(rng.standard_normal((2, *shape))) for shape in shapes)
+    masks = {
+        "floats": rng.standard_normal((queries, keys)),
+        "one for all queries": rng.standard_normal((1, keys)),
+        "bools": rng.random((queries, keys)) > 0.3,
+    }
+    given = {**options, "mask": masks[options["mask"]]} if "mask" in options else options
+    loss = (fc.nn.attention(q, k, v, **given) * rng.standard_normal((2, 4, queries, 2))).sum()
+    whole = fc.resolve(*fc.grad(loss, [q, k, v]), device="numpy", progress=False)
+    monkeypatch.setattr(product_rules, "_STORED_BYTES", 4 * queries * keys * 8 // 3)
+    gradients = fc.grad(loss, [q, k, v])
+    for found, expected in zip(fc.resolve(*gradients, device="numpy", progress=False), whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
