@@ -341,6 +341,18 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.shuffle(fc.cut(rows(), 4)[1:], seed=0, window=2),
         fc.grad((fc.shuffle(x := rows("f8"), seed=1) * np.arange(6.0)).sum(), x),
     ),
+    "views of parameters": lambda _: (
+        rows() @ (p := fc.parameter(np.arange(12, dtype="f4").reshape(2, 6))).T,
+        rows().sum() + fc.reshape(p, (3, 4)),
+        rows().sum() + fc.pad(p, 1),
+        rows().sum() + fc.concat([p, p], axis=0),
+        rows().sum() + fc.stack([p, p], axis=0),
+        rows().sum() + fc.flip(p, axis=0),
+        rows().sum() + fc.nn.max_pool1d(p[None], 2),
+    ),
+    "a convolution back": lambda _: fc.grad(
+        (fc.nn.conv2d(y := items(2, 4, 5), w := fc.parameter(np.ones((3, 2, 2, 2), "f4"))) ** 2).sum(), [y, w]
+    ),
     "cut along": lambda _: (numbers() * np.ones((12,)), rows() + np.ones((12, 6)), rows() + np.ones((1, 6))),
     "scans": lambda _: (
         *(

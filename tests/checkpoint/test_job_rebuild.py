@@ -200,7 +200,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "another shape": said(shape=[4, 8]), "as a fold": said(op="fold.matmul"),
     }),
     "product beside a stream": (lambda: items(4, 8).sum() + fc.sum(np.ones(8, "f4")) + _convolved(), "contract.matmul", {
-        "of two streams": said(inputs=[0, 9]), "of a vector": said(inputs=[3, 9])}),
+        "of a vector": said(inputs=[3, 9])}),
     "product of groups": (lambda: _others() + _convolved(2)[:, 0, 0], "contract.matmul", {
         "of other groups": said(inputs=[0, 10], shape=[2, 6]), "of two dtypes": said(inputs=[3, 10], dtype="float64"),
     }),

@@ -15,14 +15,14 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
 from flowcompute.elements.compute import Compute, Function
-from flowcompute.elements.creation.parameters import PARAMETER, STOP_GRADIENT, Trainable
+from flowcompute.elements.creation.parameters import Trainable
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
 from flowcompute.elements.functions.opencl_function import SourceOp
 from flowcompute.elements.host_function import HOST, TRY_HOST
 from flowcompute.elements.math import QUIET_NAN
-from flowcompute.elements.op import Op
+from flowcompute.elements.op import PARAMETER, STOP_GRADIENT, Op
 from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN

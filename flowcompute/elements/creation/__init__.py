@@ -14,12 +14,11 @@ from flowcompute.elements.creation.filled import (
     zeros_like,
 )
 from flowcompute.elements.creation.packing import MOST_PACKED, PACK, packed
-from flowcompute.elements.creation.parameters import PARAMETER, Trainable, parameter, stop_gradient
+from flowcompute.elements.creation.parameters import Trainable, parameter, stop_gradient
 
 __all__ = [
     "MOST_PACKED",
     "PACK",
-    "PARAMETER",
     "Trainable",
     "can_cast",
     "conj",
