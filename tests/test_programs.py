@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted((ROOT / "tests" / "programs").glob("*.py"))
 EVERY = sorted((ROOT / "tests" / "programs").rglob("*.py"))
-"""Those of `scripts/nightly` included, which need large files."""
+"""Those of `scripts/nightly` included, which need large files or minutes."""
 ORIGINALS = ROOT.parent / "shared" / "programs"
 """Where the programs come from, on machines that have it."""
 

@@ -123,6 +123,7 @@ def _planned(
         for node in graph.nodes
         if isinstance(node.element, Training)
     }
+    reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans)]
     held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons, held)
     reasons += cache_reasons(passes, config.memory_bytes)
@@ -144,6 +145,18 @@ def _planned(
         shaping=shaping,
         inner=inner,
     )
+
+
+def _told_steps(node: Node, plans: Sequence[Plan]) -> Iterator[Reason]:
+    """Yield a reason for each size of a training's steps, with what it takes."""
+    assert isinstance(node.element, Training)
+    schedule = node.element.schedule
+    for size, plan in zip(schedule.sizes, plans, strict=True):
+        batch = min(size, plan.passes[0].batch_items)
+        count, passes = len(plan.steps), len(plan.passes)
+        held = f"at most {batch} records at a time, {plan.memory.host_bytes} bytes"
+        text = f"a step of {size} records runs {count} steps of its own in {'one pass' if passes == 1 else f'{passes} passes'}, {held}"
+        yield Reason("train", node.name, text)
 
 
 def _planned_step(

@@ -63,6 +63,7 @@ def test_results_of_one_training_take_one_training() -> None:
     run = fc.run(trained["w"], trained["b"], trained.losses, **NUMPY)
     assert len(run.plan.passes) == 1
     assert [len(plans) for plans in run.plan.inner.values()] == [1]
+    assert "train at fit: a step of 10 records" in str(run.plan)
     assert "loss" in " ".join(run.notes)
 
 
