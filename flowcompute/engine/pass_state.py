@@ -73,9 +73,9 @@ class PassState:
             make_carry: makes what the scan in a region carries; None where there is no scan.
         """
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
+        self.close()
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
         self.folds = {i: make_fold(folds[i]) for i in mine}
-        self.close()
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.op is TRAIN:
                 self.scans[step.node.id] = self._training(step.node)
@@ -106,7 +106,10 @@ class PassState:
         return tuple(scan.said for scan in self.scans.values() if isinstance(scan, TrainingScan) and scan.said)
 
     def close(self) -> None:
-        """Release what scans hold beside their state."""
+        """Let go of folds, and of what scans hold beside their state."""
+        folds, self.folds = self.folds, {}
+        for fold in folds.values():
+            fold.close()
         close_all([scan for scan in self.scans.values() if isinstance(scan, TrainingScan)])
 
     def _begin_streams(self) -> None:

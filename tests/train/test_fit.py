@@ -204,3 +204,67 @@ def test_an_error_in_a_step_names_the_element_the_line_and_the_step() -> None:
         trained["w"].resolve(**NUMPY)
     assert (error.value.element, error.value.records) == ("refusing", (30, 40))
     assert "test_fit.py" in str(error.value.site)
+
+
+def test_parts_of_sources_are_records(tmp_path: Path) -> None:
+    flat = np.arange(240, dtype=np.float32) / 240
+    np.save(tmp_path / "flat.npy", flat)
+    runs = fc.cut(fc.open(tmp_path / "flat.npy"), 6)
+
+    def trained(x: Any, y: Any) -> tuple[Any, ...]:
+        made = fc.train.fit(loss(x, y, *weights()), fc.train.sgd(0.5), batch=7, epochs=2, shuffle=4)
+        return made["w"], made.losses
+
+    parts = trained(runs[10:30:2], fc.source(Y)[:10])
+    arrays = trained(fc.source(flat.reshape(40, 6)[10:30:2].copy()), fc.source(Y[:10].copy()))
+    expected = fc.resolve(*arrays, **NUMPY)
+    for one, other in zip(fc.resolve(*parts, **NUMPY), expected, strict=True):
+        assert one.tobytes() == other.tobytes()
+    with pytest.raises(fc.RunError, match="frozen"):
+        fc.run(*parts, checkpoint=tmp_path / "kept", on_batch=lambda run: run.freeze(), **NUMPY)
+    for one, other in zip(fc.thaw(tmp_path / "kept").resolve(**NUMPY), expected, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_epochs_have_the_orders_of_shuffle() -> None:
+    orders = fc.resolve(*(fc.shuffle(fc.source(np.arange(50)), seed=9, epoch=epoch) for epoch in range(3)), **NUMPY)
+    trained = fitted(batch=16, epochs=3, shuffle=9)
+    w, losses = fc.resolve(trained["w"], trained.losses, **NUMPY)
+    expected = by_hand(np.stack(orders), 16, 0.5)
+    np.testing.assert_allclose(w, expected[0], atol=1e-5)
+    np.testing.assert_allclose(losses, expected[2], rtol=1e-5, atol=1e-6)
+
+
+def test_all_parameters_are_written_by_name(tmp_path: Path) -> None:
+    trained = fitted(batch=16)
+    fc.run(trained >> fc.save(tmp_path / "w.safetensors"), **NUMPY)
+    held = fc.weights(tmp_path / "w.safetensors")
+    assert set(held) == {"w", "b"}
+    assert np.array_equal(held["w"].resolve(**NUMPY), trained["w"].resolve(**NUMPY))
+
+
+def test_streams_that_a_step_would_keep_are_refused() -> None:
+    w, b = weights()
+    kept = fc.spool(fc.source(X) * 2.0)
+    trained = fc.train.fit(loss(kept - kept.mean(axis=0), fc.source(Y), w, b), fc.train.sgd(0.1))
+    with pytest.raises(PlanError, match="between the passes of a step"):
+        trained["w"].plan(device="numpy")
+
+
+def test_steps_of_two_sizes_share_the_budget() -> None:
+    """Of a whole step and a short one only one holds memory at a time."""
+    rows = np.random.default_rng(1).standard_normal((700, 256), dtype=np.float32)
+    w = fc.parameter(np.zeros((256, 256), "f4"), name="w")
+
+    def peak_bytes(records: int) -> int:
+        error = fc.tanh(fc.source(rows[:records]) @ w)
+        trained = fc.train.fit((error * error).mean(), fc.train.sgd(0.1), batch=400)
+        tracemalloc.start()
+        try:
+            trained["w"].resolve(memory="16MiB", **NUMPY)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak_bytes(400)
+    assert peak_bytes(700) < peak_bytes(400) + (1 << 18)

@@ -55,6 +55,10 @@ class Accumulator(ABC):
         self._join(other)
         self.records += other.records
 
+    def close(self) -> None:
+        """Let go of all that it holds at once: it is not used again. Its parts refer to each other."""
+        self.__dict__.clear()
+
     @property
     @abstractmethod
     def description(self) -> object:

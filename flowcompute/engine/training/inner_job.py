@@ -98,8 +98,9 @@ class InnerJob:
             part_done()
 
     def close(self) -> None:
-        """Release all memory; harmless when called twice."""
+        """Release all memory, until it runs again; harmless when called twice."""
         executors, self._executors = self._executors, []
+        self._resident.clear()
         close_all(executors)
 
 

@@ -55,6 +55,10 @@ class TrainingScan(Scan):
         schedule = self._training.schedule
         _, start, stop = schedule.of_step(self.step)
         job = self._jobs[schedule.sizes.index(stop - start)]
+        for other in self._jobs:
+            if other is not job:
+                # The budget is that of one size at a time.
+                other.close()
         self._records.turn_to(self.step)
         try:
             loss, *self.values = job.run(self._given, self._records.read)
