@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +18,7 @@ from flowcompute.flow import open_flow
 from flowcompute.onnx.graph_builder import Functions
 from flowcompute.onnx.graphs import OnnxGraph, Port
 from flowcompute.onnx.problems import UnsupportedError
-from flowcompute.onnx.sessions.step_graph import LENGTH, StatePort, StepGraph, StepPort, compose_step
+from flowcompute.onnx.sessions.step_graph import LENGTH, StatePort, StepGraph, StepPort, compose_kept, compose_step
 from flowcompute.runtime.flows import Flow, FlowOpener
 
 MOST_CAPACITY = 1 << 24
@@ -79,6 +81,19 @@ def _refused(name: str, text: str, expected: str, got: str, hint: str | None = N
     return SpecError(text, element=name, site=user_site(), expected=expected, got=got, hint=hint)
 
 
+@dataclass(frozen=True)
+class StepKind:
+    """What tells steps apart whose graphs differ.
+
+    Attributes:
+        ports: what a step is given.
+        added: rows that it adds, where what is given says so.
+    """
+
+    ports: tuple[StepPort, ...]
+    added: int | None
+
+
 class Session:
     """Steps of a model that looks back: `with model.session(...) as steps: steps.step(input_ids=ids)["logits"]`.
 
@@ -106,10 +121,11 @@ class Session:
         self._checkpoint = None if checkpoint is None else absolute_path(checkpoint)
         self.capacity = states[0].shape[states[0].axis]
         self.length = 0
-        self._kinds: dict[tuple[StepPort, ...], tuple[StepGraph, FlowOpener]] = {}
+        self._kinds: dict[StepKind, tuple[StepGraph, FlowOpener]] = {}
         self._sources: set[str] = set()
-        self._open: tuple[StepPort, ...] | None = None
+        self._open: StepKind | None = None
         self._flow: Flow | None = None
+        self._carried: dict[str, Any] = {}
         self._is_entered = False
         self._total = _total_names(graph, states)
 
@@ -154,9 +170,8 @@ class Session:
         Raises:
             CheckpointError: if it cannot be written, or no step has been taken.
         """
-        flow, kind = self._flow, self._open
         target = self._checkpoint if path is None else absolute_path(path)
-        if flow is None or kind is None or target is None:
+        if self._open is None or target is None:
             raise CheckpointError(
                 "cannot freeze the session",
                 element=self._name,
@@ -164,12 +179,22 @@ class Session:
                 got="no path" if target is None else "no step",
                 hint="steps.freeze(path) after steps.step(...)",
             )
-        ports = [[one.name, list(one.shape), one.axis, None if one.known is None else list(one.known)] for one in kind]
-        added = self._kinds[kind][0].added
-        return flow.freeze(target, extra={"length": self.length, "step": ports, "added": added})
+        kind = self._open
+        ports = [
+            [one.name, list(one.shape), one.axis, None if one.known is None else list(one.known)] for one in kind.ports
+        ]
+        kept = {"length": self.length, "step": ports, "added": kind.added, "graph": self._kinds[kind][0].digest}
+        with self._kept_flow(target) as flow:
+            flow.carry_on(self._states_now())
+            return flow.freeze(target, extra=kept)
+
+    def _kept_flow(self, path: str) -> FlowOpener:
+        """Return the flow that carries the states and does nothing else; a step of any kind goes on from it."""
+        there = CheckpointFolder.exists(path)
+        return open_flow(*compose_kept(self._states), device="numpy", checkpoint=path if there else None)
 
     def _thaw(self, path: str) -> None:
-        """Go on from a checkpoint: open the flow that was frozen, which compares the model with its own.
+        """Take the states out of a checkpoint.
 
         Raises:
             CheckpointError: if it is none of a session of this model.
@@ -177,20 +202,7 @@ class Session:
         with CheckpointFolder.peek(path) as folder:
             kept = folder.look().body.get("extra")
         try:
-            assert isinstance(kept, Mapping)
-            length, added = kept["length"], kept["added"]
-            assert type(length) is int and type(added) is int and 0 <= added <= length <= self.capacity
-            dtypes = {port.name: port.dtype for port in self._graph.inputs}
-            kind = tuple(
-                StepPort(
-                    str(name),
-                    dtypes[name],
-                    tuple(int(size) for size in shape),
-                    None if axis is None else int(axis),
-                    None if known is None else tuple(bool(one) for one in known),
-                )
-                for name, shape, axis, known in kept["step"]
-            )
+            length, kind, digest = self._read(kept)
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 "cannot go on with a session",
@@ -198,8 +210,39 @@ class Session:
                 expected="what Session.freeze has written",
                 got=short_repr(kept),
             ) from error
-        self._switch(kind, added, path)
+        if self._kinds[self._add(kind)][0].digest != digest:
+            raise CheckpointError(
+                "cannot go on with a session of another model",
+                element=self._name,
+                hint="load the model that the session was frozen with",
+            )
+        with self._kept_flow(path) as flow:
+            self._carried = flow.carried()
         self.length = length
+
+    def _read(self, kept: Any) -> tuple[int, StepKind, str]:
+        """Return what a checkpoint, which anybody may have written, says of a session."""
+        length, added, digest = kept["length"], kept["added"], kept["graph"]
+        assert type(length) is int and 0 <= length <= self.capacity
+        assert isinstance(digest, str) and (added is None or (type(added) is int and 0 <= added <= length))
+        dtypes = {port.name: port.dtype for port in self._graph.inputs}
+        ports = []
+        for name, shape, axis, known in kept["step"]:
+            assert all(type(size) is int and size >= 0 for size in shape)
+            assert axis is None or (type(axis) is int and 0 <= axis < len(shape))
+            numbers = None if known is None else tuple(bool(one) for one in known)
+            ports.append(StepPort(str(name), dtypes[name], tuple(shape), axis, numbers))
+        states = {one.past for one in self._states}
+        assert [one.name for one in ports] == [one.name for one in self._graph.inputs if one.name not in states]
+        return length, StepKind(tuple(ports), added), digest
+
+    def _states_now(self) -> dict[str, Any]:
+        """Return what is carried, by the names of the states."""
+        return dict(self._carried) if self._flow is None else self._flow.carried()
+
+    def reset(self) -> None:
+        """Begin anew: the states hold no rows."""
+        self.length = 0
 
     # -- steps ----------------------------------------------------------------------------------------
 
@@ -220,8 +263,8 @@ class Session:
         if not self._is_entered:
             raise RunError("the session is not open", element=self._name, hint="with model.session(...) as steps: ...")
         arrays = self._arrays(inputs)
-        kind, added = self._kind(arrays)
-        made = self._switch(kind, added)
+        kind = self._composed(self._kind_of(arrays), arrays)
+        made = self._kinds[kind][0]
         start = 0 if made.begins else self.length
         if start + made.added > self.capacity:
             raise RunError(
@@ -232,9 +275,8 @@ class Session:
                 got=f"{made.added} rows behind {start}",
                 hint="open the session with a larger capacity=",
             )
-        flow = self._flow
-        assert flow is not None
-        sent = {one.name: self._padded(arrays[one.name], one.axis) for one in kind if one.known is None}
+        flow = self._switched(kind)
+        sent = {one.name: self._padded(arrays[one.name], one.axis) for one in kind.ports if one.known is None}
         flow.send(**{name: array[None] for name, array in sent.items()}, **{LENGTH: np.array([start], np.int64)})
         results = flow.receive()
         results = results if isinstance(results, tuple) else (results,)
@@ -280,9 +322,9 @@ class Session:
             )
         return array
 
-    def _kind(self, arrays: Mapping[str, np.ndarray]) -> tuple[tuple[StepPort, ...], int | None]:
-        """Return of which kind a step is, and the rows that it adds, where what is given says so."""
-        kind, added = [], set()
+    def _kind_of(self, arrays: Mapping[str, np.ndarray]) -> StepKind:
+        """Return of which kind a step is."""
+        ports, added = [], set()
         for port in self._graph.inputs:
             array = arrays.get(port.name)
             if array is None:
@@ -293,16 +335,16 @@ class Session:
             if axis is not None:
                 added.add(shape[axis] - self.length)
                 shape = (*shape[:axis], self.capacity, *shape[axis + 1 :])
-            kind.append(StepPort(port.name, array.dtype, shape, axis, known))
+            ports.append(StepPort(port.name, array.dtype, shape, axis, known))
         if len(added) > 1 or min(added, default=1) < 1:
             raise RunError(
                 "cannot tell how many rows the step adds",
                 element=self._name,
                 site=user_site(),
-                expected=f"{self.length} entries of the states, and those of the step",
+                expected=f"{self.length} entries for the rows that there are, and those of the step",
                 got=", ".join(f"{one + self.length} entries" for one in sorted(added)),
             )
-        return tuple(kind), added.pop() if added else None
+        return StepKind(tuple(ports), added.pop() if added else None)
 
     def _padded(self, array: np.ndarray, axis: int | None) -> np.ndarray:
         if axis is None:
@@ -310,39 +352,44 @@ class Session:
         most = self.capacity - array.shape[axis]
         return np.pad(array, [(0, most if at == axis else 0) for at in range(array.ndim)]) if most >= 0 else array
 
-    def _switch(self, kind: tuple[StepPort, ...], added: int | None, checkpoint: str | None = None) -> StepGraph:
-        """Open the flow for a kind of steps. What the one before has carried goes on in it."""
-        if kind not in self._kinds:
-            if len(self._kinds) >= MOST_KINDS:
-                self._kinds = {one: made for one, made in self._kinds.items() if one == self._open}
-            graph = self._composed(kind, added)
-            opener = open_flow(*graph.roots, **self._options, checkpoint=checkpoint)
-            self._sources |= {one.source for one in opener.plan.kernels}
-            self._kinds[kind] = graph, opener
-        graph, opener = self._kinds[kind]
-        if kind != self._open:
-            carried: dict[str, Any] = {}
-            if self._open is not None and self._flow is not None:
-                before = self._kinds[self._open][0].states
-                states = self._flow.carried()
-                carried = {past: states[name] for past, name in before.items()}
-            self._close()
-            self._flow = opener.__enter__()
-            self._open = kind
-            if carried:
-                self._flow.carry_on({name: carried[past] for past, name in graph.states.items()})
-        return graph
-
-    def _composed(self, kind: tuple[StepPort, ...], added: int | None) -> StepGraph:
-        given = {one.name: one for one in kind}
+    def _composed(self, kind: StepKind, arrays: Mapping[str, np.ndarray]) -> StepKind:
+        """Compose what a step computes, once for each kind, and return the kind."""
+        if kind in self._kinds:
+            return kind
+        # A step that begins may look at its own rows alone.
+        ports = (replace(one, axis=None, shape=arrays[one.name].shape) for one in kind.ports)
+        other = StepKind(tuple(ports), None)
+        if other in self._kinds and self.length == 0:
+            return other
         try:
-            return compose_step(self._graph, self._functions, self._states, given, added, self._name)
+            return self._add(kind)
         except UnsupportedError:
-            if self.length or added is None:
+            if self.length or other == kind:
                 raise
-            # A step that begins may look at its own rows alone.
-            ...
+            with contextlib.suppress(UnsupportedError):
+                return self._add(other)
             raise
+
+    def _add(self, kind: StepKind) -> StepKind:
+        given = {one.name: one for one in kind.ports}
+        graph = compose_step(self._graph, self._functions, self._states, given, kind.added, self._name)
+        opener = open_flow(*graph.roots, **self._options)
+        if len(self._kinds) >= MOST_KINDS:
+            self._kinds = {one: made for one, made in self._kinds.items() if one == self._open}
+        self._sources |= {one.source for one in opener.plan.kernels}
+        self._kinds[kind] = graph, opener
+        return kind
+
+    def _switched(self, kind: StepKind) -> Flow:
+        """Return the flow of a kind of steps. What the one before has carried goes on in it."""
+        if kind == self._open and self._flow is not None:
+            return self._flow
+        self._carried = self._states_now()
+        self._close()
+        self._flow, self._open = self._kinds[kind][1].__enter__(), kind
+        if self._carried:
+            self._flow.carry_on(self._carried)
+        return self._flow
 
 
 def _total_names(graph: OnnxGraph, states: Sequence[StatePort]) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.per_record import Made, Placeholder, per_record
 from flowcompute.elements.streams import scan
+from flowcompute.graph import build_graph, structural_hash
 from flowcompute.onnx.graph_builder import Functions, GraphBuilder
 from flowcompute.onnx.graphs import OnnxGraph
 from flowcompute.onnx.logical_value import Value
@@ -69,14 +72,22 @@ class StepGraph:
         outputs: names of the first roots, each with the axis that is cut to the rows there are.
         added: rows that a step adds.
         begins: whether a step looks at no rows before it, and the states begin anew.
-        states: names of what is carried, by the state's `past`.
     """
 
     roots: tuple[Any, ...]
     outputs: tuple[tuple[str, int | None], ...]
     added: int
     begins: bool
-    states: Mapping[str, str]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the graph and all of its weights."""
+        graph = build_graph(self.roots)
+        made = hashlib.sha256(structural_hash(graph).encode())
+        for node in graph.nodes:
+            if isinstance(node.element, Constant):
+                made.update(np.ascontiguousarray(node.element.value).reshape(-1).view(np.uint8))
+        return made.hexdigest()
 
 
 @kernel
@@ -131,10 +142,9 @@ def compose_step(
     outputs = tuple((port, growing_axis(value)) for port, value in values.items() if value is not None)
     roots = [value.element for value in values.values() if value is not None]
     read = _parts(roots)
-    carried = {one.past: f"state of {one.past}" for one in states}
     for state, one in zip(states, after, strict=True):
         assert one is not None
-        streams[one.after] = _carried(one, carried[state.past])
+        streams[one.after] = _carried(one, state.past)
         if one.after not in read:
             # A step whose answer does not read a state keeps it all the same.
             roots.append(fc.max(one.after))
@@ -144,12 +154,22 @@ def compose_step(
         text = "states grow by unequal numbers of rows" if len(steps) > 1 else "a state is read without the rows behind it"
         raise UnsupportedError([_problem(text, states[0].present)], name)
     ((count, begins),) = steps
-    return StepGraph(made, outputs, count, begins, carried)
+    return StepGraph(made, outputs, count, begins)
 
 
 def _problem(text: str, port: str) -> UnsupportedNode:
     hint = "a state is one that a Concat, or attention with past keys, adds rows to"
     return UnsupportedNode(port, "output", "", 0, "missing", hint, text)
+
+
+def compose_kept(states: Sequence[StatePort]) -> tuple[Any, ...]:
+    """Return streams that do nothing but carry the states, so that a checkpoint of them fits every step."""
+    carried = []
+    for state in states:
+        row = feed(shape=state.shape, dtype=state.dtype, name=f"rows of {state.past}")
+        is_new = feed(shape=(1,) * len(state.shape), dtype="bool", name=f"new rows of {state.past}")
+        carried.append(fc.max(_state(row, is_new, state.past), axis=tuple(range(1, 1 + len(state.shape)))))
+    return tuple(carried)
 
 
 def _growing(element: Any, axis: int, size: Length) -> Value:
@@ -174,13 +194,18 @@ def _after(
     return None
 
 
-def _carried(made: Appended, name: str) -> Made:
+def _carried(made: Appended, past: str) -> Made:
     """Return the stream of a state after each step."""
 
     def make(row: Any, is_new: Any) -> Any:
-        return scan(_kept, row, is_new, init=np.zeros(made.state.spec.shape, made.state.dtype), name=name)
+        return _state(row, is_new, past)
 
     return Made((made.rows, made.is_new), make)
+
+
+def _state(row: Any, is_new: Any, past: str) -> Any:
+    """Return a state along the steps, in which new rows take the place of what was there."""
+    return scan(_kept, row, is_new, init=np.zeros(row.spec.shape, row.dtype), name=f"state of {past}")
 
 
 def _parts(roots: Sequence[Any]) -> set[Any]:
