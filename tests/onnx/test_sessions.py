@@ -298,3 +298,107 @@ def test_a_state_that_does_not_grow() -> None:
     steps = fc.onnx.load(made).session(state={"past": "all"}, batch=2, capacity=7, device="numpy")
     with steps, pytest.raises(fc.onnx.UnsupportedError):
         steps.step(new=np.ones((2, 1, 3), "f4"))
+
+
+# -- attention that onnxruntime fuses, and decoders in parts ------------------------------------------
+
+
+def fused(op: str) -> Any:
+    """A decoder whose attention is one node, with a mask of all rows."""
+    width = HEADS * SIZE * 4
+    values: dict[str, Any] = {name: rng.standard_normal((8, width)).astype("f4") / 3 for name in ("wq", "wk", "wv")}
+    values |= {"one": np.array([1]), "minus": np.int64(1), "place": np.int64(1)}
+    nodes = [node("MatMul", f"x w{one}", one) for one in "qkv"]
+    if op == "GroupQueryAttention":
+        angles = np.outer(np.arange(9), 10.0 ** -np.arange(8)).astype("f4")
+        values |= {"cos": np.cos(angles), "sin": np.sin(angles)}
+        nodes += [node("ReduceSum", "mask one", "sum", keepdims=0), node("Sub", "sum minus", "less"),
+                  node("Cast", "less", "counted", to=TensorProto.INT32), node("Shape", "mask", "shape"),
+                  node("Gather", "shape place", "all", axis=0), node("Cast", "all", "total", to=TensorProto.INT32)]  # fmt: skip
+        inputs = "q k v past_k past_v counted total cos sin"
+        options = {"num_heads": HEADS, "kv_num_heads": HEADS, "do_rotary": 1}
+    else:
+        nodes.append(node("Cast", "mask", "seen", to=TensorProto.INT32))
+        inputs, options = "q k v _ seen _ past_k past_v", {"num_heads": HEADS, "unidirectional": 1}
+    nodes.append(node(op, inputs, "y present_k present_v", domain="com.microsoft", **options))
+    ports = [port("x", ("batch", "new", 8)), port("mask", ("batch", "all"), INT64)]
+    ports += [port(one, ("batch", HEADS, "past", SIZE * 4)) for one in STATE]
+    domains = [helper.make_opsetid("com.microsoft", 1)]
+    made = model(nodes, ports, ("y", *STATE.values()), values=values, domains=domains)
+    return typed(made, **dict.fromkeys(STATE.values(), ("batch", HEADS, "all", SIZE * 4)))
+
+
+@pytest.mark.parametrize("op", ["GroupQueryAttention", "MultiHeadAttention"])
+def test_fused_attention_step_by_step(op: str) -> None:
+    made = fused(op)
+    x, mask = rng.standard_normal((BATCH, 7, 8)).astype("f4"), np.ones((BATCH, 7), np.int64)
+    nothing = np.zeros((BATCH, HEADS, 0, SIZE * 4), "f4")
+    wanted = fc.onnx.load(made)(x=x, mask=mask, past_k=nothing, past_v=nothing).y.resolve(device="numpy")
+    rows = []
+    with session(made) as steps:
+        for begin, end in ((0, 4), (4, 5), (5, 7)):
+            rows.append(steps.step(x=x[:, begin:end], mask=mask[:, :end])["y"])
+        assert steps.length == 7
+    np.testing.assert_allclose(np.concatenate(rows, axis=1), wanted, rtol=1e-5, atol=1e-6)
+
+
+def merged() -> Any:
+    """A decoder in one file: without past keys in one branch of an `If`, with them in the other."""
+    half = np.float32(SIZE**-0.5)
+    values = {**WEIGHTS, "heads": np.array([0, 0, HEADS, SIZE]), "flat": np.array([0, 0, D]), "scale": half}
+    nodes = [
+        *(node("MatMul", f"x w{one}", f"m{one}") for one in "qkv"),
+        *(node("Reshape", f"m{one} heads", f"r{one}") for one in "qkv"),
+        *(node("Transpose", f"r{one}", f"t{one}", perm=[0, 2, 1, 3]) for one in "qkv"),
+    ]
+
+    def branch(name: str, joined: bool) -> Any:
+        first = [
+            node("Concat", f"past_{one} t{one}", f"{name}_{one}", axis=2) if joined
+            else node("Identity", f"t{one}", f"{name}_{one}") for one in "kv"
+        ]  # fmt: skip
+        made = [*first, node("Transpose", f"{name}_k", f"{name}_t", perm=[0, 1, 3, 2]),
+                node("MatMul", f"tq {name}_t", f"{name}_r"), node("Mul", f"{name}_r scale", f"{name}_s"),
+                node("Softmax", f"{name}_s", f"{name}_p", axis=-1), node("MatMul", f"{name}_p {name}_v", f"{name}_o"),
+                node("Transpose", f"{name}_o", f"{name}_u", perm=[0, 2, 1, 3]),
+                node("Reshape", f"{name}_u flat", f"{name}_f"), node("MatMul", f"{name}_f wo", f"{name}_y")]  # fmt: skip
+        outputs = [helper.make_tensor_value_info(f"{name}_{one}", TensorProto.FLOAT, None) for one in "ykv"]
+        return helper.make_graph(made, name, [], outputs)
+
+    nodes.append(
+        node("If", "use_cache_branch", "y present_k present_v", then_branch=branch("with", True),
+             else_branch=branch("without", False))
+    )  # fmt: skip
+    ports = [port("x", ("batch", "new", D)), port("use_cache_branch", (1,), TensorProto.BOOL)]
+    ports += [port(one, ("batch", HEADS, "past", SIZE)) for one in STATE]
+    values.pop("embed")
+    made = model(nodes, ports, ("y", *STATE.values()), values=values)
+    return typed(made, **dict.fromkeys(STATE.values(), ("batch", HEADS, "all", SIZE)))
+
+
+def test_a_model_in_three_parts() -> None:
+    """A picture and words become vectors, and a merged decoder looks back on them."""
+    eye = model([node("Reshape", "pixels flat", "f"), node("MatMul", "f w", "seen")],
+                [port("pixels", ("batch", "patches", 2, 2))], ("seen",),
+                values={"w": rng.standard_normal((4, D)).astype("f4"), "flat": np.array([0, 0, 4])})  # fmt: skip
+    words = model([node("Gather", "table ids", "said", axis=0)], [port("ids", ("batch", "n"), INT64)], ("said",),
+                  values={"table": WEIGHTS["embed"]})  # fmt: skip
+    pixels = rng.standard_normal((BATCH, 3, 2, 2)).astype("f4")
+    seen = fc.onnx.load(eye)(pixels).resolve(device="numpy")
+    embed = fc.onnx.load(words)
+    said = [embed(one).resolve(device="numpy") for one in (IDS[:, :2], IDS[:, 2:3], IDS[:, 3:4])]
+    inputs = [np.concatenate([seen, said[0]], axis=1), said[1], said[2]]
+    decode, got = fc.onnx.load(merged()), []
+    with session(merged()) as steps:
+        for at, x in enumerate(inputs):
+            got.append(steps.step(x=x, use_cache_branch=np.array([at > 0]))["y"])
+        assert steps.length == 7
+        # A step without the cache begins anew.
+        again = steps.step(x=inputs[0], use_cache_branch=np.array([False]))["y"]
+        assert steps.length == 5
+    np.testing.assert_array_equal(again, got[0])
+    past = {name: np.zeros((BATCH, HEADS, 0, SIZE), "f4") for name in STATE}
+    for at, x in enumerate(inputs):
+        wanted = decode(x=x, use_cache_branch=np.array([at > 0]), **past)
+        np.testing.assert_allclose(got[at], wanted.y.resolve(device="numpy"), rtol=1e-5, atol=1e-6)
+        past = {name: wanted[present].resolve(device="numpy") for name, present in STATE.items()}

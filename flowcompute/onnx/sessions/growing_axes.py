@@ -18,8 +18,8 @@ from flowcompute.elements import Constant
 from flowcompute.elements.nn import softmax
 from flowcompute.elements.per_record import Placeholder
 from flowcompute.elements.search import take_along_axis
-from flowcompute.onnx.logical_value import Value
-from flowcompute.onnx.operators import POINTWISE, NodeCall, Operator
+from flowcompute.onnx.logical_value import Value, element_of_length
+from flowcompute.onnx.operators import POINTWISE, NodeCall, Operator, grouped_attention, multi_head_attention
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import Length, is_decided
 
@@ -55,14 +55,9 @@ def element_of(value: Value) -> Any:
     return fc.add(base.reshape(shape), fc.multiply(factor.reshape(shape), fc.astype(found.rows, value.dtype)))
 
 
-def element_of_size(size: Length) -> Any:
-    """Return a length as a resident integer."""
-    return fc.add(size.rows, size.more) if size.more else size.rows
-
-
 def counts(size: Length, capacity: int) -> Any:
     """Return whether the rows of a buffer count, one bool for each."""
-    return fc.less(Constant(np.arange(capacity, dtype=np.int64)), element_of_size(size))
+    return fc.less(Constant(np.arange(capacity, dtype=np.int64)), element_of_length(size))
 
 
 def along(vector: Any, axis: int, rank: int) -> Any:
@@ -340,7 +335,7 @@ class GrowingAxes:
         sizes = [_length(one) for one in value.shape]
         if isinstance(start, Length) and isinstance(end, Length) and step == 1:
             # Rows of a table at the places of this step.
-            places = fc.add(Constant(np.arange(end - start, dtype=np.int64)), element_of_size(start))
+            places = fc.add(Constant(np.arange(end - start, dtype=np.int64)), element_of_length(start))
             taken = fc_axes.take(element, fc.minimum(places, max(_known(size) - 1, 0)), axis)
             return _with_sizes(Value.of(taken), sizes)
         if isinstance(end, Length) and _is(start, 0) and step == 1:
@@ -381,7 +376,7 @@ class GrowingAxes:
         """Return a growing value with rows behind those that it has; a state is noted as being added to."""
         size = before.shape[axis]
         assert isinstance(size, Length)
-        start = element_of_size(size) if start is None else start
+        start = element_of_length(size) if start is None else start
         sizes = [_length(one) for one in before.shape]
         sizes[axis] = size + rows.spec.shape[axis]
         if isinstance(before.element, Placeholder):
@@ -390,6 +385,19 @@ class GrowingAxes:
             return _with_sizes(Value.of(made.after), sizes)
         placed, is_new = rows_at(rows, axis, start, before.element.spec.shape[axis])
         return _with_sizes(Value.of(fc.where(is_new, placed, before.element)), sizes)
+
+    def _grouped(self, record: Operator, call: NodeCall) -> Sequence[Value]:
+        del record
+        return grouped_attention(_but(call, 3, 4), self._extended)
+
+    def _many_heads(self, record: Operator, call: NodeCall) -> Sequence[Value]:
+        del record
+        return multi_head_attention(_but(call, 6, 7), self._extended)
+
+    def _extended(self, past: Value | None, rows: Value, start: Any) -> Value:
+        if past is None or not isinstance(past.shape[2], Length):
+            raise _refusal("attention over masks that grow, without past keys that do")
+        return self.appended_to(past, rows.element, 2, start)
 
     def began(self, state: Placeholder, value: Value, axis: int) -> Appended:
         """Return a state that begins anew with the rows of a value, in a step that looks at none before."""
@@ -401,6 +409,14 @@ class GrowingAxes:
 def _plain(value: Value) -> Value:
     """Return a value whose sizes are those of its element."""
     return Value.of(element_of(value))
+
+
+def _but(call: NodeCall, *kept: int) -> NodeCall:
+    """Return a call with the sizes of elements in all values but some."""
+    values = (
+        one if one is None or place in kept else _plain(one) for place, one in enumerate(call.values)
+    )
+    return replace(call, values=tuple(values))
 
 
 def _with_sizes(value: Value, sizes: Sequence[Length | None]) -> Value:
@@ -457,4 +473,7 @@ _RULES: dict[str, Rule] = {
     "ReduceMean": GrowingAxes._reduce,
 }
 
-_OWN: dict[str, Rule] = {}
+_OWN: dict[str, Rule] = {
+    "com.microsoft.GroupQueryAttention": GrowingAxes._grouped,
+    "com.microsoft.MultiHeadAttention": GrowingAxes._many_heads,
+}
