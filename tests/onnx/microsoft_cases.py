@@ -188,16 +188,19 @@ def multi_head(
     return join(attend(q, k, v, more, scale)), k, v
 
 
+def lowest_first(rows: Any, bits: int) -> Any:
+    return np.array([[(int(byte) >> at) % 2**bits for byte in row for at in range(0, 8, bits)] for row in rows])
+
+
 def packed(a: Any, b: Any, scales: Any, zeros: Any = None, order: Any = None, bias: Any = 0, *, K: int, N: int,
            bits: int, block_size: int) -> Any:  # fmt: skip
     """Each byte by itself: the lowest bits first."""
     blocks = scales.size // N
-    mask = 2**bits - 1
-    numbers = np.array([[(int(byte) >> at) & mask for byte in row for at in range(0, 8, bits)] for row in b.reshape(N, -1)])
+    numbers = lowest_first(b.reshape(N, -1), bits)
     if zeros is None:
         zero = np.full((N, blocks), 2.0 ** (bits - 1))
     elif zeros.dtype == np.uint8:
-        zero = np.array([[(int(byte) >> at) & mask for byte in row for at in range(0, 8, bits)] for row in zeros.reshape(N, -1)])
+        zero = lowest_first(zeros.reshape(N, -1), bits)
     else:
         zero = zeros.reshape(N, -1)
     spread = (scales.reshape(N, blocks).repeat(block_size, 1), zero[:, :blocks].repeat(block_size, 1))

@@ -49,6 +49,17 @@ def record_of(node: OnnxNode) -> Operator:
     raise Refusal("opset", f"not defined in opset {node.opset}", "export the model with a later opset")
 
 
-__all__ = ["DEFINED", "LATEST", "OPERATORS", "POINTWISE", "REQUIRED", "NodeCall", "OnnxNode", "Operator", "as_dtype", "grouped_attention",
-    "multi_head_attention", "record_of",
+__all__ = [
+    "DEFINED",
+    "LATEST",
+    "OPERATORS",
+    "POINTWISE",
+    "REQUIRED",
+    "NodeCall",
+    "OnnxNode",
+    "Operator",
+    "as_dtype",
+    "grouped_attention",
+    "multi_head_attention",
+    "record_of",
 ]

@@ -223,9 +223,11 @@ class Session:
     def _read(self, kept: Any) -> tuple[int, StepKind, str]:
         """Return what a checkpoint, which anybody may have written, says of a session."""
         length, added, digest = kept["length"], kept["added"], kept["graph"]
-        assert type(length) is int and 0 <= length <= self.capacity
-        assert isinstance(digest, str) and (added is None or (type(added) is int and 0 <= added <= length))
-        dtypes = {port.name: port.dtype for port in self._graph.inputs}
+        assert type(length) is int
+        assert 0 <= length <= self.capacity
+        assert isinstance(digest, str)
+        assert added is None or (type(added) is int and 0 <= added <= length)
+        dtypes = {port.name: port.dtype for port in self._graph.inputs if port.dtype is not None}
         ports = []
         for name, shape, axis, known in kept["step"]:
             assert all(type(size) is int and size >= 0 for size in shape)
@@ -276,8 +278,9 @@ class Session:
                 hint="open the session with a larger capacity=",
             )
         flow = self._switched(kind)
-        sent = {one.name: self._padded(arrays[one.name], one.axis) for one in kind.ports if one.known is None}
-        flow.send(**{name: array[None] for name, array in sent.items()}, **{LENGTH: np.array([start], np.int64)})
+        sent = {one.name: self._padded(arrays[one.name], one.axis)[None] for one in kind.ports}
+        sent[LENGTH] = np.array([start], np.int64)
+        flow.send(**{name: array for name, array in sent.items() if name in made.feeds})
         results = flow.receive()
         results = results if isinstance(results, tuple) else (results,)
         self.length = start + made.added

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 import flowcompute.elements.math as fc
-from flowcompute.elements import Constant
+from flowcompute.elements import Constant, Made, Placeholder, per_record
 from flowcompute.elements.functions import kernel
-from flowcompute.elements.per_record import Made, Placeholder, per_record
 from flowcompute.elements.streams import scan
 from flowcompute.graph import build_graph, structural_hash
 from flowcompute.onnx.graph_builder import Functions, GraphBuilder
 from flowcompute.onnx.graphs import OnnxGraph
 from flowcompute.onnx.logical_value import Value
 from flowcompute.onnx.problems import UnsupportedError, UnsupportedNode
-from flowcompute.onnx.sessions.growing_axes import Appended, GrowingAxes, growing_axis
+from flowcompute.onnx.sessions.growing_rules import build_over_rows
+from flowcompute.onnx.sessions.growing_values import Appended, GrowingRows, growing_axis
 from flowcompute.onnx.sizes import Length
-from flowcompute.sources import feed
+from flowcompute.sources import FeedSource, feed
 
 LENGTH = "rows before the step"
 """The feed of how many rows the states hold."""
@@ -71,22 +71,24 @@ class StepGraph:
         roots: streams, a record each step: the outputs, and what keeps states alive that no output reads.
         outputs: names of the first roots, each with the axis that is cut to the rows there are.
         added: rows that a step adds.
+        feeds: names of what the roots are made of.
         begins: whether a step looks at no rows before it, and the states begin anew.
     """
 
     roots: tuple[Any, ...]
     outputs: tuple[tuple[str, int | None], ...]
     added: int
+    feeds: frozenset[str]
     begins: bool
 
-    @functools.cached_property
+    @cached_property
     def digest(self) -> str:
         """A SHA-256 of the graph and all of its weights."""
         graph = build_graph(self.roots)
         made = hashlib.sha256(structural_hash(graph).encode())
         for node in graph.nodes:
             if isinstance(node.element, Constant):
-                made.update(np.ascontiguousarray(node.element.value).reshape(-1).view(np.uint8))
+                made.update(np.ascontiguousarray(node.element.value).reshape(-1).view(np.uint8).data)
         return made.hexdigest()
 
 
@@ -130,11 +132,13 @@ def compose_step(
             continue
         stand_in = Placeholder(one.dtype, one.shape, one.name)
         streams[stand_in] = feed(shape=one.shape, dtype=one.dtype, name=one.name)
-        inputs.append(Value.of(stand_in) if one.axis is None else _growing(stand_in, one.axis, Length(1, rows, added or 0)))
-    axes = GrowingAxes(states[0].shape[states[0].axis])
-    builder = GraphBuilder(functions, None, axes.build)
+        size = Length(1, rows, added or 0)
+        inputs.append(Value.of(stand_in) if one.axis is None else _growing(stand_in, one.axis, size))
+    grown = GrowingRows(states[0].shape[states[0].axis])
+    builder = GraphBuilder(functions, None, partial(build_over_rows, grown))
     scope = builder.build(graph, inputs, {})
-    after = [] if builder.problems else [_after(one, kept[one.past], scope, axes, builder) for one in states]
+    found = [] if builder.problems else [_after(one, kept[one.past], scope, grown, builder) for one in states]
+    after = [one for one in found if one is not None]
     if builder.problems:
         raise UnsupportedError(builder.problems, name)
     presents = {one.present for one in states}
@@ -142,19 +146,21 @@ def compose_step(
     outputs = tuple((port, growing_axis(value)) for port, value in values.items() if value is not None)
     roots = [value.element for value in values.values() if value is not None]
     read = _parts(roots)
-    for state, one in zip(states, after, strict=True):
-        assert one is not None
-        streams[one.after] = _carried(one, state.past)
-        if one.after not in read:
+    for state, appended in zip(states, after, strict=True):
+        streams[appended.after] = _carried(appended, state.past)
+        if appended.after not in read:
             # A step whose answer does not read a state keeps it all the same.
-            roots.append(fc.max(one.after))
+            roots.append(fc.max(appended.after))
     made = tuple(per_record(roots, streams))
-    steps = {(one.count, one.begins) for one in after if one is not None}
-    if len(steps) > 1 or any(isinstance(one, Placeholder) for one in _parts(made)):
-        text = "states grow by unequal numbers of rows" if len(steps) > 1 else "a state is read without the rows behind it"
+    steps = {(appended.count, appended.begins) for appended in after}
+    parts = _parts(made)
+    if len(steps) > 1 or any(isinstance(one, Placeholder) for one in parts):
+        unequal = "states grow by unequal numbers of rows"
+        text = unequal if len(steps) > 1 else "a state is read without the rows behind it"
         raise UnsupportedError([_problem(text, states[0].present)], name)
     ((count, begins),) = steps
-    return StepGraph(made, outputs, count, begins)
+    feeds = frozenset(one.name for one in parts if isinstance(one, FeedSource) and one.name)
+    return StepGraph(made, outputs, count, feeds, begins)
 
 
 def _problem(text: str, port: str) -> UnsupportedNode:
@@ -178,17 +184,17 @@ def _growing(element: Any, axis: int, size: Length) -> Value:
 
 
 def _after(
-    state: StatePort, kept: Placeholder, scope: Mapping[str, Value | None], axes: GrowingAxes, builder: GraphBuilder
+    state: StatePort, kept: Placeholder, scope: Mapping[str, Value | None], grown: GrowingRows, builder: GraphBuilder
 ) -> Appended | None:
     """Return how a state is made by the step; None, with a problem noted, if it neither grows nor begins anew."""
     value = scope[state.present]
     assert value is not None
-    own = axes.appended.get(value.element)
+    own = grown.appended.get(value.element)
     if own is not None and own.state is kept:
         return own
     fits = value.dtype == state.dtype and value.ndim == len(state.shape)
     if own is None and fits and growing_axis(value) is None and kept not in _parts([value.element]):
-        return axes.began(kept, value, state.axis)
+        return grown.began(kept, value, state.axis)
     text = f"output {state.present!r} is not {state.past!r} with rows behind it"
     builder.problems.append(_problem(text, state.present))
     return None

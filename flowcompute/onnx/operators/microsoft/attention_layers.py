@@ -75,7 +75,7 @@ def turned(x: Any, places: Any, cos: Any, sin: Any, *, interleaved: bool) -> Any
         cos, sin: a row of factors for each position, d / 2 of them or fewer; numbers behind those stay as they are.
         interleaved: whether pairs stand beside each other, not half of d apart.
     """
-    *_, rows, width = x.spec.shape
+    width = x.spec.shape[-1]
     half = cos.spec.shape[-1]
     if 2 * half > width:
         raise Refusal("invalid", f"{half} angles for heads of {width}", "correct the model")
@@ -178,9 +178,7 @@ def grouped_attention(call: NodeCall, extend: Extended = extended) -> tuple[Valu
         seen = fc.logical_and(seen, fc.greater(key, fc.subtract(last, window)))
     added = None if bias is None else bias.batch_first("add")
     sink = None if call.get(11) is None else call[11].element
-    made = _attended(
-        q, keys, values, seen, added, scale=_scale(call), softcap=call.attribute("softcap"), sink=sink
-    )
+    made = _attended(q, keys, values, seen, added, scale=_scale(call), softcap=call.attribute("softcap"), sink=sink)
     return query.like(_joined(made)), *present
 
 
@@ -236,8 +234,8 @@ def _part(value: Value, heads: int, bias: Any, begin: int, end: int) -> Any:
 def _grouped(call: NodeCall) -> tuple[Value, ...]:
     total = call.get(6)
     if total is not None and total.known is not None and is_decided(total.known):
-        rows = [size for size in (call[0].shape[1], 0 if call.get(3) is None else call[3].shape[2])]
-        if total.ints("total_sequence_length")[0] > sum(rows):
+        rows = call[0].size(1) + (0 if call.get(3) is None else call[3].size(2))
+        if total.ints("total_sequence_length")[0] > rows:
             raise Refusal("invalid", f"{total.known} rows where there are {rows}", "correct the inputs")
     return grouped_attention(call)
 

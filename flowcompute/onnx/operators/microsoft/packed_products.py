@@ -23,7 +23,9 @@ def unpacked(x: Any, bits: int, count: int) -> Any:
     each = 8 // bits
     lead, size = x.spec.shape[:-1], x.spec.shape[-1]
     spread = fc_axes.broadcast_to(fc_axes.reshape(x, (*lead, size, 1)), (*lead, size, each))
-    numbers = fc.bitwise_and(fc.bitwise_right_shift(spread, np.arange(0, 8, bits, np.uint8)), np.uint8(2**bits - 1))
+    numbers = fc.bitwise_and(
+        fc.bitwise_right_shift(spread, np.arange(0, 8, bits).astype(np.uint8)), np.uint8(2**bits - 1)
+    )
     flat = fc_axes.reshape(numbers, (*lead, size * each))
     return flat if count == size * each else flat[(*(slice(None),) * len(lead), slice(0, count))]
 
