@@ -20,7 +20,6 @@ from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_d
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
 from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
-from flowcompute.elements.record_formulas import Made, Placeholder, per_record
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
 from flowcompute.elements.site import UserCall, of_operands, places_of, public, user_site, warn_at
@@ -49,12 +48,10 @@ __all__ = [
     "KeptAttrs",
     "KeptOp",
     "Kind",
-    "Made",
     "Matrix",
     "Number",
     "Op",
     "Pin",
-    "Placeholder",
     "Promise",
     "Reader",
     "Source",
@@ -75,7 +72,6 @@ __all__ = [
     "of_operands",
     "owner_of",
     "parse_item_shape",
-    "per_record",
     "pinned",
     "places_of",
     "plain_name",

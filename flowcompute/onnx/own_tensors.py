@@ -91,7 +91,13 @@ def _tensor(data: memoryview, whole: _Field, mark: bytes) -> list[bytes | memory
     if not held and dtype == _FLOAT:
         held = [field for field in fields if field.number == _FLOATS]
     others = any(field.number in (_EXTERNAL, _LOCATION) for field in fields)
-    if len(held) != 1 or held[0].kind != _LENGTH or held[0].stop - held[0].start < LEAST_BYTES or others or dtype == _BOOL:
+    if (
+        len(held) != 1
+        or held[0].kind != _LENGTH
+        or held[0].stop - held[0].start < LEAST_BYTES
+        or others
+        or dtype == _BOOL
+    ):
         return as_it_is
     (one,) = held
     text = f"{one.start} {one.stop - one.start}".encode()

@@ -13,8 +13,9 @@ import numpy as np
 
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
-from flowcompute.elements import Constant, Placeholder
+from flowcompute.elements import Constant
 from flowcompute.elements.search import take_along_axis
+from flowcompute.graph import Placeholder
 from flowcompute.onnx.logical_value import Value, element_of_length
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import Length, is_decided

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import flowcompute.elements.math as fc
-from flowcompute.elements import Constant, Made, Placeholder, per_record
+from flowcompute.elements import Constant
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.streams import scan
-from flowcompute.graph import build_graph, structural_hash
+from flowcompute.graph import Made, Placeholder, build_graph, per_record, structural_hash
 from flowcompute.onnx.graph_builder import Functions, GraphBuilder
 from flowcompute.onnx.graphs import OnnxGraph
 from flowcompute.onnx.logical_value import Value

@@ -12,12 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from flowcompute.elements import MOST, MOST_AXES, Compute, Element, KeptOp, Kind, broadcast, user_site
 from flowcompute.elements.axes import reshape
-from flowcompute.elements.compute import Compute, broadcast
-from flowcompute.elements.element import Element
 from flowcompute.elements.functions import UserOp
-from flowcompute.elements.op import MOST, MOST_AXES, KeptOp, Kind
-from flowcompute.elements.site import user_site
 from flowcompute.elements.streams import KernelScan, kernel_scan
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
@@ -144,7 +141,7 @@ def _of_streams(element: Any, inputs: tuple[Any, ...]) -> Any:
             expected="operations that streams of items have",
             got=element.label,
         )
-    if op.kind in (Kind.ELEMENTWISE, Kind.CONTRACT):
+    if op.kind in (Kind.ELEMENTWISE, Kind.CONTRACT, Kind.REDUCE):
         inputs = _of_one_rank(inputs)
     if isinstance(op, UserOp):
         aligned, shape, stream = broadcast(op.name, list(inputs))
