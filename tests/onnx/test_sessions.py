@@ -402,3 +402,15 @@ def test_a_model_in_three_parts() -> None:
         wanted = decode(x=x, use_cache_branch=np.array([at > 0]), **past)
         np.testing.assert_allclose(got[at], wanted.y.resolve(device="numpy"), rtol=1e-5, atol=1e-6)
         past = {name: wanted[present].resolve(device="numpy") for name, present in STATE.items()}
+
+
+@pytest.mark.compiles
+def test_states_are_kernels_on_a_device() -> None:
+    """And the plan has room for a step at a time."""
+    steps = session(decoder(), capacity=128, device="cpu")
+    with steps:
+        steps.step(ids=IDS[:, :2])
+        ((_, opener),) = steps._kinds.values()
+        told = str(opener.plan)
+        assert told.count("(walk): state of") == 2
+        assert "batch of 1 records" in told
