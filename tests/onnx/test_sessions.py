@@ -158,10 +158,20 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     changed.raw_data = changed.raw_data[4:] + changed.raw_data[:4]
     with pytest.raises(fc.CheckpointError, match="another model"), session(made, checkpoint=path):
         pass
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, [], {"length": -1}, {"length": 0, "added": None, "graph": "", "step": []},
+     {"length": 0, "added": None, "graph": "", "step": [["ids", [2, -1], None, None]]},
+     {"length": 0, "added": None, "graph": "", "step": [["ids", [3, 1], None, [True]]]},
+     {"length": 0, "added": None, "graph": "", "step": [["ids", [1 << 40, 1], None, None]]}],
+)  # fmt: skip
+def test_a_checkpoint_of_anything_else_is_refused(tmp_path: Path, said: Any) -> None:
     feed = fc.feed(shape=(), dtype="float32")
     with (feed + 1).flow(device="numpy") as flow:
         flow.send(np.ones(1, "f4"))
-        flow.freeze(tmp_path / "other", extra={"length": -1})
+        flow.freeze(tmp_path / "other", extra=said)
     with pytest.raises(fc.CheckpointError, match="session"), session(decoder(), checkpoint=tmp_path / "other"):
         pass
 

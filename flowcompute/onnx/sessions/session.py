@@ -13,7 +13,7 @@ import numpy as np
 
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
 from flowcompute.elements import user_site
-from flowcompute.errors import CheckpointError, RunError, SpecError, short_repr
+from flowcompute.errors import CheckpointError, FlowError, RunError, SpecError, short_repr
 from flowcompute.flow import open_flow
 from flowcompute.onnx.graph_builder import Functions
 from flowcompute.onnx.graphs import OnnxGraph, Port
@@ -208,14 +208,15 @@ class Session:
             kept = folder.look().body.get("extra")
         try:
             length, kind, digest = self._read(kept)
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            is_same = self._kinds[self._add(kind)][0].digest == digest
+        except (FlowError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 "cannot go on with a session",
                 element=self._name,
                 expected="what Session.freeze has written",
                 got=short_repr(kept),
             ) from error
-        if self._kinds[self._add(kind)][0].digest != digest:
+        if not is_same:
             raise CheckpointError(
                 "cannot go on with a session of another model",
                 element=self._name,
@@ -228,19 +229,17 @@ class Session:
     def _read(self, kept: Any) -> tuple[int, StepKind, str]:
         """Return what a checkpoint, which anybody may have written, says of a session."""
         length, added, digest = kept["length"], kept["added"], kept["graph"]
-        assert type(length) is int
-        assert 0 <= length <= self.capacity
-        assert isinstance(digest, str)
-        assert added is None or (type(added) is int and 0 <= added <= length)
+        _require(type(length) is int and 0 <= length <= self.capacity and isinstance(digest, str))
+        _require(added is None or (type(added) is int and 0 <= added <= length))
         dtypes = {port.name: port.dtype for port in self._graph.inputs if port.dtype is not None}
         ports = []
         for name, shape, axis, known in kept["step"]:
-            assert all(type(size) is int and size >= 0 for size in shape)
-            assert axis is None or (type(axis) is int and 0 <= axis < len(shape))
+            _require(all(type(size) is int and 0 <= size <= MOST_CAPACITY for size in shape))
+            _require(axis is None or (type(axis) is int and 0 <= axis < len(shape)))
             numbers = None if known is None else tuple(bool(one) for one in known)
             ports.append(StepPort(str(name), dtypes[name], tuple(shape), axis, numbers))
         states = {one.past for one in self._states}
-        assert [one.name for one in ports] == [one.name for one in self._graph.inputs if one.name not in states]
+        _require([one.name for one in ports] == [one.name for one in self._graph.inputs if one.name not in states])
         return length, StepKind(tuple(ports), added), digest
 
     def _states_now(self) -> dict[str, Any]:
@@ -398,6 +397,12 @@ class Session:
         if self._carried:
             self._flow.carry_on(self._carried)
         return self._flow
+
+
+def _require(sound: bool) -> None:
+    """Raise ValueError unless what a checkpoint says of a session is sound."""
+    if not sound:
+        raise ValueError
 
 
 def _total_names(graph: OnnxGraph, states: Sequence[StatePort]) -> set[str]:
