@@ -10,11 +10,10 @@ FIRST = 3
 """Launches of a kernel that are all timed on the device. Of later launches only a sample is timed."""
 
 EVERY = 16
-"""Interval of later timed launches. The host waits for each one, which costs some 10 microseconds.
+"""Interval of later timed launches. The host waits for each one, which costs some 10 microseconds."""
 
-Launches that nobody waits for are timed at powers of two. Waiting costs more than they do, and hundreds of steps are
-timed in the same batch.
-"""
+EVERY_DEFERRED = 256
+"""Interval where nobody waits otherwise. Waiting then costs more than the kernel, and all steps wait in one batch."""
 
 
 class Launch(NamedTuple):
@@ -82,7 +81,7 @@ class LaunchLog:
         launches = self._of(step).launches
         if self._tell is not None or launches < FIRST:
             return True
-        return launches & (launches - 1) == 0 if deferred else launches % EVERY == 0
+        return launches % (EVERY_DEFERRED if deferred else EVERY) == 0
 
     def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
         """Record that a kernel has been launched and has ended.

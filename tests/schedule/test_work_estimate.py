@@ -126,7 +126,7 @@ def test_the_first_launch_is_no_sample_of_the_others():
     assert log.steps["b"].estimate_s == 3.0
 
 
-def test_deferred_launches_are_timed_less_and_less_often():
+def test_deferred_launches_are_timed_less_often():
     log = LaunchLog()
     timed = []
     for number in range(300):
@@ -135,7 +135,7 @@ def test_deferred_launches_are_timed_less_and_less_often():
             log.launched("a", 0.0, 0.5)
         else:
             log.launched_again(["a"])
-    assert timed == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
+    assert timed == [0, 1, 2, 256]
     assert log.steps["a"].estimate_s == pytest.approx(150.0)
 
 
