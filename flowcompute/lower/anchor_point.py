@@ -359,7 +359,7 @@ class BeforePoint(Point):
             load = Load(argument, index, stride, numbers, aligned=aligned, behind=behind, together=together)
             return loaded(self.scope, load)
         assert not (aligned and asked.behind), "vectors along k lie on one axis of the blocks"
-        each = sum(offsets, axes.offset(asked.index + asked.stride * LANE))
+        each = sum(offsets, axes.offset(begin + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 
     def _stride(self, strides: Sequence[int]) -> int:

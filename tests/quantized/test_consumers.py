@@ -122,6 +122,10 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[np.ndarray, np.nd
         lambda x, d: x[:, :16] @ fc.reshape(d, (ROWS * 8, 16)).T,
         lambda x, w: x[:, :16] @ w.reshape(-1, 16).T,
     ),
+    "x @ wide heads of w": (
+        lambda x, d: x[:, :32] @ fc.reshape(d, (ROWS * 4, 32)).T,
+        lambda x, w: x[:, :32] @ w.reshape(-1, 32).T,
+    ),
     "x @ w": (lambda x, d: x[:, :ROWS] @ d, lambda x, w: x[:, :ROWS] @ w),
 }
 
