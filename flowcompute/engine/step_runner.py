@@ -13,6 +13,7 @@ from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host_call import call_host, read_only
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.repeated_steps import RepeatedSteps
 from flowcompute.engine.scans import Scan, make_scan
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
@@ -48,6 +49,8 @@ class StepRunner:
         self._lasting = lasting_values(graph, one)
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
+        lasting_views = self._lasting & self._strided
+        self._repeated = {clock.id: RepeatedSteps(runners, lasting_views) for clock in one.clocks}
 
     # -- slices -----------------------------------------------------------------------------------
 
@@ -74,12 +77,23 @@ class StepRunner:
         return taken
 
     def go_through(self, steps: Sequence[Step], taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
-        """Run some steps of a slice; what folds are given is left to `settle`."""
+        """Run some steps of a slice; what folds are given is left to `settle`.
+
+        The seconds of a stretch that is repeated are those of its last step.
+        """
+        assert taken.clock is not None
+        repeated, place = self._repeated[taken.clock.id], 0
         try:
-            for step in steps:
+            repeated.begin(steps, taken)
+            while place < len(steps):
                 began = time.perf_counter()
-                self._run_step(step, taken, outputs)
-                self.seconds[step.name] += time.perf_counter() - began
+                stretch = repeated.repeat(place, taken)
+                if stretch is None:
+                    self._run_step(steps[place], taken, outputs)
+                name = steps[place].name if stretch is None else stretch.last
+                place += 1 if stretch is None else stretch.steps
+                self.seconds[name] += time.perf_counter() - began
+            repeated.end(taken, outputs)
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise

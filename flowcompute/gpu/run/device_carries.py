@@ -44,9 +44,16 @@ class DeviceCarry(Carry):
         node: the scan.
         memory: where the device finds it.
         states: its numbers, at the beginning: an array for each argument of the kernel.
+
+    Attributes:
+        value: the scan's.
+        stays: whether launches over as many records differ in their places and numbers alone.
     """
 
+    stays = False
+
     def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
+        self.value = node.id
         self._node = node
         self._memory = memory
         self._states = states
@@ -193,6 +200,8 @@ class AttentionCarry(DeviceCarry):
         memory: where the device finds them.
         batch_items: records in a batch.
     """
+
+    stays = True
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
         self._cache = KeyValueCache(node, batch_items)
