@@ -19,7 +19,7 @@ from flowcompute.gpu.memory.staging import MIN_BYTES, Staging
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.schedule.explain.applied_knobs import complete_strategy
 from flowcompute.schedule.memory.in_flight import pinned
-from flowcompute.schedule.memory.memory_plan import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
+from flowcompute.schedule.memory.staging_memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
 from flowcompute.schedule.run_knobs import default_batch_bytes
 from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, twin

@@ -20,6 +20,7 @@ from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
 from flowcompute.schedule.memory.input_bytes import most_records
+from flowcompute.schedule.memory.staging_memory import staging_bytes, staging_shares
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
@@ -35,7 +36,7 @@ from flowcompute.schedule.placement import (
     why_dependent,
 )
 from flowcompute.schedule.plan import MemoryPlan, Pass
-from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
@@ -49,38 +50,6 @@ REFERENCE_ITEMS = 1 << 20
 
 class BatchTooLargeError(PlanError):
     """An error of planning: not even the smallest batch fits the budget."""
-
-
-PIECE_BYTES = 4 << 20
-"""Bytes that a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
-
-STAGING_BLOCKS = 4
-"""Blocks of pinned memory in each direction. Threads copy some while the device reads or writes another."""
-
-MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
-"""The most pinned memory of a run: all threads have a piece in two blocks."""
-
-_STAGING_SHARE = 8
-
-
-def staging_bytes(budget_bytes: int) -> int:
-    """Return the bytes of pinned memory of a discrete device within a host budget.
-
-    The result is zero under a small budget. Blocks consist of whole pieces.
-    """
-    least = 2 * STAGING_BLOCKS * PIECE_BYTES
-    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
-
-
-def staging_shares(backend: BackendDescription) -> int:
-    """Return the number of shares that the pinned memory for transfers is divided into.
-
-    Each device across a bus has one, and so has the executor that leads several devices.
-    """
-    counts = (
-        placement.capabilities.devices for placement in backend.placements if not placement.capabilities.host_memory
-    )
-    return sum(count if count == 1 else count + 1 for count in counts)
 
 
 def plan_memory(
