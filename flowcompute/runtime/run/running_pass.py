@@ -295,7 +295,14 @@ class RunningPass:
             if sink.spec.is_stream:
                 channel = self._channel(record.giver, stage)
                 task = SinkTask(
-                    sink, writer, stage, channel, workers=self._workers, tracker=self._tracker, position=position
+                    sink,
+                    writer,
+                    stage,
+                    channel,
+                    workers=self._workers,
+                    tracker=self._tracker,
+                    position=position,
+                    together=self._together(),
                 )
                 by_value.setdefault(sink.value, []).append(task)
         compute = (ComputeTask if record.transfers is None else OverlappedTask)(
@@ -310,6 +317,7 @@ class RunningPass:
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
+            together=self._together(),
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -319,6 +327,13 @@ class RunningPass:
         pool = self._pool(spec, clock.batch_items, clock.length if clock.is_root else None)
         self._record.edges += [(task.channel, pool) for task in tasks]
         return Output(value, clock, pool, tasks)
+
+    def _together(self) -> int:
+        """Return the most batches that are computed in one hand-over: one where somebody looks at each of them."""
+        settings = self._settings
+        each = settings.after_batch is not None or settings.throttle_s > 0 or settings.live is not None
+        # The destinations have the others meanwhile.
+        return 1 if each or self._coordinator.is_open else max(1, self._plan.depth // 2)
 
     def _items_cut(self, clock: Clock) -> int:
         """Return the records that are read at a time: several batches of a stream that nobody has to wait for."""
