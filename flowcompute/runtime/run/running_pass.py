@@ -22,6 +22,9 @@ from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, Ove
 from flowcompute.schedule import Clock, SinkStage, SourceStage, is_uncached, policies, records_wanted, with_defaults
 from flowcompute.spec import Spec
 
+_SMALL_BYTES = 1 << 16
+"""Results in memory that are copied in less time than it takes to hand them to a thread."""
+
 OpenWriters = list[tuple[SinkStage, Writer]]
 
 
@@ -101,9 +104,13 @@ class RunningPass:
             index,
         )
 
-    async def open(self) -> None:
-        """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
-        took_s = await self._workers.call(self._open)
+    async def open(self, before: Callable[[], object] = lambda: None) -> None:
+        """Open sources, destinations and the executor, in this order: what fails soonest comes first.
+
+        Args:
+            before: called first, in the same thread.
+        """
+        took_s = await self._workers.call(self._open, before)
         self._record.compute.mark("building kernels", trio.current_time() - took_s)
         if self._resume is not None:
             with attributed(self._record.compute.label):
@@ -114,8 +121,9 @@ class RunningPass:
                 skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
                 self._skips.watch(skip_counter)
 
-    def _open(self) -> float:
+    def _open(self, before: Callable[[], object]) -> float:
         """Open everything in one thread call; gives the seconds that the executor took."""
+        before()
         knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
         mapped = knobs.input == "mapped"
         for source in self._pass.sources:
@@ -190,7 +198,10 @@ class RunningPass:
             record.enter(StageState.BUSY, "writing")
             with attributed(sink.name, sink.element.site):
                 array = values[sink.value]
-                await self._workers.call(writer.write, array, 0)
+                if sink.element.in_memory and array.nbytes <= _SMALL_BYTES:
+                    writer.write(array, 0)
+                else:
+                    await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
             record.enter(StageState.DONE)
 
@@ -203,8 +214,12 @@ class RunningPass:
                 reader.check()
         return values
 
-    async def close(self) -> list[BaseException]:
-        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""
+    async def close(self, after: Callable[[], object] = lambda: None) -> list[BaseException]:
+        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled.
+
+        Args:
+            after: called in the same thread where nothing has failed; what it raises is raised.
+        """
         failures: list[BaseException] = []
         for source, reader in zip(self._pass.sources, self._readers, strict=False):
             if isinstance(reader, AsyncReader):
@@ -213,9 +228,10 @@ class RunningPass:
                         await reader.aclose()
                 except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
                     failures.append(error)
-        return [*failures, *await self._workers.call(self._close)]
+        failures += await self._workers.call(self._close, after if not failures else lambda: None)
+        return failures
 
-    def _close(self) -> list[BaseException]:
+    def _close(self, after: Callable[[], object]) -> list[BaseException]:
         failures: list[BaseException] = []
         for source, reader in zip(self._pass.sources, self._readers, strict=False):
             try:
@@ -229,6 +245,8 @@ class RunningPass:
                 self._executor.close()
         except Exception as error:  # noqa: BLE001 - as above
             failures.append(error)
+        if not failures:
+            after()
         return failures
 
     async def _flow(self) -> None:

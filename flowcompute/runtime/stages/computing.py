@@ -182,7 +182,12 @@ class ComputeTask:
 
     async def _ended(self, root: int) -> ComputedBatch:
         """Tell the executor that a root clock has no more records."""
-        return await self._make(BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root)))
+        turn = BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root))
+        if not turn.clocks:
+            # Nothing is computed that would be worth a hand-over.
+            self._work(turn, settled=True)
+            return turn.outgoing
+        return await self._make(turn)
 
     async def _pass_on(self, outgoing: ComputedBatch) -> None:
         try:
