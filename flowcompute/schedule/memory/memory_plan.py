@@ -18,9 +18,8 @@ from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
-from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
+from flowcompute.schedule.memory.in_flight import batches_of_each, crossing_bytes, pinned, staging_bytes, staging_shares
 from flowcompute.schedule.memory.input_bytes import most_records
-from flowcompute.schedule.memory.staging_memory import staging_bytes, staging_shares
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
@@ -79,8 +78,11 @@ def plan_memory(
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
+    staging = 0
     if (shares := staging_shares(backend)) > 0:
-        fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
+        crossing = crossing_bytes(passes, sum(size for _, size in fixed))
+        staging = staging_bytes(config.memory_bytes // shares, crossing)
+        fixed.append(("pinned memory for transfers", shares * pinned(staging)))
     for number, each in isolated_placements(config, backend):
         # A host device streams no weights.
         room = each.memory_bytes if each.host_memory else _device_room(config, each)
@@ -123,7 +125,7 @@ def plan_memory(
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)
-    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging)
     return memory, tuple(one.planned for one in sized), depth
 
 
