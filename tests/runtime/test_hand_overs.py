@@ -37,7 +37,7 @@ def in_memory() -> fc.Element:
 
 @pytest.mark.parametrize(
     ("job", "most"),
-    [(resident, 3), (in_memory, 5), (lambda: in_memory().sum(axis=0), 4)],
+    [(resident, 2), (in_memory, 5), (lambda: in_memory().sum(axis=0), 4)],
     ids=["resident", "map", "fold"],
 )
 def test_a_small_job_takes_few_hand_overs(calls: list[str], job: Callable[[], fc.Element], most: int) -> None:
