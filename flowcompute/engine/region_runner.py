@@ -39,12 +39,14 @@ class RegionRunner(ABC):
         lanes: calls of `upload` that may be under way at a time, and as many of `download`.
         log: where launches are counted by step, if anybody wants to know.
         tuner: who looks for better knobs, if anybody.
+        waits_once: whether the results of the slice in hand are looked at together with those of others.
     """
 
     in_flight: int = 1
     lanes: int = 1
     log: LaunchLog | None = None
     tuner: KernelTuner | None = None
+    waits_once: bool = False
 
     def __init__(self, state: PassState) -> None:
         self.state = state

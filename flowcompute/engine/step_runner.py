@@ -35,7 +35,10 @@ class StepRunner:
 
     Attributes:
         seconds: by step name, for metrics.
+        waits_once: whether the end of a slice leaves waiting for its kernels to `wait`.
     """
+
+    waits_once = False
 
     def __init__(self, state: PassState, runners: Runners, room: Room) -> None:
         one = state.one_pass
@@ -98,7 +101,12 @@ class StepRunner:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
         finally:
-            self._runners.wait()
+            if not self.waits_once:
+                self._runners.wait()
+
+    def wait(self, step: str) -> None:
+        """Wait for kernels that slices have left in progress, which counts as the work of a step."""
+        self._timed(step, self._runners.wait)
 
     def settle(self, taken: BatchSlice) -> None:
         """Give folds what the steps of a slice have made for them."""

@@ -52,7 +52,8 @@ class RepeatingRunner(TransferringRunner):
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
-        few = region.stream and items <= FEW_RECORDS and not region.folds and region.weight_tiles is None
+        few = region.stream and (items <= FEW_RECORDS or self.waits_once)
+        few = few and not region.folds and region.weight_tiles is None
         return few and self._is_alone and self.tuner is None and self._can_defer
 
     def known(
