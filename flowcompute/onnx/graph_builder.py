@@ -87,6 +87,7 @@ class GraphBuilder:
         self.problems: list[UnsupportedNode] = []
         self._functions, self._stream = functions, stream
         self._depth = self._unrolled = 0
+        self._defined_by: OnnxNode | None = None
 
     def build(self, graph: OnnxGraph, inputs: Sequence[Value | None], outer: Mapping[str, Value | None]) -> Scope:
         """Build a graph, and return all of its values.
@@ -121,19 +122,24 @@ class GraphBuilder:
             except LeftOutError:
                 pass
             except Refusal as refusal:
-                self.problems.append(problem_of(node, refusal))
+                self._refuse(node, refusal)
             except FlowError as error:
-                self.problems.append(problem_of(node, _refusal_of(error)))
+                self._refuse(node, _refusal_of(error))
             except UndecidedError:
-                self.problems.append(
-                    problem_of(node, Refusal("batch axis", "a size is compared with the number of records", APART))
-                )
+                self._refuse(node, Refusal("batch axis", "a size is compared with the number of records", APART))
             except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 text = str(error).split("\n", 1)[0][:200] or type(error).__name__
-                self.problems.append(problem_of(node, Refusal("invalid", text, "correct the model, or its inputs")))
+                self._refuse(node, Refusal("invalid", text, "correct the model, or its inputs"))
         for place, name in enumerate(node.outputs):
             if name:
                 scope[name] = made[place] if place < len(made) else None
+
+    def _refuse(self, node: OnnxNode, refusal: Refusal) -> None:
+        """Collect a problem. What is wrong in the definition of an operator is told of the node that has it."""
+        outer = self._defined_by
+        if outer is not None:
+            node, refusal = outer, Refusal(refusal.reason, f"{node.op} of its definition: {refusal}", refusal.hint)
+        self.problems.append(problem_of(node, refusal))
 
     def _made(self, node: OnnxNode, given: Sequence[Value | None], scope: Scope) -> Sequence[Value | None]:
         function = self._functions.get((node.domain, node.op))
@@ -202,7 +208,11 @@ class GraphBuilder:
             name: value for name, value in record.attributes.items() if value is not None and value is not REQUIRED
         }
         body = GraphReader({"": LATEST if node.domain else node.opset}, no_external).function(proto)
-        return self._called(body, replace(node, attributes=usual | dict(node.attributes)), given)
+        outer, self._defined_by = self._defined_by, self._defined_by or node
+        try:
+            return self._called(body, replace(node, attributes=usual | dict(node.attributes)), given)
+        finally:
+            self._defined_by = outer
 
     def _called(self, function: OnnxGraph, node: OnnxNode, given: Sequence[Value | None]) -> list[Value | None]:
         """Build the body of a function of the model in place of a node."""

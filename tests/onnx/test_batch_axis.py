@@ -164,3 +164,17 @@ def test_a_resident_with_one_number_a_record_meets_any_number_of_records() -> No
 def test_all_axes_of_one_are_removed_but_that_of_the_records() -> None:
     x = np.arange(3, dtype="f4").reshape(3, 1, 1)
     assert both(model([node("Squeeze", "x", "y")], [port("x", ["N", 1, 1])]), x).shape == (3,)
+
+
+def test_what_a_definition_cannot_do_is_told_of_the_node_of_the_model() -> None:
+    """Neither operator nor number of a node that the model does not have."""
+    made = model(
+        [node("CausalConvWithState", "x w _ past", "y state")],
+        [port("x", ("N", 4, 5)), port("w", (4, 1, 3)), port("past", (2, 4, 2))],
+        ["y", "state"],
+        opset=27,
+    )
+    w, past = np.ones((4, 1, 3), "f4"), np.ones((2, 4, 2), "f4")
+    error = refused(made, fc.source(np.ones((2, 4, 5), "f4")), w, past)
+    assert [(one.node, one.op) for one in error.problems] == [("causalconvwithstate_y", "CausalConvWithState")]
+    assert "Concat of its definition" in error.problems[0].text
