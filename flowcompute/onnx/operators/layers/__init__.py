@@ -10,7 +10,9 @@ from flowcompute.onnx.operators.layers import (
     quantising,
     recurrent,
     resizing_layers,
+    sampling,
     transforms,
+    unpooling,
 )
 from flowcompute.onnx.operators.record import Operator
 
@@ -18,8 +20,10 @@ LAYERS: tuple[Operator, ...] = (
     *matrix_products.OPERATORS,
     *normalising.OPERATORS,
     *pooling_windows.OPERATORS,
+    *unpooling.OPERATORS,
     *convolving.OPERATORS,
     *resizing_layers.OPERATORS,
+    *sampling.OPERATORS,
     *quantising.OPERATORS,
     *class_losses.OPERATORS,
     *transforms.OPERATORS,
