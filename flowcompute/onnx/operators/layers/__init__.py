@@ -10,7 +10,7 @@ from flowcompute.onnx.operators.layers import (
     quantising,
     recurrent,
     resizing_layers,
-    sampling,
+    sampled_places,
     transforms,
     unpooling,
 )
@@ -23,7 +23,7 @@ LAYERS: tuple[Operator, ...] = (
     *unpooling.OPERATORS,
     *convolving.OPERATORS,
     *resizing_layers.OPERATORS,
-    *sampling.OPERATORS,
+    *sampled_places.OPERATORS,
     *quantising.OPERATORS,
     *class_losses.OPERATORS,
     *transforms.OPERATORS,
