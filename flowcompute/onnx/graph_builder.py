@@ -147,7 +147,7 @@ class GraphBuilder:
             return self._called(function, node, given)
         record = record_of(node)
         _check_attributes(node, record)
-        if record.by_definition:
+        if record.build is None:
             return self._defined(record, node, given)
         call = NodeCall(
             node, tuple(given), record.attributes, self._stream, lambda graph, inputs: self._whole(graph, inputs, scope)
@@ -158,9 +158,10 @@ class GraphBuilder:
             followed = _in_dtype(known, dtype)
             if followed is not None:
                 return (Value.of_known(followed, dtype),)
-        assert record.build is not None
         name = _shown_name(node)
         made = of_operands(name, record.build, call)
+        if made is None:
+            return self._defined(record, node, given)
         made = [made] if isinstance(made, Value) else list(made)
         for value in made:
             value.mark_made_by(name)
