@@ -210,6 +210,16 @@ def test_columns_of_other_blocks_are_refused() -> None:
     assert caught.value.reason == "invalid"
 
 
+def test_absurd_items_are_refused() -> None:
+    columns = np.ones((1, 4, 1), "f4")
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        one("Col2Im", [columns, np.array([1 << 40, 2]), np.array([2, 2])], strides=[1 << 41, 1])
+    assert caught.value.reason == "unbounded"
+    with pytest.raises(fc.onnx.UnsupportedError) as caught:
+        one("AffineGrid", [np.ones((1, 2, 3), "f4"), np.array([1, 1, 1 << 40, 2])], opset=20)
+    assert caught.value.reason == "unbounded"
+
+
 # -- caches -------------------------------------------------------------------------------------------
 
 

@@ -16,50 +16,60 @@ from flowcompute.spec import BOOL, is_float
 LARGEST_HEAD = 256
 """Numbers of a query that one kernel holds."""
 
+MOST_SEEN = 1 << 24
+"""Numbers of a mask that is made when the graph is composed."""
+
 FLOAT = 1
 
 
 def _attention(call: NodeCall) -> Value | None:
     """Attend in one kernel, which stores no scores; None where the definition asks for more."""
-    q, k, v = call[0], call[1], call[2]
-    plain = len(call.given) == 3 + (call.get(3) is not None) and call.count == 1 and not call.attribute("softcap")
-    if not plain or call.attribute("softmax_precision") not in (None, FLOAT) or q.ndim not in (3, 4):
+    if not _is_plain(call):
         return None
-    if not q.ndim == k.ndim == v.ndim or not is_float(q.dtype) or any(one.axis not in (None, 0) for one in (q, k, v)):
-        return None
-    heads, shared = call.attribute("q_num_heads"), call.attribute("kv_num_heads")
-    by_width = q.ndim == 3
-    if by_width and not (heads and shared):
-        return None
+    (q, k, v), layout = same_streams([call[0], call[1], call[2]])
+    counts = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
+    parts = [one.element for one in (q, k, v)]
+    if q.ndim == 3:
+        parts = [_by_heads(one, own) for one, own in zip(parts, counts, strict=True)]
     queries, keys = q.size(q.ndim - 2), k.size(k.ndim - 2)
-    wide = [one.size(one.ndim - 1) // (own if by_width else 1) for one, own in ((q, heads), (v, shared))]
-    if 0 in (queries, keys) or not 0 < min(wide) <= max(wide) <= LARGEST_HEAD:
-        return None
-    mask = call.get(3)
-    if mask is not None and (
-        mask.ndim < 1 or mask.ndim > 4 or mask.axis is not None or mask.size(mask.ndim - 1) != keys
-    ):
-        return None
-    if mask is not None and mask.ndim == 4 and mask.size(0) != 1 and q.axis is not None:
-        return None
-    (q, k, v), layout = same_streams([q, k, v])
-    parts = [
-        _by_heads(one.element, own) if by_width else one.element for one, own in ((q, heads), (k, shared), (v, shared))
-    ]
-    added: Any = None
+    causal, seen = _sight(call, queries, keys)
+    mask, added = call.get(3), None
     if mask is not None:
         lead = mask.element.shape[1:] if mask.ndim == 4 and mask.size(0) == 1 else mask.element.shape
         added = fc_axes.reshape(mask.element, (*(1,) * (2 - len(lead)), *lead))
-    causal, seen = _sight(call, queries, keys)
     if seen is not None and added is not None:
         added = fc.logical_and(added, seen) if added.dtype == BOOL else fc.where(seen, added, added.dtype.type(-np.inf))
     elif seen is not None:
         added = seen
     made = nn.attention(*parts, causal=causal, mask=added, scale=call.attribute("scale"))
-    if by_width:
+    if q.ndim == 3:
         turned = fc_axes.permute_dims(made, (0, 2, 1, 3))
-        made = fc_axes.reshape(turned, (-1 if turned.spec.is_stream else turned.shape[0], queries, heads * wide[1]))
+        length = -1 if turned.spec.is_stream else turned.shape[0]
+        made = fc_axes.reshape(turned, (length, queries, turned.shape[2] * turned.shape[3]))
     return layout.value(made)
+
+
+def _is_plain(call: NodeCall) -> bool:
+    """Check whether queries, keys, values and a mask are all there is, in shapes that the kernel takes."""
+    q, k, v, mask = call[0], call[1], call[2], call.get(3)
+    plain = len(call.given) == 3 + (mask is not None) and call.count == 1 and not call.attribute("softcap")
+    if not plain or call.attribute("softmax_precision") not in (None, FLOAT) or q.ndim not in (3, 4):
+        return False
+    if not q.ndim == k.ndim == v.ndim or not is_float(q.dtype) or any(one.axis not in (None, 0) for one in (q, k, v)):
+        return False
+    heads, shared = (call.attribute(name) if q.ndim == 3 else 1 for name in ("q_num_heads", "kv_num_heads"))
+    if not heads or not shared:
+        return False
+    queries, keys = q.size(q.ndim - 2), k.size(k.ndim - 2)
+    wide = [one.size(one.ndim - 1) // own for one, own in ((q, heads), (v, shared))]
+    if 0 in (queries, keys) or not 0 < min(wide) <= max(wide) <= LARGEST_HEAD:
+        return False
+    if _is_narrow(call, queries, keys) and queries * keys > MOST_SEEN:
+        return False
+    if mask is None:
+        return True
+    fits = 1 <= mask.ndim <= 4 and mask.axis is None and mask.size(mask.ndim - 1) == keys
+    return fits and not (mask.ndim == 4 and mask.size(0) != 1 and q.axis is not None)
 
 
 def _by_heads(x: Any, heads: int) -> Any:
@@ -68,10 +78,16 @@ def _by_heads(x: Any, heads: int) -> Any:
     return fc_axes.permute_dims(fc_axes.reshape(x, (length, count, heads, width // heads)), (0, 2, 1, 3))
 
 
+def _is_narrow(call: NodeCall, queries: int, keys: int) -> bool:
+    """Check whether a mask has to say what queries see."""
+    windows = max(call.attribute("left_window_size"), call.attribute("right_window_size")) >= 0
+    return windows or bool(call.attribute("is_causal") and queries != keys)
+
+
 def _sight(call: NodeCall, queries: int, keys: int) -> tuple[bool, np.ndarray | None]:
     """Return whether queries see earlier keys alone, and else a mask (queries, keys) of what they see, if any."""
     causal, left, right = (call.attribute(name) for name in ("is_causal", "left_window_size", "right_window_size"))
-    if max(left, right) < 0 and (not causal or queries == keys):
+    if not _is_narrow(call, queries, keys):
         return bool(causal), None
     ahead = np.arange(keys) - np.arange(queries)[:, None]
     seen = np.ones((queries, keys), np.bool_)

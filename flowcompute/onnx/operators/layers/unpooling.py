@@ -62,6 +62,8 @@ def _col2im(call: NodeCall) -> Value:
     sizes, block = call[1].ints("image_shape"), call[2].ints("block_shape")
     if len(sizes) != len(block) or value.ndim != 3 or min((*sizes, *block), default=0) < 1:
         raise Refusal("invalid", f"blocks {block} of items {sizes}", "correct the model")
+    if math.prod(sizes) * max(block) > MOST_NUMBERS:
+        raise Refusal("unbounded", f"items of {sizes} in blocks of {block}", f"use at most {MOST_NUMBERS} numbers")
     axes = window_axes(call, sizes, block)
     counts = [axis.count for axis in axes]
     channels = value.size(1) // math.prod(block)
