@@ -109,7 +109,6 @@ OPERATORS: tuple[Operator, ...] = (
         "LinearAttention", 27, chunk_size=64, kv_num_heads=REQUIRED, q_num_heads=REQUIRED, scale=0.0,
         update_rule="gated_delta",
     ),
-    defined("CausalConvWithState", 27, activation="none"),
     defined(
         "FlexAttention", 1, domain="ai.onnx.preview", prob_mod=None, score_mod=None, scale=None, softmax_precision=None
     ),
