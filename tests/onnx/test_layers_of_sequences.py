@@ -133,3 +133,21 @@ def test_other_gates_that_forget_what_they_do_not_add_are_refused() -> None:
     made = model(nodes, [port("x", (2, 2, 4))], values={"w": w, "r": r})
     with pytest.raises(fc.onnx.UnsupportedError, match="input_forget=1 with softsign"):
         fc.onnx.load(made)(np.ones((2, 2, 4), "f4"))
+
+
+def test_a_model_for_one_sequence_runs_over_a_stream_of_them() -> None:
+    """Its length and its first state are those of each record."""
+    values = {"w": rng.standard_normal((1, 3, 4)).astype("f4"), "r": rng.standard_normal((1, 3, 3)).astype("f4")}
+    values["one"] = np.array([1])
+    nodes = [node("RNN", "x w r _ n h", "all", hidden_size=3), node("Squeeze", "all one", "y1"),
+             node("Transpose", "y1", "y", perm=[1, 0, 2])]  # fmt: skip
+    ports = [port("x", (5, 1, 4)), port("n", (1,), 6), port("h", (1, 1, 3))]
+    proto = model(nodes, ports, values=values, opset=22)
+    x, length = rng.standard_normal((6, 5, 4)).astype("f4"), np.array([3], "i4")
+    state = rng.standard_normal((1, 1, 3)).astype("f4")
+    flowing = fc.onnx.load(proto, batch_axis={"x": 1})(fc.source(x), length, state)
+    got = flowing.resolve(device="numpy", strategy=fc.Strategy(batch_bytes=64))
+    for record, wanted in enumerate(got):
+        alone = fc.onnx.load(proto)(x[record][:, None], length, state).resolve(device="numpy")
+        np.testing.assert_allclose(wanted, alone[0], rtol=1e-5, atol=1e-6)
+    assert (got[:, 3:] == 0).all()
