@@ -70,6 +70,9 @@ def test_it_is_its_formula(how: dict[str, Any], mask: str) -> None:
     assert "attention" in operations(streams)
     np.testing.assert_allclose(streams.resolve(device="numpy"), wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(loaded(Q, K, V).resolve(device="numpy"), wanted, rtol=1e-4, atol=1e-5)
+    beside = loaded(fc.source(Q), K, V)
+    assert "attention" in operations(beside)
+    np.testing.assert_allclose(beside.resolve(device="numpy"), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("how", [{}, {"softcap": 2.0}], ids=str)
@@ -78,8 +81,10 @@ def test_heads_that_lie_side_by_side(how: dict[str, Any]) -> None:
     q, k, v = (one.swapaxes(1, 2).reshape(3, one.shape[2], -1) for one in (Q, K, V))
     nodes = [node("Attention", "q k v", "y", q_num_heads=4, kv_num_heads=2, **how)]
     ports = [port(name, one.shape) for name, one in zip("qkv", (q, k, v), strict=True)]
-    y = fc.onnx.load(model(nodes, ports, opset=25))(*map(fc.source, (q, k, v)))
+    loaded = fc.onnx.load(model(nodes, ports, opset=25))
+    y, beside = loaded(*map(fc.source, (q, k, v))), loaded(fc.source(q), k, v)
     assert ("attention" in operations(y)) == (not how)
     if not how:
         wanted = attended(Q, K, V, None, True).swapaxes(1, 2).reshape(3, 5, 16)
-        np.testing.assert_allclose(y.resolve(device="numpy"), wanted, rtol=1e-4, atol=1e-5)
+        for made in (y, beside):
+            np.testing.assert_allclose(made.resolve(device="numpy"), wanted, rtol=1e-4, atol=1e-5)

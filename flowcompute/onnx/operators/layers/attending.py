@@ -9,7 +9,7 @@ import numpy as np
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import nn
-from flowcompute.onnx.logical_value import Value, same_streams
+from flowcompute.onnx.logical_value import Value, lined_up
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator, defined
 from flowcompute.spec import BOOL, is_float
 
@@ -26,9 +26,9 @@ def _attention(call: NodeCall) -> Value | None:
     """Attend in one kernel, which stores no scores; None where the definition asks for more."""
     if not _is_plain(call):
         return None
-    (q, k, v), layout = same_streams([call[0], call[1], call[2]])
+    q, k = call[0], call[1]
+    parts, layout = lined_up([q, k, call[2]])
     counts = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
-    parts = [one.element for one in (q, k, v)]
     if q.ndim == 3:
         parts = [_by_heads(one, own) for one, own in zip(parts, counts, strict=True)]
     queries, keys = q.size(q.ndim - 2), k.size(k.ndim - 2)
@@ -73,9 +73,12 @@ def _is_plain(call: NodeCall) -> bool:
 
 
 def _by_heads(x: Any, heads: int) -> Any:
-    """Return (N, length, heads * size) as (N, heads, length, size)."""
-    length, count, width = -1 if x.spec.is_stream else x.shape[0], x.shape[1], x.shape[2]
-    return fc_axes.permute_dims(fc_axes.reshape(x, (length, count, heads, width // heads)), (0, 2, 1, 3))
+    """Return (..., length, heads * size) as (..., heads, length, size)."""
+    *lead, count, width = x.shape
+    lead = [-1] if x.spec.is_stream else lead
+    made = fc_axes.reshape(x, (*lead, count, heads, width // heads))
+    first = made.ndim - 3
+    return fc_axes.permute_dims(made, (*range(first), first + 1, first, first + 2))
 
 
 def _is_narrow(call: NodeCall, queries: int, keys: int) -> bool:
