@@ -93,6 +93,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "argmax": {"x": ROWS, "axis": 0, "keepdims": False},
     "argmin": {"x": ROWS, "axis": 0, "keepdims": False},
     "astype": {"x": ROWS, "dtype": "f8"},
+    "view": {"x": ROWS, "dtype": "u4"},
     "bincount": {"x": WHOLE, "length": 3},
     "bitwise_and": {0: WHOLE, 1: 1},
     "bitwise_invert": {0: WHOLE},
