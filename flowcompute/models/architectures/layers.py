@@ -101,7 +101,7 @@ class TextLimits:
         return cls(said.get("slots", 1), said.get("context") or context)
 
     def require_one_slot(self, why: str) -> None:
-        """Refuse texts whose tokens come in turns.
+        """Refuse texts whose tokens come one by one of each.
 
         Raises:
             SpecError: if there are several slots.
