@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -62,9 +62,6 @@ class Constant(Element):
     def identity(self) -> tuple[object, ...] | None:
         """Key that tells the value from others without reading it; None where only the numbers do."""
         return None
-
-    def read_ahead(self, entries: Sequence[int] | None) -> None:
-        """Prepare for kernels that read these entries of axis 0, or all; numbers in memory need nothing."""
 
     @property
     def memory_bytes(self) -> int:

@@ -122,7 +122,7 @@ class Weight(Constant):
         self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)
 
     def read_ahead(self, entries: Sequence[int] | None) -> None:
-        """See `Constant.read_ahead`."""
+        """Let the system read these entries of axis 0 of a mapped tensor, or all, before kernels do."""
         if self._mapped and entries is None:
             self.file.read_ahead(self.tensor)
         elif self._mapped and entries is not None:

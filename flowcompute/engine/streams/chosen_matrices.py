@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flowcompute.elements import Constant, Element
+from flowcompute.elements import Element
 from flowcompute.elements.axes import LOOKUP
 from flowcompute.elements.nn import EXPERTS
 from flowcompute.graph import Node
+from flowcompute.model_files import Weight
 
 MOST_BYTES = 1 << 24
 """Bytes that are read ahead for a product at most. More would push out what was read for it before."""
@@ -25,8 +26,8 @@ class ReadAhead:
         others: what else is stored and read from there to the next choice, whole.
     """
 
-    chosen: list[Constant] = field(default_factory=list)
-    others: list[Constant] = field(default_factory=list)
+    chosen: list[Weight] = field(default_factory=list)
+    others: list[Weight] = field(default_factory=list)
 
 
 class ChosenMatrices:
@@ -77,8 +78,8 @@ class ChosenMatrices:
                 stored.read_ahead(None)
 
 
-def _stored(value: Element) -> Constant | None:
+def _stored(value: Element) -> Weight | None:
     """Return what is stored of a value that is read as it is, decoded or seen in another way."""
     while len(value.inputs) == 1:
         (value,) = value.inputs
-    return value if isinstance(value, Constant) and value.spec.shape else None
+    return value if isinstance(value, Weight) and value.spec.shape else None
