@@ -15,6 +15,7 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.repeated_steps import RepeatedSteps
 from flowcompute.engine.scans import Scan, make_scan
+from flowcompute.engine.streams import ChosenMatrices
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
@@ -50,6 +51,7 @@ class StepRunner:
         graph = state.plan.graph
         steps = (step for step in one.steps if isinstance(step, NodeStep) and step.node.kind is Kind.VIEW)
         self._lasting = lasting_values(graph, one)
+        self._chosen = ChosenMatrices(graph.nodes, state.plan.config.memory_bytes)
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
         lasting_views = self._lasting & self._strided
@@ -183,7 +185,9 @@ class StepRunner:
             check_along(self._state, node, stop, ended=False)
             return taken.resident[node.inputs[0]][start:stop]
         if node.kind is Kind.VIEW:
-            return self._view(node, taken)
+            seen = self._view(node, taken)
+            self._chosen.read_ahead(node.id, seen)
+            return seen
         if node.kind is Kind.SCAN:
             made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
             scan = self._state.scans[node.id]

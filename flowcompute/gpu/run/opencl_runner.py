@@ -88,6 +88,7 @@ class OpenCLRunner(RepeatingRunner):
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
         streamed = frozenset(i for i in self._streamed if isinstance(i, int))
         self._repeated = RepeatedLaunches(lasting, streamed, state.scans)
+        self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -309,9 +310,9 @@ class OpenCLRunner(RepeatingRunner):
         """See `RepeatingRunner._on_host`."""
         assert anchor is not None
         value = self.nodes[anchor].inputs[place]
-        self.memory.wait()
         array = batch_slice.array(value)
-        if any(value in step.region.outputs for step in self._regions()):
+        if value in self._made_here:
+            self.memory.wait()
             # What stays on the device has no room of its own on the host.
             array = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
             self.memory.fetch(value, array)
