@@ -159,6 +159,7 @@ from flowcompute.elements.math import (
     trunc_divide,
     var,
     vecdot,
+    view,
     where,
 )
 from flowcompute.elements.products import cross, einsum, outer, tensordot
@@ -291,7 +292,7 @@ __all__ = [
     "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack",
     "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw",
     "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
-    "unique_values", "unstack", "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
+    "unique_values", "unstack", "var", "vecdot", "view", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

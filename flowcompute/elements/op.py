@@ -60,9 +60,9 @@ class Op:
         shape: spec of the result where broadcasting does not give it.
         text: OpenCL C of an element-wise op by class of operand dtype ("float", "int",
             "uint", "bool", or "any"). `{a} {b} {c}` are operands, `{T}` is the operands' vector
-            type. `{I}` and `{U}` are the signed and unsigned integer types of the same width, `{W}`
-            the bits of a number. `{F}` is the name of the helper. A missing text means a call by the
-            op's own name.
+            type. `{I}` and `{U}` are the signed and unsigned integer types of the same width, `{R}` the
+            floats of it, `{W}` the bits of a number. `{F}` is the name of the helper. A missing text means a
+            call by the op's own name.
         helper: the body of a helper function `{T} {F}({T} a, {T} b)` by class, for longer texts.
         ulp: largest error on any device in units in the last place; 0 is exact or correctly rounded.
         cost: rough instructions per number; above 8 a value is worth keeping, not recomputing.

@@ -180,4 +180,4 @@ def _linear_recurrence(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return tuple(summed_to(one, made, shape, in_stream, node) for one, made in zip((a, b), both, strict=True))
 
 
-refused("scan", "ema kernel_scan scan selective_scan self_attention", ALONG_THE_STREAM, CUT)
+refused("scan", "ema kernel_scan scan selective_scan self_attention text_places", ALONG_THE_STREAM, CUT)

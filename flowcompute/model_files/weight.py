@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ class WeightFile:
     def __init__(self, path: str, fingerprint: Fingerprint, files: Files) -> None:
         self.path, self.fingerprint, self.files = path, fingerprint, files
         self._mapped: np.ndarray | None = None
+        self._mapping: mmap.mmap | None = None
+        self._read_alone: set[int] = set()
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -67,13 +71,30 @@ class WeightFile:
                 if (now := Fingerprint.of(status)) != self.fingerprint:
                     raise changed(self.path, self.fingerprint, now, element=tensor.name, site=user_site())
                 if why_not_mapped(self.path, status) is None:
-                    self._mapped = np.frombuffer(self.files.map_read(handle, status.st_size), np.uint8)
+                    self._mapping = self.files.map_read(handle, status.st_size)
+                    self._mapped = np.frombuffer(self._mapping, np.uint8)
                     return self._mapped[begin:end], True
                 data = np.empty(tensor.size_bytes, np.uint8)
                 count = self.files.read_into(handle, memoryview(data.data), begin)
         if count < len(data):
             raise SourceError(f"cannot read {shown(self.path)}: it ends before tensor {tensor.name!r} does")
         return data, False
+
+    def let_go(self, tensor: Tensor) -> None:
+        """Let the pages of a tensor go that was copied; whoever still reads there has them mapped again."""
+        if self._mapping is not None:
+            self.files.drop_pages(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
+
+    def read_ahead(self, tensor: Tensor, parts: int = 1, wanted: Sequence[int] = (0,)) -> None:
+        """Let the system read some of the equal parts of a mapped tensor; of several, no page beside those."""
+        if self._mapping is None:
+            return
+        if parts > 1 and tensor.offset not in self._read_alone:
+            self._read_alone.add(tensor.offset)
+            self.files.read_alone(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
+        size = tensor.size_bytes // parts
+        for part in wanted:
+            self.files.read_ahead(self._mapping, tensor.offset + part * size, tensor.offset + (part + 1) * size)
 
 
 class Weight(Constant):
@@ -101,9 +122,17 @@ class Weight(Constant):
         if not value.flags.aligned:
             # Kernels read aligned numbers only.
             value, mapped = value.copy(), False
+            file.let_go(tensor)
         value.setflags(write=False)
         Element.__init__(self, Spec(dtype, shape))
         self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)
+
+    def read_ahead(self, entries: Sequence[int] | None) -> None:
+        """Let the system read these entries of axis 0 of a mapped tensor, or all, before kernels do."""
+        if self._mapped and entries is None:
+            self.file.read_ahead(self.tensor)
+        elif self._mapped and entries is not None:
+            self.file.read_ahead(self.tensor, self.spec.shape[0], entries)
 
     @property
     def identity(self) -> tuple[object, ...]:

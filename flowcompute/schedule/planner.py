@@ -16,6 +16,7 @@ from flowcompute.files import Scratch, shown
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node, build_graph
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
+from flowcompute.metrics import counted
 from flowcompute.rewrite import (
     ClockNodes,
     PassNodes,
@@ -153,10 +154,9 @@ def _told_steps(node: Node, plans: Sequence[Plan]) -> Iterator[Reason]:
     schedule = node.element.schedule
     for size, plan in zip(schedule.sizes, plans, strict=True):
         batch = min(size, plan.passes[0].batch_items)
-        count, passes = len(plan.steps), len(plan.passes)
-        held = f"at most {batch} records at a time, {plan.memory.host_bytes} bytes"
-        text = f"a step of {size} records runs {count} steps of its own in {'one pass' if passes == 1 else f'{passes} passes'}, {held}"
-        yield Reason("train", node.name, text)
+        runs = f"a step of {size} records runs {counted(len(plan.steps), 'step')} of its own"
+        text = f"{runs} in {counted(len(plan.passes), 'pass')}, with at most {batch} records at a time"
+        yield Reason("train", node.name, f"{text} in {plan.memory.host_bytes} bytes")
 
 
 def _planned_step(

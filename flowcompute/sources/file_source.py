@@ -30,6 +30,9 @@ _DROP_BYTES = 1 << 24
 _KEPT_VIEWS = 4
 """Views whose pages are kept behind the reader: those of batches in flight."""
 
+_KEPT_BYTES = 8 << 20
+"""The same for small views, of which more are in flight."""
+
 _MIN_GATHERED = 16
 """Records at places of their own that are worth a thread."""
 
@@ -165,7 +168,7 @@ class StoredReader(Reader):
         self._check_bools(position, out[:items])
         if self._passed is not None:
             # Another thread may still read the part before this one.
-            self._passed.let_go(end - _KEPT_VIEWS * out.nbytes)
+            self._passed.let_go(end - max(_KEPT_VIEWS * out.nbytes, _KEPT_BYTES))
         return items
 
     def _begin_passing(self, position: int, items: int) -> int:
@@ -239,7 +242,7 @@ class StoredReader(Reader):
         array = data.view(layout.dtype).reshape(items, *layout.item_shape)
         self._check_bools(self.position, array)
         self.position += items
-        self._drop_behind(begin - (_KEPT_VIEWS - 1) * data.nbytes)
+        self._drop_behind(begin - max((_KEPT_VIEWS - 1) * data.nbytes, _KEPT_BYTES))
         return array
 
     def _drop_behind(self, end: int) -> None:

@@ -370,6 +370,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         ),
         fc.nn.self_attention(cubes, cubes[:, :2], cubes[:, :2], window=3),
         fc.nn.self_attention(cubes.astype("f2"), cubes, cubes, text=numbers("i4"), context=7, scale=0.5),
+        fc.nn.self_attention(cubes, cubes, cubes, text=numbers("i4"), context=12, slots=3),
         fc.linear_recurrence(np.ones((6,), "f8"), rows("f2"), 1),
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),
@@ -379,6 +380,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.nn.position(rows()),
         fc.nn.position(unknown()),
         fc.nn.position(numbers(), numbers("i4")),
+        fc.nn.position(numbers(), numbers("u8"), slots=5),
         fc.nn.rope(rows("f2"), numbers("i4")),
         fc.nn.rope(
             rows(),

@@ -16,6 +16,15 @@ from flowcompute.elements.streams.cumulative import (
 )
 from flowcompute.elements.streams.description import Description, describe
 from flowcompute.elements.streams.nan_folds import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
+from flowcompute.elements.streams.open_texts import (
+    COUNT,
+    MOST_SLOTS,
+    POSITION,
+    SLOT,
+    TEXT_PLACES,
+    OpenTexts,
+    text_places,
+)
 from flowcompute.elements.streams.quantiles import QUANTILE, median, percentile, quantile
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
 from flowcompute.elements.streams.segment_folds import (
@@ -58,6 +67,7 @@ from flowcompute.elements.streams.unique import (
 __all__ = [
     "BINCOUNT",
     "CORRCOEF",
+    "COUNT",
     "COV",
     "CUMULATIVE_MAX",
     "CUMULATIVE_MIN",
@@ -68,6 +78,8 @@ __all__ = [
     "HISTOGRAM",
     "LAST",
     "LINEAR_RECURRENCE",
+    "MOST_SLOTS",
+    "POSITION",
     "QUANTILE",
     "SCAN",
     "SEGMENT_MAX",
@@ -75,12 +87,15 @@ __all__ = [
     "SEGMENT_MIN",
     "SEGMENT_SUM",
     "SHUFFLE",
+    "SLOT",
+    "TEXT_PLACES",
     "TOP_K_INDICES",
     "TOP_K_VALUES",
     "UNIQUE_COUNTS",
     "UNIQUE_VALUES",
     "Description",
     "KernelScan",
+    "OpenTexts",
     "ScanFunction",
     "UniqueCountsResult",
     "bincount",
@@ -114,6 +129,7 @@ __all__ = [
     "segment_min",
     "segment_sum",
     "shuffle",
+    "text_places",
     "top_k",
     "unique_counts",
     "unique_values",
