@@ -7,8 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element
-from flowcompute.elements.op import PARAMETER as PARAMETER
-from flowcompute.elements.op import STOP_GRADIENT as STOP_GRADIENT
+from flowcompute.elements.op import PARAMETER, STOP_GRADIENT
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
