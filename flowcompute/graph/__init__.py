@@ -6,11 +6,14 @@ from flowcompute.graph.folding import fold_steps
 from flowcompute.graph.garbage import without_collector
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
+from flowcompute.graph.record_formulas import Made, Placeholder, per_record
 from flowcompute.graph.traversal import postorder
 
 __all__ = [
     "Graph",
+    "Made",
     "Node",
+    "Placeholder",
     "TheVeryObject",
     "UnknownError",
     "build_graph",
@@ -24,6 +27,7 @@ __all__ = [
     "is_literal",
     "names_of",
     "operation_key",
+    "per_record",
     "postorder",
     "structural_hash",
     "without_collector",

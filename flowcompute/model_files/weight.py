@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 from typing import Any
 
@@ -31,6 +32,7 @@ class WeightFile:
     def __init__(self, path: str, fingerprint: Fingerprint, files: Files) -> None:
         self.path, self.fingerprint, self.files = path, fingerprint, files
         self._mapped: np.ndarray | None = None
+        self._mapping: mmap.mmap | None = None
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -67,13 +69,19 @@ class WeightFile:
                 if (now := Fingerprint.of(status)) != self.fingerprint:
                     raise changed(self.path, self.fingerprint, now, element=tensor.name, site=user_site())
                 if why_not_mapped(self.path, status) is None:
-                    self._mapped = np.frombuffer(self.files.map_read(handle, status.st_size), np.uint8)
+                    self._mapping = self.files.map_read(handle, status.st_size)
+                    self._mapped = np.frombuffer(self._mapping, np.uint8)
                     return self._mapped[begin:end], True
                 data = np.empty(tensor.size_bytes, np.uint8)
                 count = self.files.read_into(handle, memoryview(data.data), begin)
         if count < len(data):
             raise SourceError(f"cannot read {shown(self.path)}: it ends before tensor {tensor.name!r} does")
         return data, False
+
+    def let_go(self, tensor: Tensor) -> None:
+        """Let the pages of a tensor go that was copied; whoever still reads there has them mapped again."""
+        if self._mapping is not None:
+            self.files.drop_pages(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
 
 
 class Weight(Constant):
@@ -101,6 +109,7 @@ class Weight(Constant):
         if not value.flags.aligned:
             # Kernels read aligned numbers only.
             value, mapped = value.copy(), False
+            file.let_go(tensor)
         value.setflags(write=False)
         Element.__init__(self, Spec(dtype, shape))
         self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)

@@ -4,5 +4,16 @@ from flowcompute.onnx.graphs import Port
 from flowcompute.onnx.model_description import describe
 from flowcompute.onnx.onnx_model import OnnxModel, OnnxOutputs, load
 from flowcompute.onnx.problems import REASONS, UnsupportedError, UnsupportedNode
+from flowcompute.onnx.sessions import Session
 
-__all__ = ["REASONS", "OnnxModel", "OnnxOutputs", "Port", "UnsupportedError", "UnsupportedNode", "describe", "load"]
+__all__ = [
+    "REASONS",
+    "OnnxModel",
+    "OnnxOutputs",
+    "Port",
+    "Session",
+    "UnsupportedError",
+    "UnsupportedNode",
+    "describe",
+    "load",
+]

@@ -1,4 +1,4 @@
-"""Tensors in files beside a model. They are mapped, and never lie outside of the model's folder."""
+"""Tensors that stay in files: beside a model, or in its own. They are mapped, and never lie outside of its folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ class ExternalData:
     """The files in the folder of a model.
 
     Args:
-        folder: where the model lies.
+        path: of the model.
+        mark: the key that stands for a place in the model's own file; no file knows it.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = os.path.realpath(folder)
+    def __init__(self, path: str, mark: str) -> None:
+        self._own, self._mark = path, mark
+        self._folder = os.path.realpath(os.path.dirname(path))
         self._files: dict[str, WeightFile] = {}
 
     def __call__(self, tensor: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Constant:
@@ -32,7 +34,10 @@ class ExternalData:
             SourceError: if its place is none in a file of the folder.
         """
         entries = {one.key: text_of(one.value) for one in tensor.external_data}
-        path = self._path(tensor.name, entries.get("location", ""))
+        own = entries.get(self._mark, "").split()
+        if own:
+            entries = {"offset": own[0], "length": own[1]}
+        path = self._own if own else self._path(tensor.name, entries.get("location", ""))
         offset, length = (_whole(tensor.name, entries, key) for key in ("offset", "length"))
         size = math.prod(shape) * dtype.itemsize
         if length is not None and length != size:

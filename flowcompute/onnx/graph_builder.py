@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,8 @@ from flowcompute.onnx.sizes import MOST_KNOWN, UndecidedError, known_array
 Functions = Mapping[tuple[str, str], OnnxGraph]
 Scope = dict[str, Value | None]
 """Values by name; None for one that hangs on a problem."""
+
+OwnBuilder = Callable[[Operator, NodeCall], Sequence[Value] | None]
 
 IN_BRANCHES = frozenset({"then_branch", "else_branch"})
 
@@ -78,14 +80,15 @@ class GraphBuilder:
     Args:
         functions: those of the model, by domain and name.
         stream: of the model's inputs, beside which values may be repeated.
+        own: builds nodes in a way of its own; None for one that is built as ever.
 
     Attributes:
         problems: what could not be built.
     """
 
-    def __init__(self, functions: Functions, stream: Element | None) -> None:
+    def __init__(self, functions: Functions, stream: Element | None, own: OwnBuilder | None = None) -> None:
         self.problems: list[UnsupportedNode] = []
-        self._functions, self._stream = functions, stream
+        self._functions, self._stream, self._own = functions, stream, own
         self._depth = self._unrolled = 0
 
     def build(self, graph: OnnxGraph, inputs: Sequence[Value | None], outer: Mapping[str, Value | None]) -> Scope:
@@ -154,6 +157,9 @@ class GraphBuilder:
                 return (Value.of_known(followed, dtype),)
         assert record.build is not None
         name = _shown_name(node)
+        own = None if self._own is None else of_operands(name, self._own, record, call)
+        if own is not None:
+            return own
         made = of_operands(name, record.build, call)
         made = [made] if isinstance(made, Value) else list(made)
         for value in made:

@@ -14,9 +14,9 @@ import numpy as np
 import flowcompute.elements.axes as fc_axes
 from flowcompute.elements import Compute, Constant, Element
 from flowcompute.elements.creation import full_like
-from flowcompute.elements.math import astype, where
+from flowcompute.elements.math import add, astype, where
 from flowcompute.onnx.problems import Refusal
-from flowcompute.onnx.sizes import MOST_KNOWN, Records, Size, is_decided, known_array
+from flowcompute.onnx.sizes import MOST_KNOWN, Length, Records, Size, is_decided, known_array
 
 APART = "keep the batch axis apart in the model, or give resident arrays"
 
@@ -197,6 +197,11 @@ class Value:
         if not is_decided(found):
             raise Refusal("batch axis", f"{what} hangs on the number of records", APART)
         return tuple(int(one) for one in found.reshape(-1))
+
+
+def element_of_length(size: Length) -> Any:
+    """Return a length as a resident integer."""
+    return add(size.rows, size.more) if size.more else size.rows
 
 
 # -- several values together --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,8 @@ from flowcompute.onnx._onnx import is_model, parsed_model, require_onnx
 from flowcompute.onnx.external_data import ExternalData
 from flowcompute.onnx.graphs import GraphReader, OnnxGraph, opsets_of
 from flowcompute.onnx.model_tensors import damaged, no_external, text_of
-from flowcompute.sources import absolute, probe
+from flowcompute.onnx.own_tensors import without_tensors
+from flowcompute.sources import absolute, probe, why_not_mapped
 
 MOST_BYTES = 1 << 31
 """Of a file without its external data: no protobuf is larger."""
@@ -54,10 +56,13 @@ def read_model(given: Any) -> OnnxFile:
     if is_model(given):
         return _read(given, "")
     path = absolute(given, None)
-    return _read(parsed_model(_bytes_of(path), shown(path)), path)
+    # Whoever writes a file does not know the mark, and cannot pretend to have been read here.
+    mark = secrets.token_hex(16)
+    return _read(parsed_model(_without_tensors(path, mark), shown(path)), path, mark)
 
 
-def _bytes_of(path: str) -> bytes:
+def _without_tensors(path: str, mark: str) -> bytes:
+    """Return the bytes of a file without its large tensors, which are mapped later."""
     with probe(path, element=None, site=user_site(), files=FILES) as (handle, fingerprint):
         if fingerprint.size > MOST_BYTES:
             raise SourceError(
@@ -66,15 +71,20 @@ def _bytes_of(path: str) -> bytes:
                 expected="at most 2 GiB without external data",
                 got=f"{fingerprint.size} bytes",
             )
-        data = bytearray(fingerprint.size)
-        return bytes(data[: FILES.read_into(handle, memoryview(data), 0)])
+        if not fingerprint.size:
+            return b""
+        if why_not_mapped(path, FILES.status(handle)) is not None:
+            read = bytearray(fingerprint.size)
+            return without_tensors(memoryview(read)[: FILES.read_into(handle, memoryview(read), 0)], mark)
+        with FILES.map_read(handle, fingerprint.size) as mapping, memoryview(mapping) as data:
+            return without_tensors(data, mark)
 
 
-def _read(proto: Any, path: str) -> OnnxFile:
+def _read(proto: Any, path: str, mark: str = "") -> OnnxFile:
     opsets = opsets_of(proto.opset_import)
     if not proto.HasField("graph"):
         raise damaged("it has no graph")
-    reader = GraphReader(opsets, ExternalData(os.path.dirname(path)) if path else no_external)
+    reader = GraphReader(opsets, ExternalData(path, mark) if path else no_external)
     functions = {(one.domain, one.name): reader.function(one) for one in proto.functions}
     graph = reader.graph(proto.graph)
     weights = sum(one.value.nbytes for one in graph.values.values() if isinstance(one, Constant))

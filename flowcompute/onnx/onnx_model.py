@@ -16,6 +16,7 @@ from flowcompute.onnx.graphs import OnnxGraph, Port
 from flowcompute.onnx.logical_value import Value
 from flowcompute.onnx.model_reader import OnnxFile, read_model
 from flowcompute.onnx.problems import Refusal, UnsupportedError, UnsupportedNode
+from flowcompute.onnx.sessions import Session, state_ports
 from flowcompute.onnx.sizes import Records, Size
 
 Shapes = Mapping[str, Sequence[int | str | None]]
@@ -104,6 +105,31 @@ class OnnxModel:
         if builder.problems:
             raise UnsupportedError(builder.problems, self._name)
         return made[0] if len(made) == 1 else OnnxOutputs([port.name for port in self.outputs], made)
+
+    def session(
+        self,
+        *,
+        state: Mapping[str, str],
+        batch: int,
+        capacity: int,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> Session:
+        """Return steps of a model with past keys and values: `with model.session(...) as steps: steps.step(...)`.
+
+        Args:
+            state: by the name of an input that of the output which is the input of the next step, such as
+                `{"past_key_values.0.key": "present.0.key"}`.
+            batch: sequences that are computed together.
+            capacity: most rows, of prompt and answer together, that the states have room for.
+            checkpoint: where `freeze` keeps the states; a session that is opened where there is one goes on from it.
+            options: as for `fc.open_flow`: `memory`, `device`, `device_memory`, `precision`.
+
+        Raises:
+            SpecError: if these are no states of the model.
+        """
+        states = state_ports(self._graph, state, batch, capacity, self._name)
+        return Session(self._graph, self._functions, states, self._name, options, checkpoint)
 
     def _bound(self, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         names = [port.name for port in self.inputs]

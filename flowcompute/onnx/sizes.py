@@ -104,6 +104,74 @@ class Records:
     __neg__ = __abs__ = __bool__ = __index__ = __int__ = __float__ = _undecided
 
 
+@dataclass(frozen=True, eq=False)
+class Length(Records):
+    """How many rows a state holds before a step, and some more. Both are known when a session takes the step.
+
+    Attributes:
+        rows: the number of rows, a resident element.
+        more: a known number, at least 0.
+    """
+
+    rows: Any = None
+    more: int = 0
+
+    def __hash__(self) -> int:
+        return hash(("length", self.more))
+
+    def __repr__(self) -> str:
+        return f"length + {self.more}" if self.more else "length"
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Length):
+            return other.more == self.more
+        if isinstance(other, int) and other < self.more:
+            return False
+        raise UndecidedError
+
+    def _compare(self, other: Any) -> int:
+        if isinstance(other, Length):
+            return (self.more > other.more) - (self.more < other.more)
+        if isinstance(other, int) and other < self.more:
+            return 1
+        raise UndecidedError
+
+    def __ge__(self, other: Any) -> bool:
+        return (isinstance(other, int) and other <= self.more) or self._compare(other) >= 0
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, int) and self.more + other >= 0:
+            return Length(1, self.rows, self.more + other)
+        raise UndecidedError
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.more - other.more if isinstance(other, Length) else self + (-other)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int) and other in (0, 1):
+            return self if other else 0
+        raise UndecidedError
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if isinstance(other, int) and other == 1:
+            return self
+        if isinstance(other, Length) and other.more == self.more > 0:
+            return 1
+        raise UndecidedError
+
+    def __mod__(self, other: Any) -> Any:
+        if isinstance(other, int) and other == 1:
+            return 0
+        raise UndecidedError
+
+
 Size = int | Records
 """A size of an axis."""
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 import flowcompute as fc
+from flowcompute.onnx.own_tensors import without_tensors
 from tests.model_files.files import settle
 from tests.onnx.models import model, node, port
 
@@ -280,3 +282,88 @@ def test_names_that_are_no_text(name: bytes) -> None:
         fc.onnx.load(data)(np.ones(2, "f4")).resolve(device="numpy")
     except fc.FlowError as error:
         assert str(error)
+
+
+# -- tensors in the model's own file ------------------------------------------------------------------
+
+
+def large(raw: bool, **options: Any) -> onnx.ModelProto:
+    """A model with large tensors: of its graph, of a Constant, and in a branch."""
+    w = np.random.default_rng(3).standard_normal((3, 4096)).astype("f4")
+    made = [numpy_helper.from_array(w * factor, name) for factor, name in ((1, "w"), (2, "v"), (3, "u"))]
+    if not raw:
+        for one, factor in zip(made, (1, 2, 3), strict=True):
+            one.ClearField("raw_data")
+            one.float_data.extend((w * factor).reshape(-1).tolist())
+    branch = [
+        helper.make_graph([node("Constant", "", f"{name}_c", value=made[2]), node("Add", f"s {name}_c", f"{name}_y")],
+                          name, [], [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, None)])
+        for name in ("then", "else")
+    ]  # fmt: skip
+    nodes = [node("Constant", "", "c", value=made[1]), node("Add", "w c", "s"),
+             node("If", "yes", "b", then_branch=branch[0], else_branch=branch[1]), node("MatMul", "x b", "y")]  # fmt: skip
+    built = model(nodes, [port("x", ("N", 3))], values={"yes": np.array(True)}, **options)
+    built.graph.initializer.append(made[0])
+    return built
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("pad", range(5))
+def test_tensors_stay_in_the_file(tmp_path: Path, raw: bool, pad: int) -> None:
+    """Wherever they begin; a kernel reads aligned numbers, so others are copied."""
+    made = large(raw, doc_string="x" * pad)
+    path = tmp_path / "m.onnx"
+    onnx.save(made, path)
+    loaded = fc.onnx.load(path)
+    assert loaded.weights_bytes == fc.onnx.load(made).weights_bytes
+    got = loaded(X).resolve(device="numpy")
+    np.testing.assert_array_equal(got, fc.onnx.load(made)(X).resolve(device="numpy"))
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(large(True), path)
+    y = fc.onnx.load(path)(fc.source(X))
+    settle(path)
+    onnx.save(large(True, doc_string="other"), path)
+    with pytest.raises(fc.SourceError, match="changed"):
+        y.resolve(device="numpy")
+
+
+@given(st.binary(max_size=200), st.integers(0, 60000), st.integers(0, 255))
+@settings(max_examples=60, deadline=None)
+def test_damaged_files_are_as_they_were_parsed_whole(cut: bytes, place: int, byte: int) -> None:
+    """Whatever is in a file, leaving tensors out changes neither what is read nor whether it is refused."""
+    data = bytearray(large(True).SerializeToString())
+    place %= len(data)
+    data[place] = byte
+    data[place : place + len(cut) // 2] = cut
+    mark = "mark"
+    slim = without_tensors(memoryview(bytes(data)), mark)
+    try:
+        wanted = onnx.ModelProto.FromString(bytes(data))
+    except (DecodeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            onnx.ModelProto.FromString(slim)
+        return
+    got = onnx.ModelProto.FromString(slim)
+    for tensor, other in zip(got.graph.initializer, wanted.graph.initializer, strict=True):
+        entries = [one for one in tensor.external_data if one.key == mark]
+        if entries:
+            offset, count = map(int, entries[-1].value.split())
+            held = other.raw_data or np.array(other.float_data, "<f4").tobytes()
+            assert bytes(data[offset : offset + count]) == held
+        else:
+            assert tensor == other
+
+
+def test_a_file_cannot_pretend_to_hold_a_mark(tmp_path: Path) -> None:
+    made = product()
+    tensor = made.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "mark", f"0 {W.nbytes}"
+    onnx.save(made, tmp_path / "m.onnx")
+    with pytest.raises(fc.SourceError, match="not in the folder"):
+        fc.onnx.load(tmp_path / "m.onnx")

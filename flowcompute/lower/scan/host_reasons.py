@@ -15,6 +15,9 @@ from flowcompute.spec import BOOL, FLOAT64
 WIDEST_TILE = 1024
 """Numbers in the widest item that is scanned along the stream in tiles."""
 
+LEAST_SEQUENCES = 1024
+"""Sequences of a recurrence, numbers of an item, that a kernel is launched for where records are sent by hand."""
+
 
 def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) -> str | None:
     """Why a scan is left to the host; None where there is a kernel for it."""
@@ -23,7 +26,7 @@ def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) 
         return "NumPy scans it by itself"
     if node.op is SELF_ATTENTION:
         return None
-    if by_hand:
+    if by_hand and not (is_walked(node) and node.spec.item_numbers >= LEAST_SEQUENCES):
         return "records are sent by hand, a few at a time, and are scanned on the host"
     if node.op is SCAN:
         return "its step is called for each record in order, on the host"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from flowcompute.onnx.operators import control_flow, refusing
-from flowcompute.onnx.operators.arrays import ARRAYS
+from flowcompute.onnx.operators.arrays import ARRAYS, ARRAYS_POINTWISE
 from flowcompute.onnx.operators.layers import LAYERS
+from flowcompute.onnx.operators.microsoft import MICROSOFT, grouped_attention, multi_head_attention
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, OnnxNode, Operator
 from flowcompute.onnx.operators.shape_numbers import as_dtype
 from flowcompute.onnx.problems import Refusal
 
-OPERATORS: tuple[Operator, ...] = (*ARRAYS, *LAYERS, *control_flow.OPERATORS, *refusing.OPERATORS)
+OPERATORS: tuple[Operator, ...] = (*ARRAYS, *LAYERS, *MICROSOFT, *control_flow.OPERATORS, *refusing.OPERATORS)
 """All records. Several of one operator are for different opsets."""
+
+POINTWISE = frozenset(one.name for one in ARRAYS_POINTWISE)
+"""Operators whose inputs broadcast, and that compute each number by itself."""
 
 LATEST = 28
 """The last version of ONNX's own operators that the records know."""
@@ -45,4 +49,17 @@ def record_of(node: OnnxNode) -> Operator:
     raise Refusal("opset", f"not defined in opset {node.opset}", "export the model with a later opset")
 
 
-__all__ = ["DEFINED", "LATEST", "OPERATORS", "REQUIRED", "NodeCall", "OnnxNode", "Operator", "as_dtype", "record_of"]
+__all__ = [
+    "DEFINED",
+    "LATEST",
+    "OPERATORS",
+    "POINTWISE",
+    "REQUIRED",
+    "NodeCall",
+    "OnnxNode",
+    "Operator",
+    "as_dtype",
+    "grouped_attention",
+    "multi_head_attention",
+    "record_of",
+]

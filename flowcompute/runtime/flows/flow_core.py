@@ -172,6 +172,20 @@ class FlowCore:
         self._results = deque({int(value): array for value, array in made.items()} for made in state["results"])
         self._waiting_bytes = sum(array.nbytes for made in self._results for array in made.values())
 
+    def carried(self) -> dict[str, Any]:
+        """Return what each scan carries, by its name."""
+        self.check()
+        nodes, scans = self.plan.graph.nodes, self._executor.snapshot()["scans"]
+        return {nodes[int(value)].name: state for value, state in scans.items()}
+
+    def carry_on(self, carried: Mapping[str, Any]) -> None:
+        """Let scans go on from what others have carried, by name; called between two sends."""
+        self.check()
+        state = self._executor.snapshot()
+        names = {self.plan.graph.nodes[int(value)].name: value for value in state["scans"]}
+        state["scans"] |= {names[name]: one for name, one in carried.items()}
+        self._executor.restore(state)
+
     # -- in ---------------------------------------------------------------------------------
 
     def records(self, array: npt.ArrayLike | None, named: Mapping[str, npt.ArrayLike]) -> dict[str, np.ndarray]:

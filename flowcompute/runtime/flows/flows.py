@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -208,6 +208,27 @@ class Flow(WatchedFlow):
         """
         with self._using():
             return self._coordinator.freeze(path, extra)
+
+    def carried(self) -> dict[str, Any]:
+        """Return what each scan of the flow carries, by its name, as plain data and arrays.
+
+        Raises:
+            RunError: if the flow has failed.
+        """
+        with self._using() as core:
+            return core.carried()
+
+    def carry_on(self, carried: Mapping[str, Any]) -> None:
+        """Let scans go on from what those of another flow have carried.
+
+        Args:
+            carried: what `carried` has returned, by the names of this flow's scans.
+
+        Raises:
+            RunError: if the flow has failed.
+        """
+        with self._using() as core:
+            core.carry_on(carried)
 
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""

@@ -24,4 +24,9 @@ ARRAYS: tuple[Operator, ...] = (
     *generating.OPERATORS,
 )
 
-__all__ = ["ARRAYS", "concatenated", "cut_along", "lowest_of", "transposed"]
+ARRAYS_POINTWISE: tuple[Operator, ...] = tuple(
+    one for one in (*pointwise.OPERATORS, *activation_functions.OPERATORS) if one.name not in ("SwiGLU", "Dropout")
+)
+"""Operators whose inputs broadcast, and that compute each number by itself."""
+
+__all__ = ["ARRAYS", "ARRAYS_POINTWISE", "concatenated", "cut_along", "lowest_of", "transposed"]

@@ -12,6 +12,7 @@ from flowcompute.onnx.operators.layers import (
     resizing_layers,
     transforms,
 )
+from flowcompute.onnx.operators.layers.matrix_products import product
 from flowcompute.onnx.operators.record import Operator
 
 LAYERS: tuple[Operator, ...] = (
@@ -27,4 +28,4 @@ LAYERS: tuple[Operator, ...] = (
     *recurrent.OPERATORS,
 )
 
-__all__ = ["LAYERS"]
+__all__ = ["LAYERS", "product"]
