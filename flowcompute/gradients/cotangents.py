@@ -180,7 +180,8 @@ def _kept(one: Any, value: Any, axes: tuple[int, ...], kept: Callable[[Any], Any
 
 def _is_reduced(one: Any, axes: tuple[int, ...]) -> bool:
     """Check whether a value is a reduction of these axes of items, which it lacks."""
-    known = isinstance(one, Compute) and one.op.kind is Kind.REDUCE and one.spec.is_stream
+    # A product of vectors is a reduction too, but keeps no axis.
+    known = isinstance(one, Compute) and one.op.kind is Kind.REDUCE and one.spec.is_stream and len(one.inputs) == 1
     return known and one.attrs.get("axes") == axes and one.attrs.get("keepdims") is False
 
 

@@ -350,6 +350,10 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         rows().sum() + fc.flip(p, axis=0),
         rows().sum() + fc.nn.max_pool1d(p[None], 2),
     ),
+    "reductions back": lambda _: (
+        fc.grad(fc.log(fc.vecdot(s := rows("f8"), s + 1) + fc.exp(s.max(axis=1))).sum(), s),
+        fc.grad((fc.sqrt((t := rows() + 5.0).sum(axis=1)) * t.min(axis=1)).sum(), t),
+    ),
     "a convolution back": lambda _: fc.grad(
         (fc.nn.conv2d(y := items(2, 4, 5), w := fc.parameter(np.ones((3, 2, 2, 2), "f4"))) ** 2).sum(), [y, w]
     ),
