@@ -371,7 +371,8 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
     shapes = [element.spec.shape for element in aligned]
-    return aligned, _broadcast_shapes(op, aligned, shapes), Stream(length)
+    stream = first.spec.stream if first.spec.length == length else Stream(length)
+    return aligned, _broadcast_shapes(op, aligned, shapes), stream
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:
@@ -442,6 +443,8 @@ def align_resident(op: str, resident: Element, stream: Element, length: int | No
 
 
 def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    if len(set(shapes) - {()}) <= 1:
+        return max(shapes, key=len)
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError as error:

@@ -80,8 +80,7 @@ class Element(NoValue):
 
     def freeze_fields(self, **fields: Any) -> None:
         """Set fields while the element is being made."""
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        self.__dict__.update(fields)
 
     def __setattr__(self, field: str, value: object) -> None:
         raise AttributeError(f"elements are frozen: cannot set {field!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from flowcompute.elements import Element, HostFunction
+from flowcompute.elements import Element, HostFunction, Kind
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.errors import PlanError
 from flowcompute.files import shown
@@ -37,7 +37,7 @@ def check_dead_letters(graph: Graph) -> None:
     Raises:
         PlanError: if something does; the error names both elements.
     """
-    taken = {path: (node, does) for node in graph.nodes for path, does in files_of(node.element)}
+    taken = {path: (node, does) for node in graph.ends() for path, does in files_of(node.element)}
     for node, path in letter_paths(graph):
         other, does = taken.setdefault(path, (node, "writes"))
         if other is not node:
@@ -59,6 +59,8 @@ def letter_paths(graph: Graph) -> list[tuple[Node, str]]:
 def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, Node]:
     found: dict[ErrorPolicy, Node] = {}
     for node in graph.nodes:
+        if node.kind not in (None, Kind.HOST):
+            continue
         if isinstance(node.element, HostFunction | IterateSource) and node.element.policy.drops:
             found.setdefault(node.element.policy, node)
     return found
