@@ -433,6 +433,10 @@ class Element(NoValue):
         """Return the first `n` records of a stream, or the first of a resident value along axis 0, as an element."""
         return Element.apply("index", self, slice(n))
 
+    def describe(self) -> Any:
+        """Return the usual statistics of each column, resolved in one reading; see `fc.describe`."""
+        return Element.apply("describe", self)
+
     def reshape(self, *shape: Any) -> Any:
         """Reshape the value, given one shape or its sizes; see `fc.reshape`."""
         return Element.apply("reshape", self, shape[0] if len(shape) == 1 else shape)
