@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from flowcompute.elements import Element, HostFunction, Kind
+from flowcompute.elements import Element, HostFunction
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.errors import PlanError
 from flowcompute.files import shown
@@ -59,8 +59,6 @@ def letter_paths(graph: Graph) -> list[tuple[Node, str]]:
 def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, Node]:
     found: dict[ErrorPolicy, Node] = {}
     for node in graph.nodes:
-        if node.kind not in (None, Kind.HOST):
-            continue
         if isinstance(node.element, HostFunction | IterateSource) and node.element.policy.drops:
             found.setdefault(node.element.policy, node)
     return found
