@@ -59,7 +59,7 @@ class Resident:
         self.step = step
         self.call: tuple[Any, ...] = ()
         launch = runner._launch
-        runner._launch = lambda *call, timed=False: setattr(self, "call", call)  # type: ignore[method-assign]
+        runner._launch = lambda *call, timed=False, deferred=False: setattr(self, "call", call)  # type: ignore[method-assign]
         (clock,) = self.one_pass.clocks
         whole = BatchSlice(clock, 0, self.items, 0, {self.value: array}, executor.state.resident)
         runner.run(step, whole, self.outputs)

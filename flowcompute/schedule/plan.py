@@ -156,12 +156,14 @@ class MemoryPlan:
         host_bytes: what will be allocated on the host, at most.
         items: (what, bytes) lines that add up to `host_bytes`.
         device_items: the same of a discrete device, none on host devices.
+        staging_bytes: pinned blocks that large transfers of each discrete device go through.
     """
 
     budget_bytes: int
     host_bytes: int
     items: tuple[tuple[str, int], ...]
     device_items: tuple[tuple[str, int], ...] = ()
+    staging_bytes: int = 0
 
     @property
     def device_bytes(self) -> int:

@@ -177,7 +177,7 @@ def test_tables_are_computed_for_the_rows_asked_for(case: str, item: tuple[int, 
 
 def test_tables_are_computed_in_the_kernel_that_gathers() -> None:
     rows = fc.take((fc.constant(LARGE) * 2 + LINE).astype("float64"), fc.source(WORDS), axis=0)
-    plan = fc.plan(rows)
+    plan = fc.plan(rows, device="cpu")
     assert len(plan.kernels) == 1
     assert len(plan_for_gpu(rows).kernels) == 1
     # Nothing of the table's size but the table itself.

@@ -68,8 +68,8 @@ def test_lanes_are_summed_along_k(name: str, rows: int, inner: int, columns: int
     w, numbers = weights(name, columns, inner)
     x = few_bits(rows, inner)
     product = fc.source(x) @ w.T
-    assert [kernel.ir.form for kernel in fc.plan(product).kernels] == [FORM]
-    assert_bits(product.resolve(), in_order(x, numbers))
+    assert [kernel.ir.form for kernel in fc.plan(product, device="cpu").kernels] == [FORM]
+    assert_bits(product.resolve(device="cpu"), in_order(x, numbers))
 
 
 @pytest.mark.parametrize("name", ["IQ1_S", "Q4_K"])
@@ -78,7 +78,7 @@ def test_any_format_is_added_like_floats(name: str) -> None:
     w, numbers = weights(name, 19, 512)
     x = np.random.default_rng(6).standard_normal((3, 512), dtype=np.float32)
     floats = fc.dequantize(fc.constant(numbers.view(np.uint8)), "F32")
-    assert_bits((fc.source(x) @ w.T).resolve(), (fc.source(x) @ floats.T).resolve())
+    assert_bits((fc.source(x) @ w.T).resolve(device="cpu"), (fc.source(x) @ floats.T).resolve(device="cpu"))
 
 
 @pytest.mark.parametrize("columns", [3, 16, 27])
@@ -109,20 +109,20 @@ def test_empty_products(rows: int, inner: int, columns: int) -> None:
     w, _ = weights("Q8_0", columns, inner) if columns and inner else (None, None)
     raw = np.zeros((columns, inner // 32 * 34), np.uint8)
     w = fc.dequantize(fc.constant(raw), "Q8_0") if w is None else w
-    got = (fc.source(np.ones((rows, inner), np.float32)) @ w.T).resolve()
+    got = (fc.source(np.ones((rows, inner), np.float32)) @ w.T).resolve(device="cpu")
     assert_bits(got, np.zeros((rows, columns), np.float32))
 
 
 def test_a_single_product_keeps_the_sign_of_zero() -> None:
     w = fc.dequantize(fc.constant(np.array([[-0.0]], np.float32).view(np.uint8)), "F32")
-    assert_bits((fc.source(np.ones((2, 1), np.float32)) @ w.T).resolve(), np.full((2, 1), -0.0, np.float32))
+    assert_bits((fc.source(np.ones((2, 1), np.float32)) @ w.T).resolve(device="cpu"), np.full((2, 1), -0.0, np.float32))
 
 
 def test_what_is_not_there_is_not_multiplied() -> None:
     """Lanes behind the last k, and columns behind the last one, meet neither infinities nor NaNs."""
     x, w = np.full((3, 19), np.inf, np.float32), np.ones((5, 19), np.float32)
     product = fc.source(x) @ fc.dequantize(fc.constant(w.view(np.uint8)), "F32").T
-    assert_bits(product.resolve(), np.full((3, 5), np.inf, np.float32))
+    assert_bits(product.resolve(device="cpu"), np.full((3, 5), np.inf, np.float32))
 
 
 # -- whatever is on the left, behind and around -------------------------------------------------------
@@ -171,42 +171,44 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], np.ndarray]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_rows_have_the_same_bits_alone_and_together(case: str) -> None:
     make, meaning = CASES[case]
-    whole = np.asarray(make().resolve())
+    whole = np.asarray(make().resolve(device="cpu"))
     np.testing.assert_allclose(whole, meaning(), rtol=1e-4, atol=2e-3)
     for batch_bytes in (1, 3000):
-        assert_bits(make().resolve(strategy=fc.Strategy(batch_bytes=batch_bytes)), whole, (case, batch_bytes))
-    assert FORM in {kernel.ir.form for kernel in fc.plan(make()).kernels}
+        assert_bits(
+            make().resolve(device="cpu", strategy=fc.Strategy(batch_bytes=batch_bytes)), whole, (case, batch_bytes)
+        )
+    assert FORM in {kernel.ir.form for kernel in fc.plan(make(), device="cpu").kernels}
 
 
 @pytest.mark.compiles
 @pytest.mark.parametrize("tile_rows", [4, 8])
 def test_tiles_change_no_bit(tile_rows: int) -> None:
     product = fc.source(X) @ W.T
-    assert_bits(product.resolve(strategy=fc.Strategy(tile_rows=tile_rows)), product.resolve())
+    assert_bits(product.resolve(device="cpu", strategy=fc.Strategy(tile_rows=tile_rows)), product.resolve(device="cpu"))
 
 
 def test_a_product_alone_uses_no_row_but_its_own() -> None:
     product = fc.constant(X[:1]) @ W.T
-    assert_bits(product.resolve(), (fc.source(X) @ W.T).resolve()[:1])
+    assert_bits(product.resolve(device="cpu"), (fc.source(X) @ W.T).resolve(device="cpu")[:1])
 
 
 def test_stored_numbers_are_added_like_decoded_ones() -> None:
     """Whether blocks are decoded in the product or before is a matter of the plan."""
     d, x = fc.dequantize(fc.constant(tame(NAME, COLUMNS, 3)), NAME), fc.source(X)
-    stored, whole = fc.resolve(x @ d.T, d)
-    assert kernels(x @ d.T, d) == 2
+    stored, whole = fc.resolve(x @ d.T, d, device="cpu")
+    assert kernels(x @ d.T, d, device="cpu") == 2
     assert_bits(whole, NUMBERS)
-    assert_bits(stored, (x @ W.T).resolve())
+    assert_bits(stored, (x @ W.T).resolve(device="cpu"))
 
 
 @pytest.mark.compiles
 def test_chosen_matrices_are_summed_like_single_ones() -> None:
     chosen = np.random.default_rng(4).integers(0, 3, (37, 2))
     made = fc.nn.experts(fc.source(X), fc.dequantize(fc.constant(STACK), NAME), fc.source(chosen))
-    assert [kernel.ir.form for kernel in fc.plan(made).kernels] == [FORM]
+    assert [kernel.ir.form for kernel in fc.plan(made, device="cpu").kernels] == [FORM]
     matrices = [fc.dequantize(fc.constant(one), NAME) for one in STACK]
-    single = np.stack(fc.resolve(*(fc.source(X) @ one.T for one in matrices)))
-    assert_bits(made.resolve(), single[chosen, np.arange(37)[:, None]])
+    single = np.stack(fc.resolve(*(fc.source(X) @ one.T for one in matrices), device="cpu"))
+    assert_bits(made.resolve(device="cpu"), single[chosen, np.arange(37)[:, None]])
     # A view of the matrices, which is stored before, changes no bit.
     part = fc.source(X) @ fc.dequantize(fc.constant(STACK), NAME)[1].T
-    assert_bits(part.resolve(), single[1])
+    assert_bits(part.resolve(device="cpu"), single[1])

@@ -45,10 +45,10 @@ def same(left: np.ndarray, right: np.ndarray) -> bool:
 
 def both(root: Element) -> np.ndarray:
     """Resolved by both code shapes and by batches of one record, with the same bits."""
-    whole = np.asarray(fc.resolve(root))
+    whole = np.asarray(fc.resolve(root, device="cpu"))
     assert same(whole, resolve_on_gpu(root)[0])
     if root.spec.is_stream:
-        assert same(whole, fc.resolve(root, strategy=fc.Strategy(batch_bytes=1)))
+        assert same(whole, fc.resolve(root, device="cpu", strategy=fc.Strategy(batch_bytes=1)))
     return whole
 
 

@@ -18,8 +18,7 @@ from flowcompute.gpu.memory.device_buffers import DeviceArena
 from flowcompute.gpu.memory.staging import MIN_BYTES, Staging
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.schedule.explain.applied_knobs import complete_strategy
-from flowcompute.schedule.memory.in_flight import pinned
-from flowcompute.schedule.memory.memory_plan import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
+from flowcompute.schedule.memory.in_flight import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, pinned, staging_bytes
 from flowcompute.schedule.run_knobs import default_batch_bytes
 from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, twin
@@ -187,12 +186,25 @@ def test_blocks_are_handed_out_again_for_a_little_less(device: Device) -> None:
 
 
 def test_a_job_of_large_batches() -> None:
-    data = np.random.default_rng(3).standard_normal((700_000, 9), dtype=np.float32)
+    data = np.random.default_rng(3).standard_normal((1_000_000, 9), dtype=np.float32)
     x = fc.source(data)
     doubled, total = resolve_on_gpu(x * 2, x.max(axis=0), memory=1 << 28)
     np.testing.assert_array_equal(doubled, data * 2)
     np.testing.assert_array_equal(total, data.max(axis=0))
     assert ("pinned memory for transfers", pinned(staging_bytes(1 << 28))) in plan_for_gpu(x * 2).memory.items
+
+
+def test_a_job_that_moves_little_pins_nothing() -> None:
+    """Pinning tens of MiB would take longer than the job, and count against a plan of a few bytes."""
+    few = fc.source(np.zeros((100, 9), np.float32))
+    assert plan_for_gpu(few * 2).memory.host_bytes < 1 << 20
+    # Nobody knows what a job moves whose streams have no known length.
+    lengths = fc.feed((9,), "float32")
+    assert ("pinned memory for transfers", pinned(MOST_STAGING_BYTES)) in plan_for_gpu(
+        lengths * 2, memory="64GiB"
+    ).memory.items
+    assert staging_bytes(1 << 40, 2.0 * MOST_STAGING_BYTES) == MOST_STAGING_BYTES
+    assert staging_bytes(1 << 40, 4.0 * STAGING_BLOCKS * PIECE_BYTES - 1) == 0
 
 
 def test_arrays_are_pinned_where_they_lie(device: Device, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def tracks(path) -> dict[str, list[dict]]:
 def test_a_trace_has_a_track_for_each_stage_and_for_the_device(tmp_path):
     path = tmp_path / "t.json"
     run = fc.run(fc.tanh(fc.source(DATA, name="x")) >> fc.callback(len, name="out"), strategy=SMALL, progress=False,
-                 trace=path)  # fmt: skip
+                 trace=path, device="cpu")  # fmt: skip
     by_track = tracks(path)
     assert list(by_track) == ["x", "compute", "out", "device queue"]
     launches = by_track["device queue"]

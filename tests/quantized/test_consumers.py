@@ -149,7 +149,7 @@ def test_products_store_no_weights(what: str) -> None:
 
 def test_products_that_share_blocks_store_none_of_them() -> None:
     x, d = fc.source(X), fc.dequantize(fc.constant(np.tile(RAW, (50, 1))), NAME)
-    plan = fc.plan(fc.tanh(x @ d.T) @ d, x @ d.T + 1, memory="1MiB")
+    plan = fc.plan(fc.tanh(x @ d.T) @ d, x @ d.T + 1, memory="1MiB", device="cpu")
     # Two products, and the two element-wise results of the first one are in its kernel.
     assert sorted(kernel.ir.form for kernel in plan.kernels) == ["cpu matmul", "dequantized matmul"]
     assert plan.memory.host_bytes < 1 << 20

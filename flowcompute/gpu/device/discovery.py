@@ -93,7 +93,8 @@ def _preference(device: Device) -> tuple[int, ...]:
         return (5 if device.unified else 0, pocl is not None, -device.capabilities.memory_bytes)
     if device.kind == "cpu":
         if pocl is not None:
-            return (2, -pocl[0], -pocl[1])
+            # The release that all tests pass on comes first. PoCL 5.0 ended processes on some random programs.
+            return (2, pocl != _WHEEL_POCL, -pocl[0], -pocl[1])
         return (1,) if "intel" in device.platform.lower() else (3,)
     return (6,)
 
@@ -118,7 +119,7 @@ def select_device(spec: str, needs_float64: bool) -> Device:
     Args:
         spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or a part of the platform's or the device's name that fits
             exactly one device. Case does not matter. "auto" takes a discrete GPU, else Intel's CPU runtime,
-            else the newest PoCL.
+            else the PoCL that comes with the package, else the newest.
         needs_float64: whether the job computes in float64.
 
     Returns:

@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.gpu.device import ROOM, Device, cl
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers
 from flowcompute.gpu.memory.transfers import Transfers
-from flowcompute.schedule.memory import BufferAssignment, staging_bytes
+from flowcompute.schedule.memory import BufferAssignment
 
 
 class Memory(ABC):
@@ -112,9 +112,9 @@ class Memory(ABC):
         """Release every buffer."""
 
 
-def make_memory(device: Device, budget_bytes: int, device_bytes: int | None = None) -> Memory:
-    """Make the memory that kernels of a device work on, within budgets of the host and of a discrete device."""
-    return HostMemory(device) if device.capabilities.host_memory else DeviceMemory(device, budget_bytes, device_bytes)
+def make_memory(device: Device, staging_bytes: int, device_bytes: int | None = None) -> Memory:
+    """Make the memory that kernels of a device work on, with pinned memory and a budget of a discrete one."""
+    return HostMemory(device) if device.capabilities.host_memory else DeviceMemory(device, staging_bytes, device_bytes)
 
 
 class HostMemory(Memory):
@@ -188,12 +188,12 @@ class DeviceMemory(Memory):
     queue.
     """
 
-    def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
+    def __init__(self, device: Device, staging_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         # A device that is lost gets new queues, which know nothing of the commands in these.
         self._on_host, self._uploads = device.pinned, device.upload_queue
         self._arena = DeviceArena(device, device_bytes)
-        self._transfers = Transfers(device, staging_bytes(budget_bytes))
+        self._transfers = Transfers(device, staging_bytes)
         self._buffers: dict[Hashable, cl.Buffer] = {}
         self._reused: Mapping[Hashable, BufferAssignment] = {}
         self._current: dict[Hashable, cl.Buffer] = {}

@@ -73,7 +73,7 @@ class Staging:
 
     Args:
         device: a discrete one.
-        size_bytes: pinned memory; see `schedule.memory.memory_plan.staging_bytes`. It is allocated at the first
+        size_bytes: pinned memory; see `schedule.memory.in_flight.staging_bytes`. It is allocated at the first
             large transfer.
         asking: lock that a thread holds while it enqueues a copy.
     """

@@ -33,7 +33,6 @@ from flowcompute.schedule.memory import (
     batches_of_each,
     device_buffer_assignment,
     lasting_values,
-    staging_shares,
     stored_by,
     uploads_at_a_time,
 )
@@ -103,7 +102,7 @@ class OpenCLRunner(TransferringRunner):
 
     def attach(self) -> None:
         """Build the kernels."""
-        self._launcher = open_launcher(self.device, self.plan.config, max(1, staging_shares(self.plan.backend)))
+        self._launcher = open_launcher(self.device, self.plan.config, self.plan.memory.staging_bytes)
         with self._launcher.told():
             for step in self._regions():
                 if step.kernel is not None:

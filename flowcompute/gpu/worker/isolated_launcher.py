@@ -79,20 +79,20 @@ def _missing(device: Devices) -> str | None:
     return None if sys.executable else "a Python that does not know its own interpreter"
 
 
-def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
+def open_launcher(device: Device, config: Config, staging_bytes: int = 0) -> Launcher:
     """Open the launcher for a plan's kernels, in this process or in a worker process.
 
     Args:
         device: the device that computes.
         config: of the plan.
-        shares: number of launchers that share the memory budget of the host.
+        staging_bytes: pinned memory for large transfers of a discrete device.
 
     Raises:
         DeviceError: if the device or the worker does not start.
     """
     if config.isolate:
-        return IsolatedLauncher(device, config, shares)
-    return LocalLauncher(device, config.memory_bytes // shares, config.device_memory_bytes)
+        return IsolatedLauncher(device, config, staging_bytes)
+    return LocalLauncher(device, staging_bytes, config.device_memory_bytes)
 
 
 class Handle(NamedTuple):
@@ -224,13 +224,13 @@ class IsolatedLauncher(Launcher):
     Args:
         device: the device that runs the kernels.
         config: the memory that may be allocated on host and device, and the time limit of a launch.
-        shares: number of launchers that share the memory budget of the host.
+        staging_bytes: pinned memory for large transfers of a discrete device.
 
     Raises:
         DeviceError: if the worker or the device does not start.
     """
 
-    def __init__(self, device: Device, config: Config, shares: int = 1) -> None:
+    def __init__(self, device: Device, config: Config, staging_bytes: int = 0) -> None:
         self._limit_s = config.launch_timeout_s
         self._worker = Worker(device.capabilities.name)
         self.memory = IsolatedMemory(self._worker)
@@ -243,7 +243,7 @@ class IsolatedLauncher(Launcher):
                     "kind": device.capabilities.kind,
                     "host_memory": device.capabilities.host_memory,
                     "options": list(device.build_options),
-                    "budget": config.memory_bytes // shares,
+                    "staging": staging_bytes,
                     "device_budget": config.device_memory_bytes,
                 }
             )

@@ -86,18 +86,18 @@ class LocalLauncher(Launcher):
 
     Args:
         device: the device that runs the kernels.
-        budget_bytes: bytes that may be allocated on the host.
+        staging_bytes: pinned memory for large transfers of a discrete device.
         device_bytes: bytes that may be allocated on a discrete device; None for all that it has.
 
     Raises:
         DeviceError: if the device does not start.
     """
 
-    def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
+    def __init__(self, device: Device, staging_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         self._faults = Faults(device)
         self._taken: list[tuple[cl.Context, TakenKernel]] = []
-        self.memory = make_memory(device, budget_bytes, device_bytes)
+        self.memory = make_memory(device, staging_bytes, device_bytes)
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
         """Name an element in errors; see `Faults.told`."""

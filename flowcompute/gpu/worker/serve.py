@@ -87,7 +87,7 @@ class _WorkerServer:
         kind: str,
         host_memory: bool,
         options: list[str],
-        budget: int,
+        staging: int,
         device_budget: int | None,
     ) -> dict[str, Any]:
         device = copy.copy(all_devices()[position])
@@ -95,7 +95,7 @@ class _WorkerServer:
         device.capabilities = dataclasses.replace(device.capabilities, host_memory=host_memory)
         device.build_options = tuple(options)
         self._in_place = host_memory
-        self._launcher = LocalLauncher(device, budget, device_budget)
+        self._launcher = LocalLauncher(device, staging, device_budget)
         return {}
 
     def _map(self, file: int, key: int, size: int) -> None:

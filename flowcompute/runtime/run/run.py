@@ -6,7 +6,6 @@ import asyncio
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import time
 import weakref
@@ -36,8 +35,9 @@ from flowcompute.runtime.run.watched import Watched
 from flowcompute.schedule.explain import Plan
 from flowcompute.sources import AWAIT_IN_LOOP
 
-# Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
-_LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
+# Waiting for a lock cannot be interrupted by Ctrl-C on Windows. Elsewhere a signal that arrives between the
+# interpreter's last look and the wait does not end the wait either.
+_LONGEST_WAIT_S = 0.2
 
 _FAREWELL_S = 5.0
 

@@ -8,16 +8,15 @@ from flowcompute.schedule.memory.buffer_assignment import (
     placeholder_array,
 )
 from flowcompute.schedule.memory.cache_use import cache_reasons, is_uncached
-from flowcompute.schedule.memory.in_flight import batches_of_each, pinned, uploads_at_a_time
-from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
-from flowcompute.schedule.memory.memory_plan import (
+from flowcompute.schedule.memory.in_flight import (
     PIECE_BYTES,
     STAGING_BLOCKS,
-    BatchTooLargeError,
-    plan_memory,
-    staging_bytes,
-    staging_shares,
+    batches_of_each,
+    pinned,
+    uploads_at_a_time,
 )
+from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
+from flowcompute.schedule.memory.memory_plan import BatchTooLargeError, plan_memory
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_buffer_assignment, never_on_host, stored_by
 from flowcompute.schedule.memory.worker_needs import not_isolated
 
@@ -43,8 +42,6 @@ __all__ = [
     "placeholder_array",
     "plan_memory",
     "span",
-    "staging_bytes",
-    "staging_shares",
     "stored_by",
     "uploads_at_a_time",
 ]

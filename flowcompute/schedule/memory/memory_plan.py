@@ -18,7 +18,7 @@ from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
-from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
+from flowcompute.schedule.memory.in_flight import batches_of_each, crossing_bytes, pinned, staging_bytes, staging_shares
 from flowcompute.schedule.memory.input_bytes import most_records
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
@@ -35,7 +35,7 @@ from flowcompute.schedule.placement import (
     why_dependent,
 )
 from flowcompute.schedule.plan import MemoryPlan, Pass
-from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
@@ -49,38 +49,6 @@ REFERENCE_ITEMS = 1 << 20
 
 class BatchTooLargeError(PlanError):
     """An error of planning: not even the smallest batch fits the budget."""
-
-
-PIECE_BYTES = 4 << 20
-"""Bytes that a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
-
-STAGING_BLOCKS = 4
-"""Blocks of pinned memory in each direction. Threads copy some while the device reads or writes another."""
-
-MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
-"""The most pinned memory of a run: all threads have a piece in two blocks."""
-
-_STAGING_SHARE = 8
-
-
-def staging_bytes(budget_bytes: int) -> int:
-    """Return the bytes of pinned memory of a discrete device within a host budget.
-
-    The result is zero under a small budget. Blocks consist of whole pieces.
-    """
-    least = 2 * STAGING_BLOCKS * PIECE_BYTES
-    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
-
-
-def staging_shares(backend: BackendDescription) -> int:
-    """Return the number of shares that the pinned memory for transfers is divided into.
-
-    Each device across a bus has one, and so has the executor that leads several devices.
-    """
-    counts = (
-        placement.capabilities.devices for placement in backend.placements if not placement.capabilities.host_memory
-    )
-    return sum(count if count == 1 else count + 1 for count in counts)
 
 
 def plan_memory(
@@ -105,8 +73,11 @@ def plan_memory(
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
+    staging = 0
     if (shares := staging_shares(backend)) > 0:
-        fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
+        crossing = crossing_bytes(passes, sum(size for _, size in fixed))
+        staging = staging_bytes(config.memory_bytes // shares, crossing)
+        fixed.append(("pinned memory for transfers", shares * pinned(staging)))
     for number, each in isolated_placements(config, backend):
         # A host device streams no weights.
         room = each.memory_bytes if each.host_memory else _device_room(config, each)
@@ -144,7 +115,7 @@ def plan_memory(
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)
-    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging)
     return memory, tuple(one.planned for one in sized), depth
 
 
