@@ -114,7 +114,7 @@ class UserCall:
 
     @property
     def of_operands(self) -> bool:
-        """Whether all of its arguments are operands."""
+        """Flag that all of its arguments are operands."""
         return self.given is None
 
 

@@ -63,7 +63,7 @@ class Node:
 
     @property
     def returned(self) -> bool:
-        """Whether it is what a call of a public function returned, and not a step on the way to it."""
+        """Flag that it is what a call of a public function returned, and not a step on the way to it."""
         return self.element.call is not None and not self.element.is_step
 
     @property

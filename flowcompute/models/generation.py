@@ -17,13 +17,14 @@ from flowcompute.runtime.flows import AsyncFlow, Flow, FlowOpener
 
 Stopped = Literal["", "end", "max_tokens", "stop", "context"]
 
+_NOT_OPEN = "cannot go on with a generation that is not open"
 _HALF = "\N{REPLACEMENT CHARACTER}"
 """Text of a token that ends inside of a character."""
 
 
 @dataclass
 class GenerationState:
-    """How far an answer is: all that has to be kept beside the flow.
+    """Progress of an answer: all that has to be kept beside the flow.
 
     Attributes:
         model: path of the file.
@@ -112,7 +113,7 @@ class TextGeneration:
 
     @property
     def stopped(self) -> Stopped:
-        """Why the answer has ended."""
+        """Reason why the answer has ended."""
         return self._progress.stopped
 
     def _cut(self, text: str) -> str:
@@ -193,15 +194,13 @@ class TextGeneration:
                 raise StopAsyncIteration
             flow = self._flow
             if not isinstance(flow, AsyncFlow):
-                raise RunError("the generation is not open", element="generate", hint="async with ... as said: ...")
+                raise RunError(_NOT_OPEN, element="generate", hint="async with model.generate(...) as said: ...")
             await flow.send(self._to_send())
             self._take(await flow.receive())
 
     def _plain(self) -> Flow:
         if not isinstance(self._flow, Flow):
-            raise RunError(
-                "the generation is not open", element="generate", hint="with model.generate(...) as said: ..."
-            )
+            raise RunError(_NOT_OPEN, element="generate", hint="with model.generate(...) as said: ...")
         return self._flow
 
     def _to_send(self) -> np.ndarray:
