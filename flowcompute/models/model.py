@@ -65,7 +65,9 @@ class Model:
         """Name of the architecture, as the file has it."""
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str):
-            raise SourceError("cannot find an architecture", element=self.path, expected="a file with general.architecture")
+            raise SourceError(
+                "cannot find an architecture", element=self.path, expected="a file with general.architecture"
+            )
         return name
 
     @property
