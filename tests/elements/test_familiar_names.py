@@ -113,6 +113,7 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: fc.source(i for i in range(3)), r"fc\.iterate\("),
         (lambda: fc.top_k(X, 2), "axis=1"),
         (lambda: fc.bincount(fc.source(np.ones((6, 4), "i4")), 5), r"x\[:, j\]"),
+        (lambda: fc.stack([X, X], 1.5), r"expected  a whole number\n"),
         (lambda: fc.concat(X, X), r"fc\.concat\(\[x, y\]\)"),
         (lambda: fc.stack(X, X), r"fc\.stack\(\[x, y\]\)"),
         (lambda: fc.concat([X, X[:, 0]], axis=1), r"y\[:, None\]"),
