@@ -74,7 +74,7 @@ class Load:
 
     A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `LANE` in it, for
     accesses without a single stride. `aligned` means that the index is a multiple of the lanes, and that the buffer
-    begins at a multiple of a vector.
+    begins at a multiple of a vector. Numbers of blocks that are apart are aligned if they are all of one block.
     """
 
     argument: Argument

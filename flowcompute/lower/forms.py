@@ -24,6 +24,7 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
 from flowcompute.lower.matmul import (
     CPU_MATMUL,
+    DEQUANTIZED_GROUP_MATMUL,
     DEQUANTIZED_MATMUL,
     PACKED_MATMUL,
     TENSOR_MATMUL,
@@ -64,6 +65,7 @@ FORMS: tuple[Form, ...] = (
     CPU_SCAN,
     WIDE_SCAN,
     TENSOR_MATMUL,
+    DEQUANTIZED_GROUP_MATMUL,
     THIN_MATMUL,
     PACKED_MATMUL,
     TILED_MATMUL,

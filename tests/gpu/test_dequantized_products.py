@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 from tests.quantized.blocks import assert_bits, kernels, meant, sizes, tame
+from tests.support.slow import slow_but
 
 FORM = "dequantized matmul"
 LANES, RUN = 16, 512
@@ -212,3 +214,39 @@ def test_chosen_matrices_are_summed_like_single_ones() -> None:
     # A view of the matrices, which is stored before, changes no bit.
     part = fc.source(X) @ fc.dequantize(fc.constant(STACK), NAME)[1].T
     assert_bits(part.resolve(device="cpu"), single[1])
+
+
+# Whole blocks and parts of blocks; one row, some, and a tile of many with a part of one; fewer columns than a tile.
+GROUPS = [
+    ("Q8_0", 1, 64, 37),
+    ("Q4_0", 7, 576, 16),
+    ("Q4_K", 33, 512, 21),
+    ("Q6_K", 77, 256, 5),
+    ("MXFP4", 2, 2 * RUN * LANES + 96, 3),
+    ("F16", 3, 45, 18),
+    ("F32", 34, 33, 1),
+]
+
+
+@pytest.mark.parametrize(("name", "rows", "inner", "columns"), slow_but([GROUPS[1], GROUPS[2]], GROUPS))
+def test_gpus_add_like_cpus(name: str, rows: int, inner: int, columns: int) -> None:
+    w, _ = weights(name, columns, inner)
+    x = np.random.default_rng(5).standard_normal((rows, inner), dtype=np.float32)
+    product = fc.tanh(fc.source(x) @ w.T) + 1
+    assert [kernel.ir.form for kernel in plan_for_gpu(product).kernels] == ["dequantized group matmul"]
+    (whole,) = resolve_on_gpu(product)
+    (single,) = resolve_on_gpu(product, strategy=fc.Strategy(batch_bytes=1))
+    assert_bits(whole, single)
+    # A function of the device rounds by itself, a product does not.
+    (plain,) = resolve_on_gpu(fc.source(x) @ w.T)
+    assert_bits(plain, (fc.source(x) @ w.T).resolve(device="cpu"))
+
+
+@pytest.mark.parametrize("rows", slow_but([1], [1, 40]))
+def test_gpus_add_stacks_of_products_like_cpus(rows: int) -> None:
+    """Each record has a matrix of its own, or some share one; and parts of the blocks are seen through a view."""
+    d = fc.dequantize(fc.constant(tame("Q4_0", 3 * 20, 4)), "Q4_0").reshape((3, 20, 128))
+    x = fc.source(np.random.default_rng(6).standard_normal((2, 3, rows, 128), dtype=np.float32))
+    for product in (x @ fc.matrix_transpose(d), x[..., 32:] @ fc.matrix_transpose(d[:, 2:, 32:])):
+        (got,) = resolve_on_gpu(product)
+        assert_bits(got, product.resolve(device="cpu"))

@@ -68,6 +68,14 @@ static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     return {ALL};
 }}
 """
+# A run as long as a block, of which a work-item has every {S}-th number, has its scales at places that compilers know.
+_SPREAD = """
+static inline float{L} {F}_spread{L}(const __global uchar *p, long n) {{
+    const __global uchar *block = p + (ulong)n / {N} * {B};
+    int place = (int)((ulong)n % {S});
+    return (float{L})({ALL});
+}}
+"""
 _APART = """
 static inline float{L} {F}_apart{L}(const __global uchar *p, long n, long stride, long count) {{
     float all[{L}];
@@ -95,6 +103,8 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
         else:
             run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
         return f"{run}({pointer}, {index_text(load.index)})"
+    if load.aligned:
+        return f"{_spread(one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
     apart = _several(_APART, "apart", one, block_format, lanes, helpers, cpu)
     count = lanes if load.count is None else index_text(load.count)
     return f"{apart}({pointer}, {index_text(load.index)}, {load.stride}, {count})"
@@ -108,6 +118,16 @@ def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, help
         helpers[name] = run_function(name, block_format, lanes, _text, bytes_type)
     aligned = _several(_ALIGNED, "aligned", one, block_format, lanes, helpers, cpu=True)
     return aligned if load.aligned else _several(_ANYWHERE, "run", one, block_format, lanes, helpers, cpu=True)
+
+
+def _spread(one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
+    """Return the name of the function that decodes numbers of a block that are equally far apart."""
+    name, apart = f"{one}_spread{lanes}", block_format.numbers // lanes
+    if name not in helpers:
+        every = ", ".join(f"{one}_of_block(block, place + {lane * apart})" for lane in range(lanes))
+        text = _SPREAD.format(F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes, S=apart, ALL=every)
+        helpers[name] = text.lstrip("\n")
+    return name
 
 
 def _several(

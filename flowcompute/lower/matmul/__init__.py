@@ -1,6 +1,7 @@
 """Matrix products."""
 
 from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL
+from flowcompute.lower.matmul.dequantized_group_matmul import DEQUANTIZED_GROUP_MATMUL
 from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
 from flowcompute.lower.matmul.matmul_anchor import PANEL, chosen_matrices, cut_factor
 from flowcompute.lower.matmul.packed_matmul import PACKED_MATMUL
@@ -25,6 +26,7 @@ from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL
 __all__ = [
     "CHUNK_BYTES",
     "CPU_MATMUL",
+    "DEQUANTIZED_GROUP_MATMUL",
     "DEQUANTIZED_MATMUL",
     "EDGE",
     "LANES",

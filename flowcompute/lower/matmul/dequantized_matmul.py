@@ -388,12 +388,12 @@ def _why_not(task: LoweringTask) -> Reason | None:
     if task.is_gpu:
         return task.refuse("a work-item of a GPU has no such caches")
     assert task.anchor is not None
-    if not _reads_along_blocks(task.graph, task.anchor.id):
+    if not reads_along_blocks(task.graph, task.anchor.id):
         return task.refuse("its right factor is not decoded from blocks along the sum")
     return None
 
 
-def _reads_along_blocks(graph: Graph, product: int) -> bool:
+def reads_along_blocks(graph: Graph, product: int) -> bool:
     """Check whether the columns of the right factor are neighbouring numbers of blocks.
 
     It is a property of the graph: whether the numbers are decoded here or were stored changes no bit.
@@ -406,6 +406,14 @@ def _reads_along_blocks(graph: Graph, product: int) -> bool:
         return False
     lies = seen_as(graph, root, views)
     return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
+
+
+def block_numbers(graph: Graph, factor: int) -> int:
+    """Return the numbers in a block of a right factor that is read along blocks."""
+    root, _ = views_of(graph, factor)
+    op = graph.nodes[root].op
+    assert isinstance(op, Dequantize)
+    return op.block_format.numbers
 
 
 def _lower(task: LoweringTask) -> Kernel:
