@@ -4,8 +4,8 @@
 `x * 2` would be computed and stored. A view moves under two conditions: no other node needs the whole operand, and
 the view ends at values that are in memory anyway. It never forces a kernel to store a value.
 
-Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value, and what is
-computed of one number alone is computed once and broadcast. Thus `(fc.zeros((n, m)) + 1)[0, :4]` takes four numbers,
+Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value. What is computed
+of one number alone is computed once and broadcast. Thus `(fc.zeros((n, m)) + 1)[0, :4]` takes four numbers,
 not `n * m`.
 """
 
