@@ -209,3 +209,17 @@ def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
         return tuple(ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout)))
 
     return rule
+
+
+def _same(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+def _transparent(name: str, doc: str) -> Op:
+    return Op(
+        name, 1, Kind.ELEMENTWISE, np.asarray, _same, text={"any": "{a}"}, arithmetic=False, transparent=True, doc=doc,
+    )  # fmt: skip
+
+
+PARAMETER = _transparent("parameter", "A resident value that a gradient is taken of.")
+STOP_GRADIENT = _transparent("stop_gradient", "The value, through which no gradient flows.")

@@ -19,7 +19,7 @@ from flowcompute.elements.math import add, multiply
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.kernel_tangents import kernel_gradient
-from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, refusal
+from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, Through, refusal
 from flowcompute.graph import postorder
 from flowcompute.spec import BOOL, FLOAT64, is_float
 
@@ -207,6 +207,9 @@ def _passed(node: Compute, terms: Cotangent, live: set[int]) -> Iterable[tuple[E
             continue
         for operand, made in zip(node.inputs, given, strict=True):
             if made is None or id(operand) not in live:
+                continue
+            if isinstance(made, Through):
+                yield made.viewed, Term(term.scale, cast(made.value, _slope_dtype(made.viewed)))
                 continue
             # A number that itself depends on what is differentiated scales as well: only its value counts here.
             scale = term.scaled(made.scale) if isinstance(made, Scaled) else term.scale

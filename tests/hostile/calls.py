@@ -151,6 +151,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "segment_mean": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
     "segment_min": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
     "segment_sum": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "shuffle": {0: ROWS, "seed": 1, "epoch": 0, "block": 2, "window": 4},
     "source": {"array": np.ones(3), "name": "given"},
     "open": {"path": "nowhere.bin", "format": "raw", "dtype": "f4", "shape": (2,), "offset": 0},
     "save": {"path": "never.npy", "format": "npy", "name": "kept"},

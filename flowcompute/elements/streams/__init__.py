@@ -39,6 +39,7 @@ from flowcompute.elements.streams.segment_folds import (
     segment_min,
     segment_sum,
 )
+from flowcompute.elements.streams.shuffling import SHUFFLE, order_of, shuffle, unshuffle
 from flowcompute.elements.streams.statistics import (
     CORRCOEF,
     COV,
@@ -85,6 +86,7 @@ __all__ = [
     "SEGMENT_MEAN",
     "SEGMENT_MIN",
     "SEGMENT_SUM",
+    "SHUFFLE",
     "SLOT",
     "TEXT_PLACES",
     "TOP_K_INDICES",
@@ -118,6 +120,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "order_of",
     "percentile",
     "quantile",
     "scan",
@@ -125,8 +128,10 @@ __all__ = [
     "segment_mean",
     "segment_min",
     "segment_sum",
+    "shuffle",
     "text_places",
     "top_k",
     "unique_counts",
     "unique_values",
+    "unshuffle",
 ]
