@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -196,6 +197,7 @@ class KeptOp:
 def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
     """Return the dtype rule of a NumPy ufunc (NEP 50), weak Python scalars included."""
 
+    @functools.lru_cache(256)
     def rule(*operands: Any) -> tuple[np.dtype, ...]:
         # ml_dtypes knows no weak scalars: a Python number takes bfloat16 beside it. A Python bool is never wider
         # than its partner, and NumPy knows no weak form of it.

@@ -60,7 +60,7 @@ from flowcompute.elements.numpy_calls import call_numpy
 from flowcompute.elements.op import Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.elements.streams import count_nonzero, cumulative_sum, first, last
+from flowcompute.elements.streams import count_nonzero, cumulative_sum, describe, first, last
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 
 
@@ -137,6 +137,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "conj": conj,
     "count_nonzero": count_nonzero,
     "cumulative_sum": cumulative_sum,
+    "describe": describe,
     "bitwise_right_shift": compose_or_shift,
 }
 """Every function by its Array API name."""

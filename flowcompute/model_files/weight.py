@@ -150,7 +150,7 @@ class Weight(Constant):
 
     @property
     def is_raw(self) -> bool:
-        """Whether these are the bytes of the tensor, and not its numbers."""
+        """Flag that these are the bytes of the tensor, and not its numbers."""
         return self.dtype == UINT8 and self.tensor.type != "U8"
 
     @property

@@ -20,7 +20,7 @@ _HALF = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass
 class GenerationState:
-    """How far an answer is: all that has to be kept beside the flow.
+    """Progress of an answer: all that has to be kept beside the flow.
 
     Attributes:
         model: path of the file.
@@ -131,7 +131,7 @@ class Answer:
 
     @property
     def stopped(self) -> Stopped:
-        """Why the answer has ended."""
+        """Reason why the answer has ended."""
         return self._progress.stopped
 
     def _cut(self, text: str) -> str:

@@ -59,4 +59,6 @@ class FlowHolder:
         return self._flow
 
     def _closed(self, how: str) -> RunError:
-        return RunError("the generation is not open", element="generate", hint=f"{how} {self._example}: ...")
+        return RunError(
+            "cannot go on with a generation that is not open", element="generate", hint=f"{how} {self._example}: ..."
+        )

@@ -69,7 +69,9 @@ class Model:
         """Name of the architecture, as the file has it."""
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str):
-            raise SourceError("the file names no architecture", element=self.path, expected="general.architecture")
+            raise SourceError(
+                "cannot find an architecture", element=self.path, expected="a file with general.architecture"
+            )
         return name
 
     @property
@@ -127,7 +129,7 @@ class Model:
         """
         if self._graph is not None:
             raise SpecError(
-                "a graph of yours gives scores alone", element="states", hint="take them from your function"
+                "cannot give the states of a graph of yours", element="states", hint="take them from your function"
             )
         token, text = _parts(tokens)
         return self._made(self._built_in.states, token, text, {"slots": slots, "context": context})
@@ -185,7 +187,7 @@ class Model:
         """
         template = self.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
-            raise SourceError("the file has no template for chats", element=self.path, hint="give the whole prompt")
+            raise SourceError("cannot find a template for chats", element=self.path, hint="give the whole prompt")
         tokens = {
             name: self.tokenizer.piece(number)
             for name, number in (

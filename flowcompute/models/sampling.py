@@ -11,7 +11,7 @@ from flowcompute.errors import SpecError
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is drawn. Draw t uses Philox(seed, t), so it depends on nothing before.
+    """Rule by which the next token is drawn. Draw t uses Philox(seed, t), so it depends on nothing before.
 
     Attributes:
         temperature: divides the scores; 0 takes the highest.

@@ -75,7 +75,7 @@ def _check_attributes(node: OnnxNode, record: Operator) -> None:
 
 
 class GraphBuilder:
-    """What builds the nodes of a model.
+    """Builder of the nodes of a model.
 
     Args:
         functions: those of the model, by domain and name.

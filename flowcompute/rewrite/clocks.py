@@ -55,7 +55,7 @@ class _ClockAnalysis:
         """Assign a clock to a stream node or fold."""
         # A training reads its sources by itself.
         streams = [i for i in node.inputs if i in self.clock_of and node.op is not TRAIN]
-        read = isinstance(node.element, Source) or node.id in self.kept
+        read = (node.kind is None and isinstance(node.element, Source)) or node.id in self.kept
         if read or not streams:
             clock = self._new()
             (clock.sources if read else clock.nodes).append(node.id)

@@ -145,6 +145,8 @@ class StepMaker:
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+        if node.kind is not Kind.VIEW:
+            return False
         if node.op in ORDERING:
             reason = why_sorted_by_host(node, self._capabilities)
         elif is_together(node):

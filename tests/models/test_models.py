@@ -107,7 +107,7 @@ def test_a_graph_of_the_user_takes_the_place_of_the_built_in_one(path: Path) -> 
     model = fc.models.load(path, graph=graph)
     assert model.logits(stream([1, 2, 3])).resolve(device="numpy", progress=False).shape == (3, len(vocabulary()))
     assert seen == [("llama", None)]
-    with pytest.raises(fc.SpecError, match="scores alone"):
+    with pytest.raises(fc.SpecError, match="cannot give the states of a graph of yours"):
         model.states(stream([1, 2, 3]))
 
 

@@ -197,7 +197,7 @@ def matmul(
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
     streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
     order, with fused multiply-add. Operands of one half format are summed in float32, by tensor
-    cores where there are any: in steps of 16 along k then, within which a device has its own order.
+    cores where there are any. These take steps of 16 along k, within which a device has its own order.
 
     A product over the stream axis is a fold. That is `X.T @ Y` of two streams `(N, m)` and `(N, k)`, or a resident
     `(m, N)` times a stream `(N, k)`. Vectors may stand in place of matrices. Each block of records is one product, of

@@ -178,5 +178,5 @@ def _shape(shapes: list[tuple[int, ...]]) -> tuple[int, int]:
     return q[0], v[1]
 
 
-def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError:
+def _refusal(message: str, expected: str, got: Any, hint: str | None = None) -> SpecError:
     return SpecError(message, element=NAME, site=user_site(), expected=expected, got=str(got), hint=hint)

@@ -60,7 +60,7 @@ LARGE = 64
 
 @dataclass(frozen=True)
 class _Layout:
-    """What a line of work-items computes, and how the lines of a work-group lie over its tile.
+    """Arrangement of work-items: what a line of them computes, and how the lines of a work-group lie over its tile.
 
     Attributes:
         rows, columns: of each line.

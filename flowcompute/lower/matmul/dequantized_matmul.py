@@ -1,7 +1,7 @@
 """Products with numbers that are decoded from blocks, on CPUs: both factors are read along k.
 
 The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a file's weights. A vector of them is
-decoded at once and multiplied by a vector of a row of A, so a single row takes as long as decoding. Columns that are
+decoded at once and multiplied by a vector of a row of A. So a single row takes as long as decoding. Columns that are
 decoded for many rows are kept in a private array.
 
 Lane l of `LANES` sums the products whose k is l modulo `LANES`, in order. Panels of `RUN` * `LANES` products are summed

@@ -69,7 +69,7 @@ class NodeCall:
 
     @property
     def count(self) -> int:
-        """How many outputs are asked for: up to the last one with a name."""
+        """Number of outputs that are asked for: up to the last one with a name."""
         return max((at + 1 for at, name in enumerate(self.node.outputs) if name), default=0)
 
     def wants(self, place: int) -> bool:
