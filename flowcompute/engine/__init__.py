@@ -3,8 +3,8 @@
 from flowcompute.engine.backend import DRAIN, Backend, Executor, KernelTuner, PlannedJob, close_all
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.batches_ahead import BatchesAhead
+from flowcompute.engine.host import cast, elementwise
 from flowcompute.engine.in_flight_batch import InFlightBatch
-from flowcompute.engine.numpy_ops import cast, elementwise
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import RegionRunner, Runners

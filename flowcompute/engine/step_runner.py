@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.training import Training
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
-from flowcompute.engine.host_call import call_host, read_only
+from flowcompute.engine.host import call_host, read_only
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.repeated_steps import RepeatedSteps

@@ -14,6 +14,7 @@ import flowcompute as fc
 from flowcompute.elements.compute import Function
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+from tests.checkpoint.ends import ENDS, twice
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
@@ -79,10 +80,6 @@ class Batches:
         yield np.ones((2, 2))
 
 
-def twice(batch: np.ndarray) -> np.ndarray:
-    return batch * 2
-
-
 def step(carry: np.ndarray, item: np.ndarray) -> np.ndarray:
     return carry * 0.5 + item
 
@@ -134,19 +131,6 @@ SOURCES: dict[str, Build] = {
         fc.random.integers(9, low=-5, high=5, seed=4),
         fc.random.integers(9, low=0, high=2**60, seed=4),
     ),
-}
-
-ENDS: dict[str, Build] = {
-    "saved": lambda folder: (
-        rows() >> fc.save(folder / "y.npy"),
-        rows() + 1 >> fc.save(folder / "y.raw", durable=False, name="out"),
-        rows("f8").sum() >> fc.save(folder / "z.bin"),
-        {"b": rows().sum(axis=0), "a": fc.constant(np.int8(3))} >> fc.save(folder / "w.safetensors"),
-        rows("f8").named("x") >> fc.save(folder / "x.safetensors"),
-    ),
-    "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
-    "called": lambda _: rows() >> fc.callback(twice),
-    "discarded": lambda _: rows() >> fc.discard(),
 }
 
 FUNCTIONS: dict[str, Build] = {

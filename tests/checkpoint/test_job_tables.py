@@ -27,6 +27,7 @@ from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
 from flowcompute.elements.training import TRAIN, Given, GivenStream
+from flowcompute.graph.record_formulas import Placeholder
 from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
@@ -42,7 +43,7 @@ BASES = {Element, Source, Destination, StoredSource, StoredSink}
 TRANSPARENT = {Trainable}
 """Of these graphs hold the operand."""
 
-OF_THE_PLANNER = {ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
+OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)

@@ -10,8 +10,7 @@ import numpy as np
 from flowcompute.elements.nn import selective_scan_of
 from flowcompute.elements.streams import KernelScan
 from flowcompute.engine.folds import fused_multiply_add
-from flowcompute.engine.numpy_functions import evaluate
-from flowcompute.engine.numpy_ops import cast, elementwise
+from flowcompute.engine.host import cast, elementwise, evaluate
 from flowcompute.engine.scans.carry import Scan
 from flowcompute.errors import RunError
 from flowcompute.function_ir import stored

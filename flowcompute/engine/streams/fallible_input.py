@@ -9,7 +9,7 @@ import numpy as np
 
 from flowcompute.elements import HostFunction
 from flowcompute.elements.policies import SkipCounter
-from flowcompute.engine.host_call import call_host, read_only
+from flowcompute.engine.host import call_host, read_only
 from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node

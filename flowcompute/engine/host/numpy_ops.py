@@ -6,7 +6,7 @@ import numpy as np
 
 from flowcompute.elements import Op
 from flowcompute.elements.functions import UserOp
-from flowcompute.engine.numpy_functions import evaluate
+from flowcompute.engine.host.numpy_functions import evaluate
 from flowcompute.ir import maximum, minimum
 from flowcompute.spec import is_float
 
