@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from benchmarks.harness import ROOT
@@ -31,6 +32,7 @@ SENTENCE = "Four score and seven years ago our fathers brought forth, upon this 
 PREFILL = 307
 TEXTS, TEXT_TOKENS = 16, 64
 SLOTS = 8
+CONVERSATIONS = f"a token of {SLOTS} conversations"
 
 Seconds = dict[str, tuple[float, float]]
 """By what was done: seconds of the clock and of the processor."""
@@ -91,6 +93,16 @@ def flowcompute(path: str, tokens: int, quick: bool) -> Seconds:
         with watch.part("a token", tokens):
             for _ in range(tokens):
                 token = step([token])
+    with model.conversations(SLOTS, context=1024) as talks:
+        for one in range(SLOTS):
+            talks.begin([*PROMPT, 500 + one], tokens + 2)
+        while min(len(one.tokens) for one in talks.open) < 2:
+            next(talks)
+        before = sum(len(one.tokens) for one in talks.open)
+        written, wall, processor = talks.open, time.perf_counter(), time.process_time()
+        list(talks)
+        count = sum(len(one.tokens) for one in written) - before
+        watch.found[CONVERSATIONS] = (time.perf_counter() - wall) / count, (time.process_time() - processor) / count
     if quick:
         return watch.found
     many = (sentence * PREFILL)[:PREFILL]
@@ -136,13 +148,22 @@ def xllamacpp(path: str, tokens: int, quick: bool) -> Seconds:
         ask(alone, PROMPT, 2 + tokens)
     short, long = one.found["short"], one.found["long"]
     watch.found["a token"] = (long[0] - short[0]) / tokens, (long[1] - short[1]) / tokens
+    several = server(SLOTS)
+    prompts = [[*PROMPT, 500 + one] for one in range(SLOTS)]
+    with ThreadPoolExecutor(SLOTS) as pool:
+        together = Stopwatch()
+        for part, count in (("short", 2), ("long", 2 + tokens)):
+            with together.part(part):
+                list(pool.map(partial(ask, several, count=count), prompts))
+        short, long = together.found["short"], together.found["long"]
+        each = SLOTS * tokens
+        watch.found[CONVERSATIONS] = (long[0] - short[0]) / each, (long[1] - short[1]) / each
     if quick:
         return watch.found
     many = [504 + number % 5000 for number in range(PREFILL)]
     with watch.part(f"a prompt of {PREFILL} tokens"):
         ask(alone, many, 1)
     del alone
-    several = server(SLOTS)
     texts = [[one, *many[: TEXT_TOKENS - 1]] for one in range(100, 100 + TEXTS)]
     with ThreadPoolExecutor(SLOTS) as pool:
         list(pool.map(lambda text: ask(several, text, 1), texts[:SLOTS]))
@@ -211,11 +232,13 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} cores, {options.reps} processes of each")
     found: dict[str, list[Seconds]] = {name: [] for name in peers}
     with tempfile.TemporaryDirectory() as kept:
-        # The first two do not count: a process keeps as many programs as it has time for.
-        for repetition in range(0 if options.cold else -2, options.reps):
+        # The first ones do not count: a process keeps as many programs as it has time for, and writes bytecode.
+        for repetition in range(-1 if options.cold else -2, options.reps):
             for name in peers if repetition >= 0 else peers[:1]:
                 with tempfile.TemporaryDirectory() as empty:
                     cache = {"FLOWCOMPUTE_CACHE": empty if options.cold else kept}
+                    # Whoever imports a package a second time has its bytecode.
+                    cache |= {"PYTHONPYCACHEPREFIX": kept, "PYTHONDONTWRITEBYTECODE": ""}
                     seconds = measured(name, path, options.tokens, options.quick, os.environ | cache)
                 if repetition >= 0:
                     found[name].append(seconds)

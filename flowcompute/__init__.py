@@ -159,6 +159,7 @@ from flowcompute.elements.math import (
     trunc_divide,
     var,
     vecdot,
+    view,
     where,
 )
 from flowcompute.elements.products import cross, einsum, outer, tensordot
@@ -203,6 +204,7 @@ from flowcompute.elements.streams import (
     segment_mean,
     segment_min,
     segment_sum,
+    shuffle,
     top_k,
     unique_counts,
     unique_values,
@@ -233,7 +235,7 @@ from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
 if TYPE_CHECKING:
-    from flowcompute import models, onnx
+    from flowcompute import models, onnx, train
     from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
     from flowcompute.gradients import grad
     from flowcompute.runtime.run import Run
@@ -244,6 +246,7 @@ _LATE = {
     "models": "flowcompute.models",
     "grad": "flowcompute.gradients",
     "onnx": "flowcompute.onnx",
+    "train": "flowcompute.train",
     **dict.fromkeys(("aresolve", "arun", "open_flow", "plan", "resolve", "run", "start"), "flowcompute.flow"),
     "Run": "flowcompute.runtime.run",
     "Plan": "flowcompute.schedule.explain",
@@ -286,10 +289,10 @@ __all__ = [
     "permute_dims", "pi", "pinned", "plan", "positive", "pow", "prod", "quantile", "random", "range", "real",
     "reciprocal", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan",
     "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum",
-    "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack", "start", "std",
-    "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw", "tile",
-    "to_array", "top_k", "trace", "tril", "triu", "trunc", "trunc_divide", "unique_counts", "unique_values", "unstack",
-    "var", "vecdot", "weights", "where", "window", "zeros", "zeros_like",
+    "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack",
+    "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw",
+    "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
+    "unique_values", "unstack", "var", "vecdot", "view", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip
 
 

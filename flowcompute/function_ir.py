@@ -96,7 +96,7 @@ Expr = NumberLiteral | Parameter | Local | Operation | Cast | Choose | ItemAt | 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Give a variable a value."""
+    """A statement that gives a variable a value."""
 
     name: str
     value: Expr
@@ -104,7 +104,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class SetAll:
-    """Give variables the results of a function, one each."""
+    """A statement that gives variables the results of a function, one each."""
 
     names: tuple[str, ...]
     call: Call

@@ -13,7 +13,7 @@ from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow, start
-from flowcompute.models import TextGeneration, go_on
+from flowcompute.models import Conversations, TextGeneration, go_on, go_on_together
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import check_names, shows_options
 from flowcompute.runtime.run import Run
@@ -181,6 +181,17 @@ class Frozen:
             CheckpointError: if none was frozen.
         """
         return go_on(self.extra, lambda: self.flow(**options))
+
+    def conversations(self, **options: Unpack[ThawFlowOptions]) -> Conversations:
+        """Go on with the conversations of a language model: `with frozen.conversations() as talks: ...`.
+
+        Args:
+            options: as for `flow`.
+
+        Raises:
+            CheckpointError: if none were frozen.
+        """
+        return go_on_together(self.extra, lambda: self.flow(**options))
 
     @property
     def state(self) -> str:

@@ -50,6 +50,7 @@ MODULES = {
     "Fourier transforms": "elements.fft",
     "Neural networks": "elements.nn",
     "Language models": "models",
+    "Training": "train",
     "Random numbers": "elements.random",
     "Contract suites": "testing.contracts",
 }

@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted((ROOT / "tests" / "programs").glob("*.py"))
 EVERY = sorted(path for path in (ROOT / "tests" / "programs").rglob("*") if path.is_file() and path.suffix != ".pyc")
 """Those of `scripts/nightly` included, which need large files, and models that programs read."""
+SETTINGS = {"17_onnx_nodes": {"FC_ONNX_EVERY": "64"}}
+"""What of a long program CI runs. `scripts/nightly` runs all of it."""
 ORIGINALS = ROOT.parent / "shared" / "programs"
 """Where the programs come from, on machines that have it."""
 
@@ -27,7 +29,7 @@ def test_program(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(path)],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | SETTINGS.get(path.stem, {}),
         capture_output=True,
         text=True,
         timeout=850,

@@ -356,7 +356,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     """
     streams = [element for element in inputs if element.spec.is_stream]
     if not streams:
-        return inputs, _broadcast_shapes(op, inputs, [element.spec.shape for element in inputs]), None
+        return inputs, _broadcast_shapes(op, inputs), None
     first = streams[0]
     for other in streams[1:]:
         if other.ndim != first.ndim:
@@ -370,8 +370,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
             )
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
-    shapes = [element.spec.shape for element in aligned]
-    return aligned, _broadcast_shapes(op, aligned, shapes), Stream(length)
+    return aligned, _broadcast_shapes(op, aligned), Stream(length)
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:
@@ -441,9 +440,10 @@ def align_resident(op: str, resident: Element, stream: Element, length: int | No
     )
 
 
-def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+def _broadcast_shapes(op: str, inputs: list[Element]) -> tuple[int, ...]:
+    shapes = [element.spec.shape for element in inputs]
     try:
-        return np.broadcast_shapes(*shapes)
+        return max(shapes, key=len) if len(set(shapes) - {()}) <= 1 else np.broadcast_shapes(*shapes)
     except ValueError as error:
         streamed = any(element.spec.is_stream for element in inputs)
         raise SpecError(

@@ -101,6 +101,9 @@ class Destination(Element, ABC):
     takes_numbers: bool = False
     """True where items may be written in parts, where they are too large for memory."""
 
+    takes_named: bool = False
+    """True where several resident values are taken, by their names."""
+
     in_memory: bool = False
     """True where the result stays in host memory (and so counts against the budget)."""
 

@@ -80,8 +80,7 @@ class Element(NoValue):
 
     def freeze_fields(self, **fields: Any) -> None:
         """Set fields while the element is being made."""
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        self.__dict__.update(fields)
 
     def __setattr__(self, field: str, value: object) -> None:
         raise AttributeError(f"elements are frozen: cannot set {field!r}")
@@ -433,6 +432,10 @@ class Element(NoValue):
     def head(self, n: int = 5) -> Any:
         """Return the first `n` records of a stream, or the first of a resident value along axis 0, as an element."""
         return Element.apply("index", self, slice(n))
+
+    def describe(self) -> Any:
+        """Return the usual statistics of each column, resolved in one reading; see `fc.describe`."""
+        return Element.apply("describe", self)
 
     def reshape(self, *shape: Any) -> Any:
         """Reshape the value, given one shape or its sizes; see `fc.reshape`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -60,9 +61,9 @@ class Op:
         shape: spec of the result where broadcasting does not give it.
         text: OpenCL C of an element-wise op by class of operand dtype ("float", "int",
             "uint", "bool", or "any"). `{a} {b} {c}` are operands, `{T}` is the operands' vector
-            type. `{I}` and `{U}` are the signed and unsigned integer types of the same width, `{W}`
-            the bits of a number. `{F}` is the name of the helper. A missing text means a call by the
-            op's own name.
+            type. `{I}` and `{U}` are the signed and unsigned integer types of the same width, `{R}` the
+            floats of it, `{W}` the bits of a number. `{F}` is the name of the helper. A missing text means a
+            call by the op's own name.
         helper: the body of a helper function `{T} {F}({T} a, {T} b)` by class, for longer texts.
         ulp: largest error on any device in units in the last place; 0 is exact or correctly rounded.
         cost: rough instructions per number; above 8 a value is worth keeping, not recomputing.
@@ -196,6 +197,7 @@ class KeptOp:
 def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
     """Return the dtype rule of a NumPy ufunc (NEP 50), weak Python scalars included."""
 
+    @functools.lru_cache(256)
     def rule(*operands: Any) -> tuple[np.dtype, ...]:
         # ml_dtypes knows no weak scalars: a Python number takes bfloat16 beside it. A Python bool is never wider
         # than its partner, and NumPy knows no weak form of it.
@@ -207,3 +209,17 @@ def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
         return tuple(ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout)))
 
     return rule
+
+
+def _same(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+def _transparent(name: str, doc: str) -> Op:
+    return Op(
+        name, 1, Kind.ELEMENTWISE, np.asarray, _same, text={"any": "{a}"}, arithmetic=False, transparent=True, doc=doc,
+    )  # fmt: skip
+
+
+PARAMETER = _transparent("parameter", "A resident value that a gradient is taken of.")
+STOP_GRADIENT = _transparent("stop_gradient", "The value, through which no gradient flows.")

@@ -12,6 +12,7 @@ import numpy as np
 from flowcompute.elements import (
     axes,
     compute,
+    creation,
     fft,
     generated,
     linalg,
@@ -58,7 +59,7 @@ from flowcompute.elements.numpy_calls import call_numpy
 from flowcompute.elements.op import Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.elements.streams import count_nonzero, cumulative_sum, first, last
+from flowcompute.elements.streams import count_nonzero, cumulative_sum, describe, first, last
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 
 
@@ -71,6 +72,15 @@ def compose_or_shift(left: Any, right: Any) -> Any:
                 element=right.name or right.label,
                 site=user_site(),
                 expected="a destination without input",
+            )
+        if not isinstance(left, Element) and not right.takes_named:
+            raise SpecTypeError(
+                "cannot write what is no element",
+                element=right.name or right.label,
+                site=user_site(),
+                expected="an element",
+                got=short_repr(left),
+                hint="fc.constant(value) is one; a .safetensors file takes several by name",
             )
         return right.bind(left)
     if isinstance(right, str | os.PathLike) and isinstance(left, Element):
@@ -126,6 +136,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "conj": conj,
     "count_nonzero": count_nonzero,
     "cumulative_sum": cumulative_sum,
+    "describe": describe,
     "bitwise_right_shift": compose_or_shift,
 }
 """Every function by its Array API name."""
@@ -143,7 +154,7 @@ def _records(room: types.ModuleType) -> Iterator[Op]:
 
 RECORDS: dict[str, Op] = {
     op.kept_name: op
-    for room in (compute, spool_stream, axes, generated, linalg, math, nn, quantized, search, streams)
+    for room in (compute, spool_stream, axes, creation, generated, linalg, math, nn, quantized, search, streams)
     for op in _records(room)
 }
 """Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""

@@ -24,6 +24,7 @@ R = TypeVar("R")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The contract suites and the examples inside the package are users of it, not part of it.
 _USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
+_COMMANDS = ("flowcompute", "flowcompute.exe")
 
 
 _told: dict[str | tuple[str, type[Warning], int], int] = {}
@@ -43,6 +44,9 @@ def user_site() -> Site | None:
 
 @functools.lru_cache(4096)
 def _is_ours(file: str) -> bool:
+    if file.startswith("<frozen ") or os.path.basename(file) in _COMMANDS:
+        # What Python runs a module by, and the script that installing the command makes.
+        return True
     return file.startswith(_PACKAGE) and not file.startswith(_USERS)
 
 
@@ -110,7 +114,7 @@ class UserCall:
 
     @property
     def of_operands(self) -> bool:
-        """Whether all of its arguments are operands."""
+        """Flag that all of its arguments are operands."""
         return self.given is None
 
 

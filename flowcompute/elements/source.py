@@ -49,6 +49,20 @@ class Reader(ABC):
         """Read records from `position`, whatever was read before; only where several calls may be under way."""
         raise NotImplementedError(f"{type(self).__name__} reads in order")
 
+    def gather(self, records: np.ndarray, out: np.ndarray) -> bool:  # noqa: ARG002 - for those that can
+        """Fill `out` with these records, in any order and whatever was read before. `position` stays as it is.
+
+        False, and nothing is filled, where this reader reads in order only. A reader that can gather always can.
+
+        Args:
+            records: their indices, int64, as many as `out` takes.
+            out: as of `read`.
+
+        Raises:
+            SourceError: if the data cannot be read or is not what was declared.
+        """
+        return False
+
     def view(self, items: int) -> np.ndarray | None:  # noqa: ARG002 - for those that give views
         """Read the next records, at most `items`, without a copy; fewer only at the end of the stream.
 

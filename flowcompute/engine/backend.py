@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -125,6 +126,10 @@ class Executor(ABC):
             RunError: naming element and records, if a host function or a kernel fails; a
                 DeviceError where the device itself did, which loses what it held.
         """
+
+    def together(self) -> AbstractContextManager[None]:
+        """Process batches whose results nobody looks at before the end of the block: they may be waited for once."""
+        return nullcontext()
 
     @abstractmethod
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Calls on arrays of what the host computes: Python functions of users, and operations of LAPACK."""
+"""Calls on arrays of what the host computes: functions of users, operations of LAPACK, and packing of bytes."""
 
 from __future__ import annotations
 
@@ -87,8 +87,9 @@ def _computed(node: Node, arguments: Sequence[np.ndarray], first: int | None) ->
             records=None if first is None else _refused(node, arguments, first),
             hint="fc.linalg.pinv takes singular matrices" if "ingular" in str(error) else None,
         ) from error
-    # A copy, since what is computed may be the argument itself.
-    return canonical_nan(np.array(result, node.spec.dtype, order="C"))
+    # What is computed may be an argument itself, or a view of one.
+    own = isinstance(result, np.ndarray) and result.flags.owndata and not any(result is one for one in arguments)
+    return canonical_nan(np.array(result, node.spec.dtype, order="C", copy=None if own else True))
 
 
 def _refused(node: Node, arguments: Sequence[np.ndarray], first: int) -> tuple[int, int] | None:

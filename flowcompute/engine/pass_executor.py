@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,20 @@ class PassExecutor(Executor):
             return self._scheduler.process(batch.clock, batch.items, dict(batch.arrays), outputs)
         finally:
             self._ahead.let_go()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Leave kernels of several batches in progress where a runner is alone; see `Executor.together`."""
+        steps = [step for step in self._pass.steps if isinstance(step, RegionStep)]
+        if len(self.runners) > 1 or self._ahead is not None or not steps:
+            yield
+            return
+        self._steps.waits_once = self.runners[0].waits_once = True
+        try:
+            yield
+        finally:
+            self._steps.waits_once = self.runners[0].waits_once = False
+            self._steps.wait(steps[-1].name)
 
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Made:
         """End the sources of a root clock."""

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.scans import Carry
 from flowcompute.ir import Kernel
 from flowcompute.schedule import LaunchLog, RegionStep
+
+
+class KnownLaunch(Protocol):
+    """A launch of a step that a runner can repeat."""
+
+    @property
+    def arrays(self) -> Sequence[tuple[int, np.ndarray]]:
+        """The arrays that it reads and writes, by value."""
 
 
 class RegionRunner(ABC):
@@ -31,12 +39,14 @@ class RegionRunner(ABC):
         lanes: calls of `upload` that may be under way at a time, and as many of `download`.
         log: where launches are counted by step, if anybody wants to know.
         tuner: who looks for better knobs, if anybody.
+        waits_once: whether the results of the slice in hand are looked at together with those of others.
     """
 
     in_flight: int = 1
     lanes: int = 1
     log: LaunchLog | None = None
     tuner: KernelTuner | None = None
+    waits_once: bool = False
 
     def __init__(self, state: PassState) -> None:
         self.state = state
@@ -54,6 +64,16 @@ class RegionRunner(ABC):
 
         Its folds' blocks are pushed by `BatchSlice.push_later`, so that a slice that fails has changed nothing.
         """
+
+    def known(self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> KnownLaunch | None:
+        """Return the last launch of a step, if one over this slice would only repeat it."""
+        del step, batch_slice, outputs
+        return None
+
+    def repeat(self, known: Sequence[KnownLaunch], batch_slice: BatchSlice) -> bool:
+        """Repeat launches over a slice with the same arrays; False where one may not be, and nothing was done."""
+        del known, batch_slice
+        return False
 
     def wait(self) -> None:  # noqa: B027 - NumPy is never behind
         """Wait for what `run` has left in progress: the host reads or writes arrays of the slice in hand."""

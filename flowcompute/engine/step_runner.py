@@ -13,7 +13,9 @@ from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host_call import call_host, read_only
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.repeated_steps import RepeatedSteps
 from flowcompute.engine.scans import Scan, make_scan
+from flowcompute.engine.streams import ChosenMatrices
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
@@ -34,7 +36,10 @@ class StepRunner:
 
     Attributes:
         seconds: by step name, for metrics.
+        waits_once: whether the end of a slice leaves waiting for its kernels to `wait`.
     """
+
+    waits_once = False
 
     def __init__(self, state: PassState, runners: Runners, room: Room) -> None:
         one = state.one_pass
@@ -46,8 +51,11 @@ class StepRunner:
         graph = state.plan.graph
         steps = (step for step in one.steps if isinstance(step, NodeStep) and step.node.kind is Kind.VIEW)
         self._lasting = lasting_values(graph, one)
+        self._chosen = ChosenMatrices(graph.nodes, state.plan.config.memory_bytes)
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
+        lasting_views = self._lasting & self._strided
+        self._repeated = {clock.id: RepeatedSteps(runners, lasting_views) for clock in one.clocks}
 
     # -- slices -----------------------------------------------------------------------------------
 
@@ -74,17 +82,33 @@ class StepRunner:
         return taken
 
     def go_through(self, steps: Sequence[Step], taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
-        """Run some steps of a slice; what folds are given is left to `settle`."""
+        """Run some steps of a slice; what folds are given is left to `settle`.
+
+        The seconds of a stretch that is repeated are those of its last step.
+        """
+        assert taken.clock is not None
+        repeated, place = self._repeated[taken.clock.id], 0
         try:
-            for step in steps:
+            repeated.begin(steps, taken)
+            while place < len(steps):
                 began = time.perf_counter()
-                self._run_step(step, taken, outputs)
-                self.seconds[step.name] += time.perf_counter() - began
+                stretch = repeated.repeat(place, taken)
+                if stretch is None:
+                    self._run_step(steps[place], taken, outputs)
+                name = steps[place].name if stretch is None else stretch.last
+                place += 1 if stretch is None else stretch.steps
+                self.seconds[name] += time.perf_counter() - began
+            repeated.end(taken, outputs)
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
         finally:
-            self._runners.wait()
+            if not self.waits_once:
+                self._runners.wait()
+
+    def wait(self, step: str) -> None:
+        """Wait for kernels that slices have left in progress, which counts as the work of a step."""
+        self._timed(step, self._runners.wait)
 
     def settle(self, taken: BatchSlice) -> None:
         """Give folds what the steps of a slice have made for them."""
@@ -161,7 +185,9 @@ class StepRunner:
             check_along(self._state, node, stop, ended=False)
             return taken.resident[node.inputs[0]][start:stop]
         if node.kind is Kind.VIEW:
-            return self._view(node, taken)
+            seen = self._view(node, taken)
+            self._chosen.read_ahead(node.id, seen)
+            return seen
         if node.kind is Kind.SCAN:
             made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
             scan = self._state.scans[node.id]

@@ -110,6 +110,18 @@ class Files(Folders):
         if end > begin and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
+    def read_ahead(self, mapping: mmap.mmap, begin: int, end: int) -> None:
+        """Let the system read the bytes of a mapping between two places, where it can; nothing waits for them."""
+        begin = begin // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_WILLNEED, begin, end - begin)
+
+    def read_alone(self, mapping: mmap.mmap, begin: int, end: int) -> None:
+        """Let no page of a mapping between two places bring its neighbours, where the system can."""
+        begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if end > begin and hasattr(mapping, "madvise"):
+            mapping.madvise(mmap.MADV_RANDOM, begin, end - begin)
+
     def let_go(self, handle: int, begin: int, end: int) -> None:
         """Let the system's cache forget the bytes of an open file between two places; unwritten ones are sent first.
 

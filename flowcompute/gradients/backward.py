@@ -1,7 +1,7 @@
 """Reverse-mode gradients as a rewrite from graph to graph: `fc.grad`.
 
 From the loss back to what it depends on, each operation's rule turns the cotangent of its result into those of its
-operands (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3). The result is ordinary elements.
+operands. (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3.) The result is ordinary elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flowcompute.elements.math import add, multiply
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.kernel_tangents import kernel_gradient
-from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, refusal
+from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, Through, refusal
 from flowcompute.graph import postorder
 from flowcompute.spec import BOOL, FLOAT64, is_float
 
@@ -43,8 +43,8 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
         other counts what it does through the one too.
 
     Raises:
-        SpecError: if the loss is no number or does not depend on one of `wrt`, one is of another dtype than floats, or
-            an operation between them has no gradient.
+        SpecError: if the loss is no number or does not depend on one of `wrt`. Also if one is of another dtype than
+            floats, or an operation between them has no gradient.
     """
     total = as_element(loss, "grad")
     alone = isinstance(wrt, Element)
@@ -184,8 +184,9 @@ _UNKNOWN = Refused("operations that have a gradient", "fc.stop_gradient(x) lets 
 def _slope_dtype(value: Any) -> np.dtype:
     """Return the dtype of cotangents.
 
-    That of the value; float32 for resident values of half formats, where sums over a stream would overflow before a
-    scale makes them small; float64 for whole numbers, which only a gradient of a user's own lets through.
+    It is that of the value, with two exceptions. Resident values of half formats have float32, where sums over a
+    stream would overflow before a scale makes them small. Whole numbers have float64, which only a gradient of a
+    user's own lets through.
     """
     if not is_float(value.dtype):
         return FLOAT64
@@ -206,6 +207,9 @@ def _passed(node: Compute, terms: Cotangent, live: set[int]) -> Iterable[tuple[E
             continue
         for operand, made in zip(node.inputs, given, strict=True):
             if made is None or id(operand) not in live:
+                continue
+            if isinstance(made, Through):
+                yield made.viewed, Term(term.scale, cast(made.value, _slope_dtype(made.viewed)))
                 continue
             # A number that itself depends on what is differentiated scales as well: only its value counts here.
             scale = term.scaled(made.scale) if isinstance(made, Scaled) else term.scale

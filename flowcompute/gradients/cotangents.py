@@ -6,19 +6,20 @@ runs before the number is known, and the file is read once. A value may lack axe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Constant, Element, cast
+from flowcompute.elements import Compute, Constant, Element, Kind, cast
 from flowcompute.elements.axes import broadcast_to, expand_dims, reshape
 from flowcompute.elements.creation import full_like
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import any as any_of
 from flowcompute.elements.math import multiply, sum, where
 from flowcompute.elements.streams import cumulative_sum
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64, Spec
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ def summed_to(like: Any, value: Any, shape: tuple[int, ...], in_stream: bool, st
     axes += [0] * (lead - stays)
     if not axes:
         return value
-    made = sum(full(stream, value), tuple(axes), dtype=wide(value.dtype))
+    # Kept axes of size 1 need no view afterwards, behind which nothing would fuse.
+    kept = not missing and lead == stays
+    made = sum(full(stream, value), tuple(axes), dtype=wide(value.dtype), keepdims=kept)
     return reshape(made, (*(-1,) * stays, *own)) if made.spec.shape != own else made
 
 
@@ -124,3 +127,70 @@ def with_axes(value: Any, axes: tuple[int, ...]) -> Any:
 def beside(numbers: Any, like: Any) -> Any:
     """Return a stream of numbers with as many axes as another stream."""
     return expand_dims(numbers, tuple(range(1, like.ndim))) if like.ndim > 1 else numbers
+
+
+_MOST_KEPT = 32
+"""Operations on results of rows that are made again with these axes kept."""
+
+
+def kept_axes(value: Any, axes: tuple[int, ...]) -> Any:
+    """Insert item axes of size 1, as `with_axes`, without a view where the value is made of reductions of these axes.
+
+    Such a view ends the kernel: what is computed of rows would be stored for another one. Instead the reductions are
+    made again with their axes kept, and with them what was computed of their results. Both forms are one sweep.
+    """
+    if not value.spec.is_stream or not axes:
+        return with_axes(value, axes)
+    order: list[Any] = []
+    todo, seen, reduced = [value], {id(value)}, False
+    while todo:
+        one = todo.pop()
+        order.append(one)
+        if _is_reduced(one, axes):
+            reduced = True
+        elif _is_mapped(one, value):
+            todo += [each for each in one.inputs if id(each) not in seen]
+            seen.update(id(each) for each in one.inputs)
+    if not reduced or len(order) > _MOST_KEPT:
+        return with_axes(value, axes)
+    made: dict[int, Any] = {}
+
+    def kept(one: Any) -> Any:
+        if id(one) not in made:
+            made[id(one)] = _kept(one, value, axes, kept)
+        return made[id(one)]
+
+    return kept(value)
+
+
+def _kept(one: Any, value: Any, axes: tuple[int, ...], kept: Callable[[Any], Any]) -> Any:
+    """Return one of the values that `kept_axes` looks at, with the axes."""
+    if not one.spec.is_stream and not one.ndim:
+        return one
+    if not _is_reduced(one, axes) and not _is_mapped(one, value):
+        return with_axes(one, axes)
+    shape = list(one.spec.shape)
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    spec = Spec(one.dtype, tuple(shape), one.spec.stream)
+    if _is_reduced(one, axes):
+        return Compute(one.op, one.inputs, spec, {**one.attrs, "keepdims": True})
+    return Compute(one.op, tuple(kept(each) for each in one.inputs), spec, one.attrs)
+
+
+def _is_reduced(one: Any, axes: tuple[int, ...]) -> bool:
+    """Check whether a value is a reduction of these axes of items, which it lacks."""
+    # A product of vectors is a reduction too, but keeps no axis.
+    known = isinstance(one, Compute) and one.op.kind is Kind.REDUCE and one.spec.is_stream and len(one.inputs) == 1
+    return known and one.attrs.get("axes") == axes and one.attrs.get("keepdims") is False
+
+
+def _is_mapped(one: Any, value: Any) -> bool:
+    """Check whether a value is computed number by number of values of its shape, and of numbers."""
+    return (
+        type(one) is Compute
+        and one.op.kind is Kind.ELEMENTWISE
+        and one.spec.shape == value.spec.shape
+        and bool(one.inputs)
+        and all((each.spec.is_stream and each.spec.shape == one.spec.shape) or not each.ndim for each in one.inputs)
+    )

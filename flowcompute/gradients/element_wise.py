@@ -97,6 +97,6 @@ no_gradient(
     "ceil floor round trunc sign floor_divide trunc_divide nextafter equal not_equal greater greater_equal less "
     "less_equal isnan isinf isfinite signbit logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
     "bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift range uniform.32 uniform.64 normal.32 normal.64 "
-    "integers.64 integers.128 stop_gradient",
+    "integers.64 integers.128 stop_gradient bits.i bits.u bits.f",
 )
 no_gradient("elementwise", " ".join(f"dequantize.{name}" for name in DEQUANTIZE))

@@ -19,7 +19,7 @@ from flowcompute.elements.streams import (
     cumulative_sum,
     linear_recurrence,
 )
-from flowcompute.gradients.cotangents import full, summed_to, times, with_axes
+from flowcompute.gradients.cotangents import full, kept_axes, summed_to, times
 from flowcompute.gradients.rules import Contribution, no_gradient, refusal, refused, rule
 
 ALONG_THE_STREAM = "an operation along an axis of items: along the stream it would run backwards"
@@ -28,7 +28,7 @@ CUT = "fc.cut(x, every=T) makes items of T records, over which gradients run (tr
 
 def _expanded(node: Compute, g: Any) -> Any:
     """Return the cotangent of a reduction with the axes that were reduced, of size 1."""
-    return g if node.attrs["keepdims"] else with_axes(g, node.attrs["axes"])
+    return g if node.attrs["keepdims"] else kept_axes(g, node.attrs["axes"])
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
@@ -180,4 +180,4 @@ def _linear_recurrence(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return tuple(summed_to(one, made, shape, in_stream, node) for one, made in zip((a, b), both, strict=True))
 
 
-refused("scan", "ema kernel_scan scan selective_scan self_attention", ALONG_THE_STREAM, CUT)
+refused("scan", "ema kernel_scan scan selective_scan self_attention text_places", ALONG_THE_STREAM, CUT)

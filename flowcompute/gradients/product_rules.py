@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Compute
-from flowcompute.elements.axes import expand_dims, matrix_transpose, repeat, reshape
-from flowcompute.elements.math import divide, exp, matmul, maximum, multiply, subtract, sum, vecdot, where
+from flowcompute.elements.axes import (
+    PERMUTE,
+    concat,
+    expand_dims,
+    flip,
+    matrix_transpose,
+    pad,
+    permute_dims,
+    repeat,
+    reshape,
+)
+from flowcompute.elements.creation import stop_gradient
+from flowcompute.elements.math import (
+    divide,
+    exp,
+    matmul,
+    maximum,
+    multiply,
+    product_of_windows,
+    subtract,
+    sum,
+    vecdot,
+    where,
+)
 from flowcompute.elements.math import max as max_along
+from flowcompute.elements.nn import WINDOWS, implicit_convolution
 from flowcompute.gradients.cotangents import full, summed_to, wide
-from flowcompute.gradients.rules import Contribution, Equivalent, refused, rule
+from flowcompute.gradients.rules import Contribution, Equivalent, Through, refused, rule
 from flowcompute.spec import BOOL
 
 
@@ -51,38 +76,112 @@ def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Any, ...]:
 
 
 def _of_windows(node: Compute, left: Any, right: Any, cotangent: Any) -> tuple[Contribution, ...]:
+    """Read the windows where they lie, once with places as the inner axes."""
     depth, columns = node.attrs["depth"], node.attrs["columns"]
     lead = (-1,) if node.spec.is_stream else ()
     seen = right.spec.shape
-    own = seen[: len(seen) - depth - columns]
-    inner, places = math.prod(seen[len(own) : len(own) + depth]), math.prod(seen[len(own) + depth :])
+    own = len(seen) - depth - columns
+    places = math.prod(seen[own + depth :])
     flat = reshape(cotangent, (*lead, *cotangent.spec.shape[: len(cotangent.spec.shape) - columns], places))
-    matrix = reshape(right, (*lead, *own, inner, places))
-    of_left = matmul(flat, matrix_transpose(matrix))
-    of_right = matmul(matrix_transpose(left), flat)
-    windows = reshape(
-        summed_to(matrix, of_right, of_right.spec.shape, of_right.spec.is_stream, of_right), (*lead, *seen)
-    )
-    return summed_to(left, of_left, of_left.spec.shape, of_left.spec.is_stream, of_left), windows
+    first = int(right.spec.is_stream)
+    turned = [*range(own), *range(own + depth, len(seen)), *range(own, own + depth)]
+    by_place = permute_dims(right, (*range(first), *(axis + first for axis in turned)))
+    product: Any = product_of_windows(flat, by_place, columns, depth)
+    of_left = reshape(product, (*lead, *product.spec.shape[:-depth], math.prod(seen[own : own + depth])))
+    of_left = summed_to(left, of_left, of_left.spec.shape, of_left.spec.is_stream, of_left)
+    viewed = _convolved_back(left, right, cotangent, depth, columns)
+    if viewed is not None:
+        return of_left, viewed
+    matrix = reshape(right, (*lead, *seen[:own], math.prod(seen[own : own + depth]), places))
+    made = matmul(matrix_transpose(left), flat)
+    of_right = summed_to(matrix, made, made.spec.shape, made.spec.is_stream, made)
+    return of_left, reshape(of_right, (*lead, *seen))
+
+
+def _convolved_back(left: Any, right: Any, cotangent: Any, depth: int, columns: int) -> Through | None:
+    """Return the cotangent of what windows at step 1 are read from: that of the result, convolved with turned weights.
+
+    No windows are stored for it. At larger steps most of what is multiplied would be 0; then None.
+    """
+    view = right.inputs[0] if isinstance(right, Compute) and right.op is PERMUTE else None
+    if not isinstance(view, Compute) or view.op is not WINDOWS or depth != columns + 1:
+        return None
+    if left.spec.is_stream or not right.spec.is_stream:
+        return None
+    windows = view.attrs["windows"]
+    axes = len(view.inputs[0].spec.shape) - columns
+    expected = tuple(axes + i for i in range(columns))
+    if tuple(one[0] for one in windows) != expected or any(step != 1 for _, _, step, _ in windows):
+        return None
+    items, sizes = view.inputs[0], [size for _, size, _, _ in windows]
+    spreads = [spread for _, _, _, spread in windows]
+    stack, rows = left.spec.shape[:-2], left.spec.shape[-2]
+    groups = math.prod(stack)
+    channels = items.spec.shape[axes - 1]
+    if items.spec.shape[: axes - 1] != stack or len(stack) > 1:
+        return None
+    weights = reshape(left, (groups, rows, channels, *sizes))
+    weights = permute_dims(weights, (0, 2, 1, *range(3, 3 + columns)))
+    weights = flip(reshape(weights, (groups * channels, rows, *sizes)), axis=tuple(range(2, 2 + columns)))
+    images = reshape(cotangent, (-1, groups * rows, *cotangent.spec.shape[-columns:]))
+    edges = [((size - 1) * spread,) * 2 for size, spread in zip(sizes, spreads, strict=True)]
+    padded = pad(images, [*[(0, 0)] * (len(images.spec.shape) - columns), *edges])
+    made = implicit_convolution("grad", padded, weights, None, (1,) * columns, spreads, groups)
+    return Through(items, reshape(made, (-1, *items.spec.shape)))
+
+
+_STORED_BYTES = 1 << 22
+"""Scores of one record that are stored at a time, where they are more than these for a run of queries."""
+
+_MOST_RUNS = 8
+"""Runs of queries: each has kernels of its own."""
 
 
 @rule("contract.attention")
 def _attention(node: Compute, g: Any) -> Equivalent:
-    """Compute the weights of keys again; queries times keys of them are stored for each head."""
+    """Compute the weights of keys again, for a run of queries at a time where there are many."""
     q, k, v, *mask = node.inputs
     heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
     if heads != kv_heads:
         k, v = (repeat(one, heads // kv_heads, axis=one.ndim - 3) for one in (k, v))
-    scores = matmul(q, matrix_transpose(k)) * node.attrs["scale"]
     queries, keys = q.spec.shape[-2], k.spec.shape[-2]
     seen = _seen(queries, keys, node.attrs["causal"], node.attrs["window"])
+    scores_bytes = math.prod(node.spec.shape[:-1]) * keys * node.dtype.itemsize
+    runs = min(_MOST_RUNS, queries, max(1, -(-scores_bytes // _STORED_BYTES)))
+    ends = [queries * run // runs for run in range(runs + 1)]
+    parts = []
+    for begin, end in itertools.pairwise(ends):
+        # Keys that no query of the run sees have no part in it.
+        last = max(1, int(np.flatnonzero(seen[begin:end].any(axis=0)).max(initial=0)) + 1)
+        own = [one if one.spec.shape[-2] == 1 else _part(one, -2, begin, end) for one in mask]
+        own = [one if one.spec.shape[-1] == 1 else _part(one, -1, 0, last) for one in own]
+        parts.append(
+            _weighed(
+                _part(q, -2, begin, end), _part(k, -2, 0, last), _part(v, -2, 0, last),
+                own, seen[begin:end, :last], node.attrs["scale"],
+            )
+        )  # fmt: skip
+    return Equivalent(concat(parts, axis=parts[0].ndim - 2) if runs > 1 else parts[0])
+
+
+def _part(x: Any, axis: int, begin: int, end: int) -> Any:
+    """Return a part of one of the last two axes."""
+    if (begin, end) == (0, x.spec.shape[axis]):
+        return x
+    return x[(..., slice(begin, end), *[slice(None)] * (-1 - axis))]
+
+
+def _weighed(q: Any, k: Any, v: Any, mask: Sequence[Any], seen: np.ndarray, scale: float) -> Any:
+    """Return attention as products, whose weights are stored."""
+    scores = matmul(q, matrix_transpose(k)) * scale
     if mask:
         scores = where(mask[0], scores, -np.inf) if mask[0].dtype == BOOL else scores + mask[0]
     scores = scores if seen.all() else where(seen, scores, -np.inf)
-    highest = max_along(scores, axis=-1, keepdims=True)
+    # The shares do not depend on what is subtracted.
+    highest = stop_gradient(max_along(scores, axis=-1, keepdims=True))
     weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
     total = sum(weights, axis=-1, keepdims=True)
-    return Equivalent(matmul(divide(weights, maximum(total, np.finfo(np.float32).tiny)), v))
+    return matmul(divide(weights, maximum(total, np.finfo(np.float32).tiny)), v)
 
 
 def _seen(queries: int, keys: int, causal: bool, window: int | None) -> np.ndarray:

@@ -28,6 +28,19 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class Through:
+    """A cotangent of what an operand is a view of: it skips views that no user sees.
+
+    Attributes:
+        viewed: an element that the operand is made of, by views alone.
+        value: its cotangent.
+    """
+
+    viewed: Element
+    value: Element
+
+
+@dataclass(frozen=True)
 class Equivalent:
     """Another expression of the same value, whose operations have rules.
 
@@ -55,7 +68,7 @@ class NoGradient:
     """The rule of an operation whose result does not change, or jumps, where its operands change a little."""
 
 
-Contribution = Element | Scaled | None
+Contribution = Element | Scaled | Through | None
 Vjp = Callable[[Compute, Any], Sequence[Contribution] | Equivalent]
 """`vjp(operation, cotangent of its result)`; the cotangent may lack axes along which it has one value."""
 

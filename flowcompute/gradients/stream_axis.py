@@ -9,7 +9,7 @@ from flowcompute.elements import Compute
 from flowcompute.elements.axes import concat, cut, flatten, reshape, window_between
 from flowcompute.elements.creation import full_like, zeros_like
 from flowcompute.elements.math import equal, greater_equal, less, logical_and, sum, where
-from flowcompute.elements.streams import segment_sum
+from flowcompute.elements.streams import segment_sum, unshuffle
 from flowcompute.gradients.cotangents import beside, full, is_number, positions
 from flowcompute.gradients.rules import Contribution, refusal, refused, rule
 from flowcompute.spec import BOOL
@@ -83,6 +83,11 @@ def _window(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return (made,)
 
 
+@rule("rebatch.shuffle")
+def _shuffle(node: Compute, g: Any) -> tuple[Contribution, ...]:
+    return (unshuffle(g, node) if g.spec.is_stream else g,)
+
+
 @rule("rebatch.section")
 def _section(node: Compute, g: Any) -> tuple[Contribution, ...]:
     (x,) = node.inputs
@@ -111,7 +116,7 @@ refused("rebatch", "each", 'runs of equal length: tail="error", "drop" or "pad"'
 refused("select", "try_host", "operations of flowcompute", "fc.host has no gradient of its own; compute with fc")
 refused(
     "host",
-    "host cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
+    "host pack cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
     "operations whose gradient is known; a host function has none",
     "compute it with fc's operations, or put fc.stop_gradient around it",
 )

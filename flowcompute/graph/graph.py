@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,27 +35,26 @@ class Node:
         name: unique among the graph's nodes, shown to users.
         element: the element that computes it (the first of several equal ones).
         inputs: ids of its operands.
+        spec: spec of the value.
+        op: the operation's record, None for sources, constants and destinations.
+        kind: the operation's kind, None for sources, constants and destinations.
     """
 
     id: int
     name: str
     element: Element
     inputs: tuple[int, ...]
+    # Planning asks for these some sixty times a node, which a property would look up each time.
+    spec: Spec = field(init=False, repr=False, compare=False)
+    op: Op | None = field(init=False, repr=False, compare=False)
+    kind: Kind | None = field(init=False, repr=False, compare=False)
 
-    @property
-    def spec(self) -> Spec:
-        """Spec of the value."""
-        return self.element.spec
-
-    @property
-    def op(self) -> Op | None:
-        """The operation's record, None for sources, constants and destinations."""
-        return self.element.op if isinstance(self.element, Compute) else None
-
-    @property
-    def kind(self) -> Kind | None:
-        """The operation's kind, None for sources, constants and destinations."""
-        return self.element.op.kind if isinstance(self.element, Compute) else None
+    def __post_init__(self) -> None:
+        """Look up what is asked for often."""
+        op = self.element.op if isinstance(self.element, Compute) else None
+        object.__setattr__(self, "spec", self.element.spec)
+        object.__setattr__(self, "op", op)
+        object.__setattr__(self, "kind", None if op is None else op.kind)
 
     @property
     def pin(self) -> Pin | None:
@@ -64,7 +63,7 @@ class Node:
 
     @property
     def returned(self) -> bool:
-        """Whether it is what a call of a public function returned, and not a step on the way to it."""
+        """Flag that it is what a call of a public function returned, and not a step on the way to it."""
         return self.element.call is not None and not self.element.is_step
 
     @property
@@ -92,6 +91,10 @@ class Graph:
                 users[source].append(node.id)
         return users
 
+    def ends(self) -> Iterator[Node]:
+        """Yield the nodes that no operation computes: sources, constants and destinations."""
+        return (node for node in self.nodes if node.kind is None)
+
 
 def build_graph(roots: Sequence[Element]) -> Graph:
     """Build the graph of the given roots, with equal elements merged.
@@ -104,9 +107,9 @@ def build_graph(roots: Sequence[Element]) -> Graph:
     merged: dict[Any, int] = {}
     found: list[tuple[Element, tuple[int, ...]]] = []
     for element in postorder(roots, lambda element: element.inputs):
-        if isinstance(element, Destination):
+        if not isinstance(element, Compute) and isinstance(element, Destination):
             _ = element.input
-        inputs = tuple(ids[id(operand)] for operand in element.inputs)
+        inputs = tuple([ids[id(operand)] for operand in element.inputs])
         if isinstance(element, Compute) and element.op.transparent:
             (ids[id(element)],) = inputs
             continue
@@ -114,7 +117,7 @@ def build_graph(roots: Sequence[Element]) -> Graph:
         position = merged.setdefault(key, len(found))
         if position == len(found):
             found.append((element, inputs))
-        else:
+        elif found[position][0] is not element:
             found[position] = (_either(found[position][0], element), inputs)
         ids[id(element)] = position
     names = _unique_names([element for element, _ in found])

@@ -11,7 +11,7 @@ from flowcompute.ir.access import (
     view_array,
     views_of,
 )
-from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen
+from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen, slots_of
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
 from flowcompute.ir.index_nodes import (
@@ -256,6 +256,7 @@ __all__ = [
     "rows_seen",
     "scan_tile",
     "seen_as",
+    "slots_of",
     "storage",
     "to_int",
     "to_long",

@@ -265,7 +265,7 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
         record = first + int(place[0])
         raise RunError(
-            "an index is out of range",
+            "cannot look up an index that is out of range",
             element=node.name,
             site=node.element.site,
             records=(record, record + 1),

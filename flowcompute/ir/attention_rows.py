@@ -25,6 +25,12 @@ def rows_kept(node: Node) -> int:
     return rows_seen(node) * (1 if node.attrs["window"] is None else 2) + ATTENTION_KEYS - 1
 
 
+def slots_of(node: Node) -> int:
+    """Return how many texts may be open at once; each has rows of its own."""
+    slots: int = node.attrs.get("slots", 1)
+    return slots
+
+
 def row_bytes(node: Node) -> int:
     """Count the bytes of the keys and values of a record."""
     return sum(one.spec.item_numbers for one in node.element.inputs[1:3]) * node.spec.dtype.itemsize

@@ -25,7 +25,7 @@ class Index:
 
     @property
     def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
+        """Flag that the integer has 32 bits."""
         raise NotImplementedError
 
     def __add__(self, other: IndexLike) -> IndexLike:
@@ -138,7 +138,7 @@ class Arithmetic(Index):
 
     @property
     def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
+        """Flag that the integer has 32 bits."""
         if self.op in ("<<", ">>"):
             return is_narrow(self.left)
         return is_narrow(self.left) and is_narrow(self.right)
@@ -162,7 +162,7 @@ class Choice(Index):
 
     @property
     def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
+        """Flag that the integer has 32 bits."""
         return is_narrow(self.yes) and is_narrow(self.no)
 
 
@@ -172,7 +172,7 @@ class Lane(Index):
 
     @property
     def narrow(self) -> bool:
-        """Whether the integer has 32 bits."""
+        """Flag that the integer has 32 bits."""
         return True
 
 

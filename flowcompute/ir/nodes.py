@@ -75,6 +75,9 @@ class Load:
     A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `LANE` in it, for
     accesses without a single stride. `aligned` means that the index is a multiple of the lanes, and that the buffer
     begins at a multiple of a vector. Numbers of blocks that are apart are aligned if they are all of one block.
+
+    Several runs of numbers that are decoded from blocks share an index that is a multiple of `together`, their numbers.
+    Each begins `behind` numbers behind it, which the compiler knows, so scales are decoded once for all of them.
     """
 
     argument: Argument
@@ -83,6 +86,8 @@ class Load:
     count: IndexLike | None = None
     each: IndexLike | None = None
     aligned: bool = False
+    behind: int = 0
+    together: int = 0
 
 
 @dataclass(frozen=True, slots=True)

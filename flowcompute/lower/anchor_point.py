@@ -333,28 +333,33 @@ class BeforePoint(Point):
         lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
         argument = self.arguments.input(self.graph, self.region, lies.base)
         strides = [0] * len(self.spec.shape)
-        behind: list[IndexLike] = [lies.offset]
+        offsets: list[IndexLike] = [lies.offset]
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
                 # A value that is not streamed is read from the first column or row of the weight tile on.
                 if axis == self.cut and not self.anchor.is_cut(access.value):
-                    behind.append(self.anchor.first * stride)
+                    offsets.append(self.anchor.first * stride)
         # No index is divided by the first of several axes, so any length stands for that of the stream.
         records = [(2, lies.record)] if self.spec.is_stream else []
         pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
         axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
         if asked.each is not None:
-            each = sum(behind, axes.offset(asked.each))
+            each = sum(offsets, axes.offset(asked.each))
             return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
-        index = asked.index if axes.single else self.scope.integer(asked.index)
-        index = sum(behind, axes.offset(index))
+        # The numbers of blocks lie as those that are asked for do.
+        aligned = asked.aligned and argument.blocks is not None
+        begin = asked.index if aligned else asked.index + asked.behind
+        index = begin if axes.single else self.scope.integer(begin)
+        index = sum(offsets, axes.offset(index))
         if axes.single or asked.stride == 0 or self.straight:
             stride = axes.stride * asked.stride if axes.single else self._stride(strides)
-            # The numbers of blocks lie as those that are asked for do.
-            aligned = asked.aligned and argument.blocks is not None
-            return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None, aligned=aligned))
-        each = sum(behind, axes.offset(asked.index + asked.stride * LANE))
+            numbers = asked.count if stride else None
+            behind, together = (asked.behind, asked.together) if aligned else (0, 0)
+            load = Load(argument, index, stride, numbers, aligned=aligned, behind=behind, together=together)
+            return loaded(self.scope, load)
+        assert not (aligned and asked.behind), "vectors along k lie on one axis of the blocks"
+        each = sum(offsets, axes.offset(begin + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 
     def _stride(self, strides: Sequence[int]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class WeightFile:
         self.path, self.fingerprint, self.files = path, fingerprint, files
         self._mapped: np.ndarray | None = None
         self._mapping: mmap.mmap | None = None
+        self._read_alone: set[int] = set()
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -83,6 +85,17 @@ class WeightFile:
         if self._mapping is not None:
             self.files.drop_pages(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
 
+    def read_ahead(self, tensor: Tensor, parts: int = 1, wanted: Sequence[int] = (0,)) -> None:
+        """Let the system read some of the equal parts of a mapped tensor; of several, no page beside those."""
+        if self._mapping is None:
+            return
+        if parts > 1 and tensor.offset not in self._read_alone:
+            self._read_alone.add(tensor.offset)
+            self.files.read_alone(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
+        size = tensor.size_bytes // parts
+        for part in wanted:
+            self.files.read_ahead(self._mapping, tensor.offset + part * size, tensor.offset + (part + 1) * size)
+
 
 class Weight(Constant):
     """A tensor of a file as a resident value. Its numbers are where they are: in the mapped file.
@@ -114,6 +127,13 @@ class Weight(Constant):
         Element.__init__(self, Spec(dtype, shape))
         self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)
 
+    def read_ahead(self, entries: Sequence[int] | None) -> None:
+        """Let the system read these entries of axis 0 of a mapped tensor, or all, before kernels do."""
+        if self._mapped and entries is None:
+            self.file.read_ahead(self.tensor)
+        elif self._mapped and entries is not None:
+            self.file.read_ahead(self.tensor, self.spec.shape[0], entries)
+
     @property
     def identity(self) -> tuple[object, ...]:
         """The file in its state, and the place in it."""
@@ -130,7 +150,7 @@ class Weight(Constant):
 
     @property
     def is_raw(self) -> bool:
-        """Whether these are the bytes of the tensor, and not its numbers."""
+        """Flag that these are the bytes of the tensor, and not its numbers."""
         return self.dtype == UINT8 and self.tensor.type != "U8"
 
     @property

@@ -1,6 +1,7 @@
 """Language models: what a GGUF file holds as graphs over streams of tokens, and texts that they write."""
 
+from flowcompute.models.conversations import Conversation, Conversations
 from flowcompute.models.generation import TextGeneration
-from flowcompute.models.model import Model, go_on, load
+from flowcompute.models.model import Model, go_on, go_on_together, load
 
-__all__ = ["Model", "TextGeneration", "go_on", "load"]
+__all__ = ["Conversation", "Conversations", "Model", "TextGeneration", "go_on", "go_on_together", "load"]

@@ -23,10 +23,10 @@ def rendered(template: str, path: str, **values: Any) -> str:
     """
     if _problem is not None:
         raise SourceError(
-            "a chat needs jinja2, which is not installed",
+            "cannot make a prompt of a chat: jinja2 is not installed",
             element="models",
             got=str(_problem),
-            hint="\"pip install 'flowcompute[models]'\"",
+            hint="run pip install 'flowcompute[models]'",
         ) from _problem
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = _refuse

@@ -33,10 +33,10 @@ class Package:
         """
         if _problem is not None:
             raise SourceError(
-                "a tokenizer needs tokenizers, which is not installed",
+                "cannot make a tokenizer: tokenizers is not installed",
                 element="models",
                 got=str(_problem),
-                hint="\"pip install 'flowcompute[models]'\"",
+                hint="run pip install 'flowcompute[models]'",
             ) from _problem
         self.base, self.models, self.normalizers = tokenizers, models, normalizers
         self.pre_tokenizers, self.decoders = pre_tokenizers, decoders

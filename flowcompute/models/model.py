@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -13,21 +14,24 @@ from flowcompute.elements import Element, nn
 from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
-from flowcompute.elements.streams import scan
+from flowcompute.elements.streams import MOST_SLOTS, scan
 from flowcompute.errors import FlowError, SourceError, SpecError
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow as open_flow_of
 from flowcompute.model_files import weights
 from flowcompute.models._jinja2 import rendered
+from flowcompute.models.answer import GenerationState
 from flowcompute.models.architectures import architecture_of
-from flowcompute.models.generation import GenerationState, TextGeneration, as_stops
+from flowcompute.models.conversations import Conversations
+from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.sources import feed, source
 
-GraphFunction = Callable[[Mapping[str, Any], Mapping[str, Any], Element, Element | None], Element]
-"""`graph(weights, metadata, tokens, text)` gives the scores of the next token."""
+GraphFunction = Callable[..., Element]
+"""`graph(weights, metadata, tokens, text)` gives the scores of the next token; `slots=` and `context=` may be asked of
+it, too."""
 
 _CONTEXT = 4096
 """Tokens of a text where the file does not say how many."""
@@ -65,7 +69,9 @@ class Model:
         """Name of the architecture, as the file has it."""
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str):
-            raise SourceError("the file names no architecture", element=self.path, expected="general.architecture")
+            raise SourceError(
+                "cannot find an architecture", element=self.path, expected="a file with general.architecture"
+            )
         return name
 
     @property
@@ -96,21 +102,26 @@ class Model:
         tokens = np.concatenate([np.zeros(0, np.int32), *found])
         return source(np.stack([tokens, numbers], axis=1), name="tokens")
 
-    def logits(self, tokens: Element) -> Element:
+    def logits(self, tokens: Element, *, slots: int = 1, context: int | None = None) -> Element:
         """Return for each token the scores of all tokens as the next one, float32.
 
         Args:
             tokens: a stream of integers, or of pairs (token, text). A text ends where its number changes.
+            slots: texts that may be open at once, their tokens in any order. Text t is kept in slot `t % slots`, and
+                ends where another one of that slot begins.
+            context: tokens of a text at most; None for what the file says.
 
         Raises:
-            SpecError: if it is another stream.
+            SpecError: if it is another stream, or a graph of yours takes neither `slots=` nor `context=`.
         """
         token, text = _parts(tokens)
+        limits: dict[str, Any] = {} if slots == 1 and context is None else {"slots": slots, "context": context}
         if self._graph is not None:
-            return self._graph(self.weights, self.metadata, token, text)
-        return self._made(self._built_in.graph, token, text)
+            _require_limits(self._graph, limits)
+            return self._graph(self.weights, self.metadata, token, text, **limits)
+        return self._made(self._built_in.graph, token, text, limits)
 
-    def states(self, tokens: Element) -> Element:
+    def states(self, tokens: Element, *, slots: int = 1, context: int | None = None) -> Element:
         """Return for each token the vector that its scores are made of; see `logits`.
 
         Raises:
@@ -118,19 +129,19 @@ class Model:
         """
         if self._graph is not None:
             raise SpecError(
-                "a graph of yours gives scores alone", element="states", hint="take them from your function"
+                "cannot give the states of a graph of yours", element="states", hint="take them from your function"
             )
         token, text = _parts(tokens)
-        return self._made(self._built_in.states, token, text)
+        return self._made(self._built_in.states, token, text, {"slots": slots, "context": context})
 
-    def _made(self, graph: GraphFunction, token: Element, text: Element | None) -> Element:
+    def _made(self, graph: GraphFunction, token: Element, text: Element | None, limits: Mapping[str, Any]) -> Element:
         """Return what a function of the architecture makes of the file, which nobody has checked.
 
         Raises:
             SourceError: if the file lacks something, or says what no model can be.
         """
         try:
-            return graph(self.weights, self.metadata, token, text)
+            return graph(self.weights, self.metadata, token, text, **limits)
         except SpecError as error:
             # What operations refuse here is what the file says.
             raise SourceError(
@@ -176,7 +187,7 @@ class Model:
         """
         template = self.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
-            raise SourceError("the file has no template for chats", element=self.path, hint="give the whole prompt")
+            raise SourceError("cannot find a template for chats", element=self.path, hint="give the whole prompt")
         tokens = {
             name: self.tokenizer.piece(number)
             for name, number in (
@@ -213,23 +224,58 @@ class Model:
         Raises:
             SpecError: if an argument makes no sense, or the prompt has no token.
         """
-        tokens = self.tokenizer.encode(prompt) if isinstance(prompt, str) else [int(one) for one in prompt]
-        if not tokens or any(not 0 <= one < len(self.tokenizer) for one in tokens):
-            raise SpecError(
-                "cannot go on with this prompt",
-                element="generate",
-                expected="tokens of the model",
-                got=repr(prompt)[:80],
-            )
-        if type(max_tokens) is not int or max_tokens < 1:
-            raise SpecError(
-                "cannot write so many tokens", element="generate", expected="max_tokens >= 1", got=repr(max_tokens)
-            )
         sampling = Sampling(temperature, top_k, top_p, seed)
-        progress = GenerationState(self.path, tokens, sampling, max_tokens, self.context, as_stops(stop))
+        progress = GenerationState.begin(self.tokenizer, self.path, prompt, max_tokens, sampling, self.context, stop)
         scores = self.logits(feed(dtype="int32", name="tokens"))
         next_token = scores if temperature else argmax(scores, axis=1)
         return TextGeneration(lambda: open_flow_of(next_token, device=device), progress, self.tokenizer)
+
+    def conversations(
+        self,
+        slots: int = 8,
+        *,
+        context: int | None = None,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        top_k: int = 0,
+        device: str = "auto",
+    ) -> Conversations:
+        """Return several conversations that are written at once, as batches of one flow.
+
+        `with model.conversations(8) as talks:` opens it. `talks.begin(prompt)` adds a conversation at any time, and
+        `for talk, piece in talks:` writes all of them. Weights are read once a step for all.
+
+        Args:
+            slots: how many are written at once; others wait.
+            context: tokens of each at most, prompt and answer; None for what the file says. The memory for so many keys
+                and values of each slot is counted in the plan.
+            temperature: as for `generate`, as are the others.
+            top_p: as for `generate`.
+            top_k: as for `generate`.
+            device: as for `fc.run`.
+
+        Raises:
+            SpecError: if an argument makes no sense, or the architecture keeps one text at a time.
+        """
+        context = self.context if context is None else context
+        for name, value, least, most in (("slots", slots, 1, MOST_SLOTS), ("context", context, 2, self.context)):
+            if type(value) is not int or not least <= value <= most:
+                raise SpecError(
+                    f"cannot hold conversations with this {name}=",
+                    element="conversations",
+                    expected=f"a whole number from {least} to {most}",
+                    got=repr(value),
+                )
+        scores = self.logits(feed((2,), dtype="int32", name="tokens"), slots=slots, context=context)
+        next_token = scores if temperature else argmax(scores, axis=1)
+        return Conversations(
+            lambda: open_flow_of(next_token, device=device),
+            self.tokenizer,
+            Sampling(temperature, top_k, top_p),
+            self.path,
+            context,
+            slots,
+        )
 
 
 def load(path: str | os.PathLike[str], graph: GraphFunction | None = None) -> Model:
@@ -249,6 +295,32 @@ def go_on(extra: object, open_flow: Callable[[], FlowOpener]) -> TextGeneration:
     """
     progress = GenerationState.of(extra)
     return TextGeneration(open_flow, progress, TextTokenizer(weights(progress.model).metadata, progress.model))
+
+
+def go_on_together(extra: object, open_flow: Callable[[], FlowOpener]) -> Conversations:
+    """Return the rest of several conversations; see `go_on`.
+
+    Raises:
+        CheckpointError: if something else was kept.
+    """
+    return Conversations.of(extra, open_flow, lambda path: TextTokenizer(weights(path).metadata, path))
+
+
+def _require_limits(graph: GraphFunction, limits: Mapping[str, Any]) -> None:
+    """Refuse a function of a user that cannot be told how much of texts is kept.
+
+    Raises:
+        SpecError: if it takes no such arguments.
+    """
+    takes = inspect.signature(graph).parameters
+    if not limits.keys() <= takes.keys() and not any(one.kind is one.VAR_KEYWORD for one in takes.values()):
+        raise SpecError(
+            "cannot keep several texts apart with this graph",
+            element="logits",
+            expected="a function (weights, metadata, tokens, text, slots=1, context=None)",
+            got=f"({', '.join(takes)})",
+            hint="hand slots= on to fc.nn.position and to fc.nn.self_attention, and context= to the latter",
+        )
 
 
 def _parts(tokens: Element) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from flowcompute.errors import SpecError
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is drawn. Draw t uses Philox(seed, t), so it depends on nothing before.
+    """Rule by which the next token is drawn. Draw t uses Philox(seed, t), so it depends on nothing before.
 
     Attributes:
         temperature: divides the scores; 0 takes the highest.
@@ -52,7 +52,7 @@ class Sampling:
         """
         if not self.temperature:
             return int(np.argmax(scores))
-        order = np.argsort(-scores, kind="stable")[: self.top_k or len(scores)]
+        order = likeliest(scores, self.top_k or len(scores))
         wide = scores[order].astype(np.float64) / self.temperature
         weights = np.exp(wide - wide[0])
         sums = np.cumsum(weights / weights.sum())
@@ -61,6 +61,23 @@ class Sampling:
         sums = sums[:count] / sums[min(count, len(sums)) - 1]
         drawn = np.random.Generator(np.random.Philox(key=self.seed, counter=number)).random()
         return int(order[min(int(np.searchsorted(sums, drawn, side="right")), len(sums) - 1)])
+
+
+def likeliest(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the tokens of the highest scores, the highest first. Of equals the first one stands first, NaN last.
+
+    Args:
+        scores: of all tokens.
+        count: how many tokens.
+    """
+    if scores.dtype != np.float32 or len(scores) >= 1 << 31:
+        return np.argsort(-scores, kind="stable")[:count]
+    # One integer holds a score, turned around, and its token. Sorting these takes half as long as a stable argsort.
+    bits = (scores + np.float32(0)).view(np.int32)
+    rising = np.where(np.isnan(scores), np.int32(-(1 << 31)), bits ^ (bits >> 31 & 0x7FFFFFFF))
+    keys = (~rising).astype(np.int64) << 32 | np.arange(len(scores))
+    first = np.partition(keys, count - 1)[:count] if 0 < count < len(keys) else keys
+    return np.sort(first)[:count] & 0xFFFFFFFF
 
 
 def _refusal(what: str, expected: str, got: str) -> SpecError:

@@ -116,7 +116,7 @@ class Exporter(Consumer):
             self._server = _Server(address, MetricsHandler.factory(registry))
         except OSError as error:
             raise RunError(
-                f"the numbers of the run cannot be served at {address[0]}:{address[1]}: {error.strerror or error}",
+                f"cannot serve the numbers of the run at {address[0]}:{address[1]}: {error.strerror or error}",
                 element="metrics_port",
                 hint="metrics_port=0 takes any free port, and run.metrics_port says which",
             ) from error

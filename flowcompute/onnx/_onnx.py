@@ -24,10 +24,10 @@ def require_onnx() -> None:
     """
     if _problem is not None:
         raise SourceError(
-            "an ONNX file needs onnx, which is not installed",
+            "cannot read an ONNX file: onnx is not installed",
             element="onnx",
             got=str(_problem),
-            hint="\"pip install 'flowcompute[onnx]'\"",
+            hint="run pip install 'flowcompute[onnx]'",
         ) from _problem
 
 

@@ -75,7 +75,7 @@ def _check_attributes(node: OnnxNode, record: Operator) -> None:
 
 
 class GraphBuilder:
-    """What builds the nodes of a model.
+    """Builder of the nodes of a model.
 
     Args:
         functions: those of the model, by domain and name.
@@ -90,6 +90,7 @@ class GraphBuilder:
         self.problems: list[UnsupportedNode] = []
         self._functions, self._stream, self._own = functions, stream, own
         self._depth = self._unrolled = 0
+        self._defined_by: OnnxNode | None = None
 
     def build(self, graph: OnnxGraph, inputs: Sequence[Value | None], outer: Mapping[str, Value | None]) -> Scope:
         """Build a graph, and return all of its values.
@@ -124,19 +125,24 @@ class GraphBuilder:
             except LeftOutError:
                 pass
             except Refusal as refusal:
-                self.problems.append(problem_of(node, refusal))
+                self._refuse(node, refusal)
             except FlowError as error:
-                self.problems.append(problem_of(node, _refusal_of(error)))
+                self._refuse(node, _refusal_of(error))
             except UndecidedError:
-                self.problems.append(
-                    problem_of(node, Refusal("batch axis", "a size is compared with the number of records", APART))
-                )
+                self._refuse(node, Refusal("batch axis", "a size is compared with the number of records", APART))
             except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
                 text = str(error).split("\n", 1)[0][:200] or type(error).__name__
-                self.problems.append(problem_of(node, Refusal("invalid", text, "correct the model, or its inputs")))
+                self._refuse(node, Refusal("invalid", text, "correct the model, or its inputs"))
         for place, name in enumerate(node.outputs):
             if name:
                 scope[name] = made[place] if place < len(made) else None
+
+    def _refuse(self, node: OnnxNode, refusal: Refusal) -> None:
+        """Collect a problem. What is wrong in the definition of an operator is told of the node that has it."""
+        outer = self._defined_by
+        if outer is not None:
+            node, refusal = outer, Refusal(refusal.reason, f"{node.op} of its definition: {refusal}", refusal.hint)
+        self.problems.append(problem_of(node, refusal))
 
     def _made(self, node: OnnxNode, given: Sequence[Value | None], scope: Scope) -> Sequence[Value | None]:
         function = self._functions.get((node.domain, node.op))
@@ -144,7 +150,7 @@ class GraphBuilder:
             return self._called(function, node, given)
         record = record_of(node)
         _check_attributes(node, record)
-        if record.by_definition:
+        if record.build is None:
             return self._defined(record, node, given)
         call = NodeCall(
             node, tuple(given), record.attributes, self._stream, lambda graph, inputs: self._whole(graph, inputs, scope)
@@ -155,12 +161,13 @@ class GraphBuilder:
             followed = _in_dtype(known, dtype)
             if followed is not None:
                 return (Value.of_known(followed, dtype),)
-        assert record.build is not None
         name = _shown_name(node)
         own = None if self._own is None else of_operands(name, self._own, record, call)
         if own is not None:
             return own
         made = of_operands(name, record.build, call)
+        if made is None:
+            return self._defined(record, node, given)
         made = [made] if isinstance(made, Value) else list(made)
         for value in made:
             value.mark_made_by(name)
@@ -208,7 +215,11 @@ class GraphBuilder:
             name: value for name, value in record.attributes.items() if value is not None and value is not REQUIRED
         }
         body = GraphReader({"": LATEST if node.domain else node.opset}, no_external).function(proto)
-        return self._called(body, replace(node, attributes=usual | dict(node.attributes)), given)
+        outer, self._defined_by = self._defined_by, self._defined_by or node
+        try:
+            return self._called(body, replace(node, attributes=usual | dict(node.attributes)), given)
+        finally:
+            self._defined_by = outer
 
     def _called(self, function: OnnxGraph, node: OnnxNode, given: Sequence[Value | None]) -> list[Value | None]:
         """Build the body of a function of the model in place of a node."""

@@ -62,7 +62,7 @@ class OnnxGraph:
 
 
 class GraphReader:
-    """What makes records of an `onnx.ModelProto`.
+    """Reader that makes records of an `onnx.ModelProto`.
 
     Args:
         opsets: version of each domain.

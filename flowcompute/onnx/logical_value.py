@@ -84,7 +84,7 @@ class Value:
 
     @property
     def has_element(self) -> bool:
-        """Whether there is an element, or its numbers are known."""
+        """Flag that there is an element, or its numbers are known."""
         return self._element is not None or (self._known is not None and is_decided(self._known))
 
     @property
@@ -208,7 +208,7 @@ def element_of_length(size: Length) -> Any:
 
 
 class StreamPlace:
-    """Where the stream of a result stands.
+    """Place of the stream of a result.
 
     Attributes:
         axis: the logical position, None where nothing is a stream.

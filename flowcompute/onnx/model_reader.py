@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 31
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """What a file holds.
+    """Contents of a file.
 
     Attributes:
         path: absolute; empty where there is none.

@@ -84,7 +84,7 @@ class UnsupportedError(FlowError):
 
 
 class Refusal(Exception):  # noqa: N818 - not for users, who see the error of all of them
-    """What a builder of a node says that it cannot do. It becomes an `UnsupportedNode`.
+    """Refusal of a builder, with what it cannot do. It becomes an `UnsupportedNode`.
 
     Args:
         reason: one of `REASONS`.

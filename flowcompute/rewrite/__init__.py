@@ -1,4 +1,4 @@
-"""Rewrites from graph to graph, before fusion: lookups, views, masks, split items, parts, passes, clocks."""
+"""Rewrites from graph to graph, before fusion: lookups, views, masks, split items, parts, orders, passes, clocks."""
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.idle_reductions import replace_idle_reductions
@@ -7,6 +7,7 @@ from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
+from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.views import move_views
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "levels_of",
     "move_lookups",
     "move_parts_to_sources",
+    "move_shuffles_to_sources",
     "move_views",
     "replace_idle_reductions",
     "split_items",

@@ -53,7 +53,7 @@ class _ClockAnalysis:
     def add(self, node: Node) -> None:
         """Assign a clock to a stream node or fold."""
         streams = [i for i in node.inputs if i in self.clock_of]
-        read = isinstance(node.element, Source) or node.id in self.kept
+        read = (node.kind is None and isinstance(node.element, Source)) or node.id in self.kept
         if read or not streams:
             clock = self._new()
             (clock.sources if read else clock.nodes).append(node.id)

@@ -28,7 +28,7 @@ _MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
 
 
 @dataclass(frozen=True)
-class _Part:
+class SourcePart:
     """Records of a stream: `length` runs of `every` records, the first at `start`, `step` apart.
 
     With `every` 0 the runs are single records.
@@ -41,10 +41,16 @@ class _Part:
 
     @property
     def text(self) -> str:
+        """The part as users write it."""
         runs = f" in runs of {self.every}" if self.every else ""
         return f"[{self.start}:{self.start + self.length * self.step}:{self.step}]{runs}"
 
+    def of(self, source: Source) -> Source:
+        """Return this part of a source."""
+        return SourceView(source, first=self.start, step=self.step, every=self.every, length=self.length)
+
     def spec(self, spec: Spec) -> Spec:
+        """Return the spec of this part of a stream."""
         shape = (self.every, *spec.shape) if self.every else spec.shape
         return Spec(spec.dtype, shape, Stream(self.length))
 
@@ -52,14 +58,14 @@ class _Part:
 class _PartMover(GraphRewriter):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.parts: dict[tuple[int, _Part], int] = {}
+        self.parts: dict[tuple[int, SourcePart], int] = {}
         self.users = graph.users()
         self.single, self.in_runs = self._divisible(in_runs=False), self._divisible(in_runs=True)
         self.origins = self._origins()
 
     def rewrite(self, node: Node) -> int:
         """Add a node of the old graph to the new one."""
-        part = _part_of(node)
+        part = part_of(node)
         if part is not None and self._is_divided(node):
             return self._part(node.inputs[0], part)
         if _is_concat(node):
@@ -68,7 +74,7 @@ class _PartMover(GraphRewriter):
 
     # -- parts --------------------------------------------------------------------------------
 
-    def _reaches_sources(self, value: int, part: _Part) -> bool:
+    def _reaches_sources(self, value: int, part: SourcePart) -> bool:
         """Check whether the part can be taken of all streams that the value depends on."""
         return (self.in_runs if part.every else self.single)[value]
 
@@ -76,7 +82,7 @@ class _PartMover(GraphRewriter):
         """Return for each value whether parts, in runs of records or not, can be taken of all that it depends on."""
         found: list[bool] = []
         for node in self.graph.nodes:
-            inner = _part_of(node)
+            inner = part_of(node)
             if not node.spec.is_stream:
                 fits = True
             elif isinstance(node.element, Source):
@@ -90,17 +96,17 @@ class _PartMover(GraphRewriter):
             found.append(fits and all(found[i] for i in node.inputs))
         return found
 
-    def _part(self, value: int, part: _Part) -> int:
+    def _part(self, value: int, part: SourcePart) -> int:
         """Return the part of a value, as a node of the new graph."""
         for key in postorder((self._origin(value, part),), self._operands_of_part, self.parts):
             self.parts[key] = self._make_part(*key)
         return self.parts[self._origin(value, part)]
 
-    def _operands_of_part(self, key: tuple[int, _Part]) -> list[tuple[int, _Part]]:
+    def _operands_of_part(self, key: tuple[int, SourcePart]) -> list[tuple[int, SourcePart]]:
         node = self.graph.nodes[key[0]]
         return [self._origin(i, key[1]) for i in node.inputs] if node.spec.is_stream else []
 
-    def _origin(self, value: int, part: _Part) -> tuple[int, _Part]:
+    def _origin(self, value: int, part: SourcePart) -> tuple[int, SourcePart]:
         """Return a part of a section of a value as a part of the value."""
         if not self.graph.nodes[value].spec.is_stream:
             return value, part
@@ -111,7 +117,7 @@ class _PartMover(GraphRewriter):
         """Return for each value the value that it is a section of, and its first record there."""
         found: list[tuple[int, int]] = []
         for node in self.graph.nodes:
-            inner = _part_of(node)
+            inner = part_of(node)
             if inner is None or inner.every or inner.step != 1:
                 found.append((node.id, 0))
             else:
@@ -119,14 +125,13 @@ class _PartMover(GraphRewriter):
                 found.append((origin, start + inner.start))
         return found
 
-    def _make_part(self, value: int, part: _Part) -> int:
+    def _make_part(self, value: int, part: SourcePart) -> int:
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
             return self.new[value]
         name = self.fresh(node.name + part.text)
         if isinstance(node.element, Source):
-            view = SourceView(node.element, first=part.start, step=part.step, every=part.every, length=part.length)
-            return self.add(name, view, ())
+            return self.add(name, part.of(node.element), ())
         inputs = tuple(self.parts[self._origin(i, part)] for i in node.inputs)
         twin = copy.copy(node.element)
         twin.freeze_fields(spec=part.spec(node.spec))
@@ -174,7 +179,7 @@ class _PartMover(GraphRewriter):
 
     def _is_divided(self, node: Node) -> bool:
         """Check whether a node is a part that is taken of its sources."""
-        part = _part_of(node)
+        part = part_of(node)
         return part is not None and self._reaches_sources(node.inputs[0], part)
 
     def _read_again(self, node: Node, inputs: tuple[int, ...]) -> int:
@@ -190,12 +195,12 @@ class _PartMover(GraphRewriter):
                 expected="a source that can be read again, like a file or an array",
                 hint="write it to a file first",
             )
-        part = _part_of(node)
+        part = part_of(node)
         if part is not None and self._is_divided(node):
             return self._fresh_part(node.inputs[0], part)
         return self.add(self.fresh(f"{node.name} again"), node.element, inputs)
 
-    def _fresh_part(self, value: int, part: _Part) -> int:
+    def _fresh_part(self, value: int, part: SourcePart) -> int:
         """Return a part with readings of its sources that no other node uses."""
         shared, self.parts = self.parts, {}
         try:
@@ -208,15 +213,15 @@ def _is_concat(node: Node) -> bool:
     return node.kind is Kind.REBATCH and node.op is not None and node.op.name == "concat"
 
 
-def _part_of(node: Node) -> _Part | None:
+def part_of(node: Node) -> SourcePart | None:
     """Return the part that a section or cut of known length takes; None for other nodes."""
     if not isinstance(node.element, Compute) or node.kind is not Kind.REBATCH or node.spec.length is None:
         return None
     attrs = node.attrs
     if node.element.op.name == "section":
-        return _Part(attrs["start"], attrs["step"], 0, node.spec.length)
+        return SourcePart(attrs["start"], attrs["step"], 0, node.spec.length)
     if node.element.op.name == "cut" and attrs["tail"] in ("error", "drop"):
-        return _Part(0, attrs["every"], attrs["every"], node.spec.length)
+        return SourcePart(0, attrs["every"], attrs["every"], node.spec.length)
     return None
 
 

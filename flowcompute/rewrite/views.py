@@ -4,8 +4,9 @@
 `x * 2` would be computed and stored. A view moves under two conditions: no other node needs the whole operand, and
 the view ends at values that are in memory anyway. It never forces a kernel to store a value.
 
-Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value. Thus
-`fc.zeros((n, m))[0, :4]` takes four numbers, not `n * m`.
+Before that, a view of a resident value that is broadcast becomes a broadcast view of the small value. What is computed
+of one number alone is computed once and broadcast. Thus `(fc.zeros((n, m)) + 1)[0, :4]` takes four numbers,
+not `n * m`.
 """
 
 from __future__ import annotations
@@ -193,7 +194,9 @@ class _ViewMover(GraphRewriter):
 
 class _BroadcastCollapser(GraphRewriter):
     def rewrite(self, node: Node) -> int:
-        """Add a node; in place of a view of a resident broadcast a broadcast of a view."""
+        """Add a node; in place of a view or an operation of resident broadcasts a broadcast of one."""
+        if type(node.op) is Op and node.kind is Kind.ELEMENTWISE and node.spec.shape and not node.spec.is_stream:
+            return self._computed_once(node)
         if node.op not in _MOVED or node.spec.is_stream:
             return self.copy_node(node)
         spread = self.nodes[self.new[node.inputs[0]]]
@@ -206,6 +209,18 @@ class _BroadcastCollapser(GraphRewriter):
         twin = copy.copy(node.element)
         twin.freeze_fields(op=BROADCAST, attrs={})
         return self.add(node.name, twin, (value,))
+
+    def _computed_once(self, node: Node) -> int:
+        """Add an element-wise operation; where all of its operands are one number each, of these numbers."""
+        operands = [self.nodes[self.new[value]] for value in node.inputs]
+        numbers = [self.nodes[one.inputs[0]] if one.op is BROADCAST else one for one in operands]
+        if any(one.spec.shape for one in numbers):
+            return self.copy_node(node)
+        number, spread = copy.copy(node.element), copy.copy(node.element)
+        number.freeze_fields(spec=replace(node.spec, shape=()))
+        spread.freeze_fields(op=BROADCAST, attrs={})
+        value = self.add(self.fresh(node.name), number, tuple(one.id for one in numbers))
+        return self.add(node.name, spread, (value,))
 
     def _viewed(self, value: int, node: Node, step: _Step) -> int:
         twin = copy.copy(node.element)

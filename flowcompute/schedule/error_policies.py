@@ -37,7 +37,7 @@ def check_dead_letters(graph: Graph) -> None:
     Raises:
         PlanError: if something does; the error names both elements.
     """
-    taken = {path: (node, does) for node in graph.nodes for path, does in files_of(node.element)}
+    taken = {path: (node, does) for node in graph.ends() for path, does in files_of(node.element)}
     for node, path in letter_paths(graph):
         other, does = taken.setdefault(path, (node, "writes"))
         if other is not node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 FIRST = 3
@@ -11,6 +11,9 @@ FIRST = 3
 
 EVERY = 16
 """Interval of later timed launches. The host waits for each one, which costs some 10 microseconds."""
+
+EVERY_DEFERRED = 256
+"""Interval where nobody waits otherwise. Waiting then costs more than the kernel, and all steps wait in one batch."""
 
 
 class Launch(NamedTuple):
@@ -68,10 +71,17 @@ class LaunchLog:
         with self._lock:
             self._of(step).compile_s += seconds
 
-    def is_timed(self, step: str) -> bool:
-        """Check whether the next launch of a step is to be timed on the device."""
+    def is_timed(self, step: str, *, deferred: bool = False) -> bool:
+        """Check whether the next launch of a step is to be timed on the device.
+
+        Args:
+            step: the name of the step.
+            deferred: whether nobody waits for it otherwise.
+        """
         launches = self._of(step).launches
-        return self._tell is not None or launches < FIRST or launches % EVERY == 0
+        if self._tell is not None or launches < FIRST:
+            return True
+        return launches % (EVERY_DEFERRED if deferred else EVERY) == 0
 
     def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
         """Record that a kernel has been launched and has ended.
@@ -92,6 +102,12 @@ class LaunchLog:
             numbers.device_s += device_s
             if self._tell is not None:
                 self._tell(Launch(step, ended_s, device_s))
+
+    def launched_again(self, steps: Iterable[str]) -> None:
+        """Record launches that were not timed."""
+        with self._lock:
+            for step in steps:
+                self._of(step).launches += 1
 
     def _of(self, step: str) -> StepLaunches:
         if step not in self.steps:

@@ -77,7 +77,7 @@ class Clock:
 
     @property
     def is_root(self) -> bool:
-        """Whether its batches come from sources (or from nothing but its length)."""
+        """Flag that its batches come from sources (or from nothing but its length)."""
         return not self.entries
 
 

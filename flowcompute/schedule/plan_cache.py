@@ -23,6 +23,7 @@ from flowcompute.schedule.plan import Clock, Pass, SinkStage
 from flowcompute.schedule.steps import NodeStep, Step
 from flowcompute.sinks import DiscardSink, MemorySink, NpySink, RawSink
 from flowcompute.sources import FeedSource, MemorySource, NpySource, RawSource
+from flowcompute.spec import BOOL, Spec
 
 _T = TypeVar("_T")
 
@@ -127,10 +128,13 @@ def _backend_facts(backend: BackendDescription) -> tuple[object, ...]:
     return backend.capabilities, TheVeryObject(backend.source_text), backend.main, pins, parts, backend.number
 
 
+_NOTHING = Element(Spec(BOOL, ()))
+"""An element that holds no data and no other element."""
+
+
 def _bare(graph: Graph) -> Graph:
     """Return a graph without elements, which holds the places of the nodes alone."""
-    nothing: Any = None
-    return Graph(tuple(replace(node, element=nothing) for node in graph.nodes), graph.roots)
+    return Graph(tuple(replace(node, element=_NOTHING) for node in graph.nodes), graph.roots)
 
 
 def _bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:

@@ -209,7 +209,7 @@ def _check_surroundings(graph: Graph) -> None:
 def _check_targets(graph: Graph) -> None:
     """Check that no two results go to the same file, where one would be lost."""
     targets: dict[str, Node] = {}
-    for node in graph.nodes:
+    for node in graph.ends():
         sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
         if isinstance(sink, StoredSink):
             first = targets.setdefault(os.path.realpath(sink.target), node)
@@ -225,9 +225,9 @@ def _check_targets(graph: Graph) -> None:
 
 def _check_outs(graph: Graph) -> None:
     """Check that no result in memory overlaps an input of the job or another result."""
-    taken = [(node, node.element.array) for node in graph.nodes if isinstance(node.element, MemorySource)]
-    taken += [(node, node.element.value) for node in graph.nodes if isinstance(node.element, Constant)]
-    for node in graph.nodes:
+    taken = [(node, node.element.array) for node in graph.ends() if isinstance(node.element, MemorySource)]
+    taken += [(node, node.element.value) for node in graph.ends() if isinstance(node.element, Constant)]
+    for node in graph.ends():
         sink = node.element
         if isinstance(sink, MemorySink) and sink.out is not None:
             for other, array in taken:

@@ -29,6 +29,12 @@ Handing over a single batch takes 0.5 ms, ten times the transfer of a MiB. Handi
 MOST_JOINED = 64
 """Largest number of batches that are computed as one."""
 
+IN_FLIGHT_BYTES = 4 << 20
+"""Bytes of small batches that an edge may hold where nothing crosses a bus: they are handed over together."""
+
+MOST_IN_FLIGHT = 16
+"""Largest number of small batches that an edge holds by default."""
+
 COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 """Threads that copy to pinned memory or read files into it. Drivers use the other processors to wait."""
 
@@ -52,6 +58,13 @@ def joined_batches(strategy: Strategy, capabilities: DeviceCapabilities, *, by_h
         return 1
     small = max(1, min(MOST_JOINED, JOINED_BYTES // strategy.batch_bytes)) if strategy.batch_bytes else 1
     return strategy.joined_batches or small
+
+
+def depth_of_small_batches(strategy: Strategy, capabilities: DeviceCapabilities) -> int:
+    """Return the batches in flight by default where they are asked to be small, and none has to cross a bus."""
+    if not strategy.batch_bytes or not capabilities.host_memory:
+        return 0
+    return min(MOST_IN_FLIGHT, IN_FLIGHT_BYTES // strategy.batch_bytes)
 
 
 def with_defaults(strategy: Strategy, capabilities: DeviceCapabilities) -> Strategy:

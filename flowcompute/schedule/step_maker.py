@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flowcompute.elements import HostFunction, Kind
 from flowcompute.elements.axes import INDICES
+from flowcompute.elements.creation import PACK
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
@@ -144,6 +145,8 @@ class StepMaker:
         return reason is None
 
     def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+        if node.kind is not Kind.VIEW:
+            return False
         if node.op in ORDERING:
             reason = why_sorted_by_host(node, self._capabilities)
         elif is_together(node):
@@ -157,6 +160,8 @@ class StepMaker:
     def _why_alone(self, node: Node) -> str | None:
         """Return why the host fills memory for a node; None if it fills none, or the reason is recorded already."""
         if node.kind is Kind.HOST:
+            if node.op is PACK:
+                return "bytes are put together on the host"
             called = "a Python function" if isinstance(node.element, HostFunction) else "LAPACK"
             return f"{called} computes it on the host"
         if node.kind is not Kind.VIEW or not node.spec.is_stream or is_together(node) or node.op in ORDERING:

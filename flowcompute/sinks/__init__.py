@@ -7,6 +7,7 @@ from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.raw_sink import RawSink
+from flowcompute.sinks.safetensors_sink import SafetensorsSink, SavedTensor
 from flowcompute.sinks.save_sink import save
 from flowcompute.sinks.spool_sink import SpoolSink
 
@@ -17,6 +18,8 @@ __all__ = [
     "NpySink",
     "NumbersSink",
     "RawSink",
+    "SafetensorsSink",
+    "SavedTensor",
     "SpoolSink",
     "StoredSink",
     "callback",

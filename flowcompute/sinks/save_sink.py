@@ -8,16 +8,19 @@ from typing import Literal
 from flowcompute.elements import user_site
 from flowcompute.elements.arguments import one_of
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, Files, format_of, shown
 from flowcompute.sinks.file_sink import StoredSink, file_path
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.raw_sink import RawSink
+from flowcompute.sinks.safetensors_sink import SafetensorsSink
+
+WRITTEN = {*FORMATS.values(), *WEIGHTS_FORMATS.values()}
 
 
 def save(
     path: str | os.PathLike[str],
     *,
-    format: Literal["npy", "raw"] | None = None,
+    format: Literal["npy", "raw", "safetensors"] | None = None,
     name: str | None = None,
     durable: bool = True,
     files: Files = FILES,
@@ -30,7 +33,9 @@ def save(
 
     Args:
         path: the file; its folder must exist when the job runs.
-        format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
+        format: "npy", "raw" or "safetensors"; by default that of the extension (.npy; .raw, .bin or .dat;
+            .safetensors). A safetensors file takes several resident values, too: `{"w": w, "b": b} >> fc.save(path)`,
+            a list of elements with names, or what is trained. `fc.weights` reads it.
         name: what plans and errors call it.
         durable: whether the file gets its name only when the disk has it. With False the run ends sooner, and a
             power cut soon after may leave a file without its content.
@@ -40,18 +45,20 @@ def save(
         SpecError: if the format is not known, or no file can have this path.
     """
     text = file_path(path, name)
-    chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
+    chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(WRITTEN))
     if chosen == "npy":
         return NpySink(path, name=name, files=files, durable=durable)
     if chosen == "raw":
         return RawSink(path, name=name, files=files, durable=durable)
+    if chosen == "safetensors":
+        return SafetensorsSink(path, name=name, files=files, durable=durable)
     extension = os.path.splitext(text)[1]
     if extension.lower() in FOREIGN_FORMATS:
         raise SpecError(
             f"cannot save to {shown(text)}: {extension} files are not written",
             element=name,
             site=user_site(),
-            expected=", ".join(FORMATS),
+            expected=", ".join((*FORMATS, *WEIGHTS_FORMATS)),
             got=extension,
             hint="save as .npy, or resolve the result and write its array by what writes such files",
         )
@@ -59,7 +66,7 @@ def save(
         f"cannot tell the format of {shown(text)}",
         element=name,
         site=user_site(),
-        expected=", ".join(FORMATS),
+        expected=", ".join((*FORMATS, *WEIGHTS_FORMATS)),
         got=short_repr(extension),
-        hint='say which: format="npy" or format="raw"',
+        hint='say which: format="npy", "raw" or "safetensors"',
     )

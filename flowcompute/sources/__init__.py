@@ -8,6 +8,7 @@ from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.open_source import open
 from flowcompute.sources.raw_source import RawSource
 from flowcompute.sources.several import SeveralSource
+from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
 
@@ -19,6 +20,7 @@ __all__ = [
     "NpySource",
     "RawSource",
     "SeveralSource",
+    "ShuffledSource",
     "SourceView",
     "SpoolSource",
     "StoredSource",

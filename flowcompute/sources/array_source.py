@@ -123,6 +123,11 @@ class MemoryReader(Reader):
         records.flags.writeable = False
         return records
 
+    def gather(self, records: np.ndarray, out: np.ndarray) -> bool:
+        """Copy these records; see `Reader.gather`."""
+        out[...] = self._array[records]
+        return True
+
     def _next(self, items: int) -> np.ndarray:
         records = self._array[self.position : self.position + items]
         self.position += len(records)

@@ -30,6 +30,12 @@ _DROP_BYTES = 1 << 24
 _KEPT_VIEWS = 4
 """Views whose pages are kept behind the reader: those of batches in flight."""
 
+_KEPT_BYTES = 8 << 20
+"""The same for small views, of which more are in flight."""
+
+_MIN_GATHERED = 16
+"""Records at places of their own that are worth a thread."""
+
 _MIN_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
@@ -162,7 +168,7 @@ class StoredReader(Reader):
         self._check_bools(position, out[:items])
         if self._passed is not None:
             # Another thread may still read the part before this one.
-            self._passed.let_go(end - _KEPT_VIEWS * out.nbytes)
+            self._passed.let_go(end - max(_KEPT_VIEWS * out.nbytes, _KEPT_BYTES))
         return items
 
     def _begin_passing(self, position: int, items: int) -> int:
@@ -192,6 +198,37 @@ class StoredReader(Reader):
         # All reads must end before this returns, since they write into the caller's memory.
         return all(self._threads.begin(reads, self.reads_at_a_time * parts).wait())
 
+    def gather(self, records: np.ndarray, out: np.ndarray) -> bool:
+        """Fill `out` with these records, in the order of the file; see `Reader.gather`."""
+        if not len(records):
+            return True
+        order = np.argsort(records, kind="stable")
+        span = (int(records[order[0]]), int(records[order[-1]]) + 1)
+        with self._errors("read", span):
+            complete = self._gather(records, order, out)
+        self.check()
+        if not complete:
+            self._fail("it ends before its records do", span)
+        bad = first_bad_bool(out)
+        if bad is not None:
+            self._fail_bool(int(records[bad[0]]), bad[1])
+        return True
+
+    def _gather(self, records: np.ndarray, order: np.ndarray, out: np.ndarray) -> bool:
+        """Fill `out`, with a run of records for each thread. Return False when the file ends before that."""
+        layout = self._layout
+        mapped = None
+        if self._bytes is not None:
+            begin, end = layout.offset, layout.offset + self._length * layout.item_bytes
+            mapped = self._bytes[begin:end].view(layout.dtype).reshape(self._length, *layout.item_shape)
+        pick = partial(layout.gather, self._files, self._handle, mapped, records)
+        parts = 1 if mapped is not None else min(self.threads, max(1, len(order) // _MIN_GATHERED))
+        if parts <= 1:
+            return pick(order, out)
+        ends = [len(order) * part // parts for part in range(parts + 1)]
+        reads = [partial(pick, order[start:stop], out) for start, stop in itertools.pairwise(ends)]
+        return all(self._threads.begin(reads, parts).wait())
+
     def view(self, items: int) -> np.ndarray | None:
         """Return the next records in the mapped file; see `Reader.view`."""
         if self._bytes is None:
@@ -205,7 +242,7 @@ class StoredReader(Reader):
         array = data.view(layout.dtype).reshape(items, *layout.item_shape)
         self._check_bools(self.position, array)
         self.position += items
-        self._drop_behind(begin - (_KEPT_VIEWS - 1) * data.nbytes)
+        self._drop_behind(begin - max((_KEPT_VIEWS - 1) * data.nbytes, _KEPT_BYTES))
         return array
 
     def _drop_behind(self, end: int) -> None:
@@ -260,14 +297,16 @@ class StoredReader(Reader):
     def _check_bools(self, position: int, array: np.ndarray) -> None:
         bad = first_bad_bool(array)
         if bad is not None:
-            record = position + bad[0]
-            self._fail(
-                "it holds a byte that is not a bool",
-                (record, record + 1),
-                expected="0 or 1",
-                got=str(bad[1]),
-                hint='open it with format="raw" and dtype="uint8", and compare: x != 0',
-            )
+            self._fail_bool(position + bad[0], bad[1])
+
+    def _fail_bool(self, record: int, value: int) -> NoReturn:
+        self._fail(
+            "it holds a byte that is not a bool",
+            (record, record + 1),
+            expected="0 or 1",
+            got=str(value),
+            hint='open it with format="raw" and dtype="uint8", and compare: x != 0',
+        )
 
     def _errors(self, doing: str, records: tuple[int, int] | None = None) -> contextlib.AbstractContextManager[None]:
         source = self._source

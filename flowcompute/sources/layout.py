@@ -12,6 +12,7 @@ from flowcompute.files import Files
 from flowcompute.spec import BOOL, Spec, Stream
 
 _SCRATCH_BYTES = 1 << 20  # column pieces of Fortran files, and pieces swapped while they are in the cache
+_GAP_BYTES = 1 << 13  # between two records that are read and dropped: another call would cost more
 _SHORT_COLUMN_BYTES = 1 << 14  # reading so many bytes costs about as much as the call
 _MIN_PIECE = 1024  # numbers of a Fortran column that are read at once, where a batch has that many
 
@@ -80,6 +81,46 @@ class Layout:
             return self._read_columns(files, handle, start, out)
         return self._read_numbers(files, handle, start * self.item_numbers, out.reshape(-1))
 
+    def gather(
+        self,
+        files: Files,
+        handle: int,
+        mapped: np.ndarray | None,
+        records: np.ndarray,
+        order: np.ndarray,
+        out: np.ndarray,
+    ) -> bool:
+        """Fill places of `out` with records, in the order of the file. Return False when it ends before that.
+
+        Args:
+            files: the file layer.
+            handle: the open file.
+            mapped: all records where the file is mapped.
+            records: an index for each place of `out`.
+            order: the places to fill, so that `records[order]` ascends.
+            out: native and C-contiguous.
+        """
+        ordered = records[order]
+        at_once = max(1, _SCRATCH_BYTES // max(1, self.item_bytes))
+        if mapped is not None:
+            for first in range(0, len(order), at_once):
+                part = slice(first, first + at_once)
+                out[order[part]] = mapped[ordered[part]]
+            return True
+        # In a file in Fortran order a gap lies in every column.
+        gap = 0 if self.is_columns else _GAP_BYTES // max(1, self.item_bytes)
+        for first, last in _runs(ordered, gap, at_once):
+            begin = int(ordered[first])
+            alone = out[order[first] : order[first] + 1]
+            span = (
+                alone if last - first == 1 else np.empty((ordered[last - 1] + 1 - begin, *self.item_shape), out.dtype)
+            )
+            if not self.read(files, handle, begin, span):
+                return False
+            if span is not alone:
+                out[order[first:last]] = span[ordered[first:last] - begin]
+        return True
+
     def _read_numbers(self, files: Files, handle: int, first: int, flat: np.ndarray) -> bool:
         """Fill `flat` with the numbers from index `first` of the file. Return False when the file ends before that."""
         size = self.dtype.itemsize
@@ -131,6 +172,24 @@ class Layout:
                         return False
                 _place_columns(by_column[top:bottom], left, block)
         return True
+
+
+def _runs(ordered: np.ndarray, gap: int, most: int) -> list[tuple[int, int]]:
+    """Return runs of records that are read at once: bounds of places in `ordered`.
+
+    Args:
+        ordered: ascending records.
+        gap: records between two of them that are read, too.
+        most: records from the first to the last of a run, both included.
+    """
+    ends = [*(np.flatnonzero(np.diff(ordered) > gap + 1) + 1).tolist(), len(ordered)]
+    runs, first = [], 0
+    for end in ends:
+        while first < end:
+            stop = min(end, int(np.searchsorted(ordered, ordered[first] + most)))
+            runs.append((first, stop))
+            first = stop
+    return runs
 
 
 def _place_columns(by_column: np.ndarray, left: int, block: np.ndarray) -> None:

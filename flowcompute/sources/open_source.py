@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flowcompute.elements import ItemShape, user_site
 from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, Files, format_of, is_pattern, shown
 from flowcompute.sources.file_source import StoredSource, absolute, source_errors
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
@@ -106,6 +106,15 @@ def _open_one(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )
     extension = os.path.splitext(where)[1]
+    if chosen in WEIGHTS_FORMATS.values():
+        raise SpecError(
+            f"cannot open {shown(where)} as a stream: it holds arrays by name",
+            element=name,
+            site=user_site(),
+            expected=", ".join(FORMATS),
+            got=extension,
+            hint=f"fc.weights({where!r}) has them as resident values",
+        )
     if extension.lower() in FOREIGN_FORMATS:
         raise SpecError(
             f"cannot open {shown(where)}: {extension} files are not read",

@@ -95,6 +95,22 @@ class SeveralReader(Reader):
             self.position += count
         return done
 
+    def gather(self, records: np.ndarray, out: np.ndarray) -> bool:
+        """Fill `out` with these records, file by file; see `Reader.gather`."""
+        indices = np.searchsorted(self._ends, records, side="right")
+        for index in np.unique(indices).tolist():
+            part = self._source.sources[index]
+            chosen = np.flatnonzero(indices == index)
+            room = np.empty((len(chosen), *out.shape[1:]), out.dtype)
+            reader = StoredReader(part, 0, mapped=False, element=self.element)
+            try:
+                reader.threads = self.threads
+                reader.gather(records[chosen] - (self._ends[index] - part.layout.length), room)
+            finally:
+                reader.close()
+            out[chosen] = room
+        return True
+
     def check(self) -> None:
         """Check that every file is in the state in which it was composed.
 

@@ -12,6 +12,8 @@ from flowcompute.sources.file_source import check_position
 from flowcompute.spec import Spec, Stream
 
 _CHUNK_BYTES = 1 << 20
+_MOST_PLACES = 1 << 16
+"""Records of the inner source that are gathered at a time, since the place of each is kept."""
 
 
 class SourceView(Source):
@@ -126,6 +128,20 @@ class SourceViewReader(Reader):
             self._pick(target, items)
         self.position += items
         return items
+
+    def gather(self, records: np.ndarray, out: np.ndarray) -> bool:
+        """Read these records of the view; see `Reader.gather`."""
+        source = self._source
+        size = max(1, source.every)
+        inside = np.arange(size)
+        at_once = max(1, _MOST_PLACES // size)
+        for first in range(0, max(1, len(records)), at_once):
+            begins = source.first + records[first : first + at_once] * source.step
+            wanted = (begins[:, None] + inside).reshape(-1)
+            target = out[first : first + at_once].reshape(len(wanted), *source.inner.spec.shape)
+            if not self._inner.gather(wanted, target):
+                return False
+        return True
 
     def view(self, items: int) -> np.ndarray | None:
         """Return the next records in place; see `Reader.view`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
 
 from flowcompute.errors import PlanError, short_repr
@@ -43,15 +44,22 @@ def check_knobs(knobs: Any) -> None:
     Raises:
         PlanError: if one is not.
     """
-    for one in dataclasses.fields(knobs):
-        value, range_ = getattr(knobs, one.name), one.metadata.get("range")
-        if range_ is not None and value is not None and value not in range_:
+    for name, range_, doc in _ranges(knobs.__class__):
+        value = getattr(knobs, name)
+        if value is not None and value not in range_:
             raise PlanError(
-                f"cannot set {one.name} outside of its range",
+                f"cannot set {name} outside of its range",
                 element="strategy",
-                expected=f"{range_} ({one.metadata['doc']})",
+                expected=f"{range_} ({doc})",
                 got=short_repr(value),
             )
+
+
+@cache
+def _ranges(kind: type) -> tuple[tuple[str, Range, str], ...]:
+    """Return name, range and description of each whole-number knob of a record."""
+    known = ((one.name, one.metadata) for one in dataclasses.fields(kind))
+    return tuple((name, about["range"], about["doc"]) for name, about in known if "range" in about)
 
 
 @dataclass(frozen=True, kw_only=True)

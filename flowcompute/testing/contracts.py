@@ -232,6 +232,20 @@ class SourceContract(ABC):
         del view
         reader.close()
 
+    async def test_gathers_records_in_any_order(self, source: Source, records: np.ndarray) -> None:
+        for mapped in (False, True) if source.rereadable else (True,):
+            reader = source.open(mapped=mapped)
+            assert await read(reader, np.empty((2, 3), FLOAT32)) == 2
+            for places in ([], [19], [3, 4, 5], [0, 19, 7, 7, 1, 18], list(range(19, -1, -1))):
+                out = np.full((len(places), 3), 5, FLOAT32)
+                if not reader.gather(np.array(places, np.int64), out):
+                    assert (out == 5).all()
+                    continue
+                assert_same(out, records[places])
+            assert reader.position == 2
+            assert_same(await read_rest(reader, source.spec, 7), records[2:])
+            reader.close()
+
     async def test_closing_twice_is_harmless(self, source: Source) -> None:
         reader = source.open()
         await read(reader, np.empty((2, 3), FLOAT32))

@@ -74,7 +74,7 @@ def test_numbers_and_arrays_become_constants() -> None:
 @pytest.mark.parametrize("convert", [bool, int, float, complex, operator.index, list, np.asarray, np.from_dlpack])
 @pytest.mark.parametrize("make", [lambda: xp.asarray(1), lambda: xp.sum(stream()), lambda: stream().T])
 def test_nothing_is_read_by_accident(convert: Callable[[Any], Any], make: Callable[[], xp.LazyArray]) -> None:
-    with pytest.raises(SpecTypeError, match="is lazy and has no") as caught:
+    with pytest.raises(SpecTypeError, match="of a lazy value") as caught:
         convert(make())
     assert isinstance(caught.value, ValueError)
     assert "resolve()" in (caught.value.hint or "")

@@ -140,6 +140,8 @@ ENDS: dict[str, Build] = {
         rows() >> fc.save(folder / "y.npy"),
         rows() + 1 >> fc.save(folder / "y.raw", durable=False, name="out"),
         rows("f8").sum() >> fc.save(folder / "z.bin"),
+        {"b": rows().sum(axis=0), "a": fc.constant(np.int8(3))} >> fc.save(folder / "w.safetensors"),
+        rows("f8").named("x") >> fc.save(folder / "x.safetensors"),
     ),
     "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
     "called": lambda _: rows() >> fc.callback(twice),
@@ -333,6 +335,27 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.convolve(unknown(), [1.0, 2], "valid"),
         fc.convolve(numbers("i4"), np.array([1, 2, 3], "i4")),
     ),
+    "shuffles": lambda _: (
+        *fc.shuffle(rows() * 2 + np.ones((12, 6)), numbers("i4"), seed=2**64 - 1, epoch=3, block=2),
+        fc.shuffle(fc.cut(rows(), 4)[1:], seed=0, window=2),
+        fc.grad((fc.shuffle(x := rows("f8"), seed=1) * np.arange(6.0)).sum(), x),
+    ),
+    "views of parameters": lambda _: (
+        rows() @ (p := fc.parameter(np.arange(12, dtype="f4").reshape(2, 6))).T,
+        rows().sum() + fc.reshape(p, (3, 4)),
+        rows().sum() + fc.pad(p, 1),
+        rows().sum() + fc.concat([p, p], axis=0),
+        rows().sum() + fc.stack([p, p], axis=0),
+        rows().sum() + fc.flip(p, axis=0),
+        rows().sum() + fc.nn.max_pool1d(p[None], 2),
+    ),
+    "reductions back": lambda _: (
+        fc.grad(fc.log(fc.vecdot(s := rows("f8"), s + 1) + fc.exp(s.max(axis=1))).sum(), s),
+        fc.grad((fc.sqrt((t := rows() + 5.0).sum(axis=1)) * t.min(axis=1)).sum(), t),
+    ),
+    "a convolution back": lambda _: fc.grad(
+        (fc.nn.conv2d(y := items(2, 4, 5), w := fc.parameter(np.ones((3, 2, 2, 2), "f4"))) ** 2).sum(), [y, w]
+    ),
     "cut along": lambda _: (numbers() * np.ones((12,)), rows() + np.ones((12, 6)), rows() + np.ones((1, 6))),
     "scans": lambda _: (
         *(
@@ -350,6 +373,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         ),
         fc.nn.self_attention(cubes, cubes[:, :2], cubes[:, :2], window=3),
         fc.nn.self_attention(cubes.astype("f2"), cubes, cubes, text=numbers("i4"), context=7, scale=0.5),
+        fc.nn.self_attention(cubes, cubes, cubes, text=numbers("i4"), context=12, slots=3),
         fc.linear_recurrence(np.ones((6,), "f8"), rows("f2"), 1),
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),
@@ -359,6 +383,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.nn.position(rows()),
         fc.nn.position(unknown()),
         fc.nn.position(numbers(), numbers("i4")),
+        fc.nn.position(numbers(), numbers("u8"), slots=5),
         fc.nn.rope(rows("f2"), numbers("i4")),
         fc.nn.rope(
             rows(),

@@ -16,6 +16,7 @@ def definite() -> Any:
 
 
 NUMERIC: dict[str, Build] = {
+    "bits": lambda _: (fc.view(rows("f4"), "i4"), fc.view(rows("f4"), "u4"), fc.view(rows("i4"), "f4")),
     "filled": lambda _: (
         fc.full_like(rows(), -0.0),
         fc.full_like(unknown(), math.nan),

@@ -200,7 +200,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "another shape": said(shape=[4, 8]), "as a fold": said(op="fold.matmul"),
     }),
     "product beside a stream": (lambda: items(4, 8).sum() + fc.sum(np.ones(8, "f4")) + _convolved(), "contract.matmul", {
-        "of two streams": said(inputs=[0, 9]), "of a vector": said(inputs=[3, 9])}),
+        "of a vector": said(inputs=[3, 9])}),
     "product of groups": (lambda: _others() + _convolved(2)[:, 0, 0], "contract.matmul", {
         "of other groups": said(inputs=[0, 10], shape=[2, 6]), "of two dtypes": said(inputs=[3, 10], dtype="float64"),
     }),
@@ -252,6 +252,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "by floats": said(inputs=[0, 0]), "none": said(shape=[0, 6]), "other items": said(shape=[7, 5]),
         "fewer axes": said(shape=[7]), "the other way": said(inputs=[1, 1]),
     }),
+    "shuffle": (lambda: fc.shuffle(rows(), seed=3), "rebatch.shuffle", {
+        "no seed": attrs(seed=-1), "a seed of 65 bits": attrs(seed=1 << 64), "no block": attrs(block=0),
+        "no window": attrs(window=0), "an epoch beyond": attrs(epoch=1 << 32), "no flag": attrs(inverse=2)}),
+    "shuffle beside a scan": (lambda: fc.cumulative_sum(rows(), 0) + fc.shuffle(rows(), seed=3), "rebatch.shuffle", {
+        "of a scan": said(inputs=[1])}),
     "scan": (lambda: fc.cumulative_sum(rows(), 1), "scan.cumulative_sum", {
         "beyond": attrs(axis=1), "negative": attrs(axis=-1), "another dtype": said(dtype="float64")}),
     "scan of a resident": (lambda: fc.cumulative_sum(rows().sum(axis=0)), "scan.cumulative_sum", {
@@ -302,6 +307,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "no path": said(path=""), "perhaps durable": said(durable=1), "of two": said(inputs=[0, 0]), "of nothing": said(inputs=[]),
         "no file can be called that": said(path="\0"), "another spec": said(shape=[5]),
     }),
+    "save by name": (lambda: {"a": rows().sum(axis=0), "b": fc.constant(np.int8(3))} >> fc.save("/w.safetensors"), "save_safetensors", {
+        "no list": said(tensors=3), "no names": said(tensors=[[3, "float32", [6]], ["b", "int8", []]]),
+        "no dtype": said(tensors=[["a", "object", [6]], ["b", "int8", []]]), "fewer": said(tensors=[["a", "float32", [6]]]),
+        "negative": said(tensors=[["a", "float32", [-6]], ["b", "int8", []]]), "no shape": said(tensors=[["a", "float32"]]),
+        "the format's own name": said(tensors=[["__metadata__", "float32", [6]], ["b", "int8", []]]),
+        "no name": said(tensor=3), "two": said(inputs=[0, 0]),
+    }),
+    "pack": (lambda: {"a": rows().sum(axis=0), "b": rows().sum()} >> fc.save("/w.safetensors"), "host.pack", {
+        "a stream": said(inputs=[0]), "nothing": said(inputs=[]), "more": said(shape=[29])}),
     "save bfloat16": (lambda: rows("bfloat16") >> fc.save("/y.raw"), "save_raw", {"in a .npy file": said(tag="save_npy")}),
 }  # fmt: skip
 

@@ -31,13 +31,14 @@ from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
 from flowcompute.sources.feed_source import FeedSource
 from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
 BASES = {Element, Source, Destination, StoredSource, StoredSink}
-OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
+OF_THE_PLANNER = {ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)

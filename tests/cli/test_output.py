@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -59,6 +60,17 @@ def test_lines_are_not_wrapped_where_there_is_no_terminal(folder: Path) -> None:
     name = "numpy"
     row = next(line for line in done.stdout.splitlines() if line.startswith(name))
     assert "the reference: slow, needs no driver" in row
+
+
+@pytest.mark.parametrize("command", ["flowcompute", '"{python}" bin/flowcompute'])
+def test_what_started_the_command_is_no_line_of_the_users(folder: Path, command: str) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "flowcompute").write_text("import sys\nfrom flowcompute.cli import main\nsys.exit(main())\n")
+    done = program(folder, f"{command.format(python=sys.executable)} plan jobs_here:total --device numpy")
+    assert done.returncode == 0, done.stderr
+    (written,) = (line for line in done.stdout.splitlines() if line.startswith("  write"))
+    assert written.rstrip() == "  write  to_array: float32()"
+    assert "  jobs_here.py:6" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["run kept_here:job --checkpoint kept", "resume kept", "checkpoint show kept"])

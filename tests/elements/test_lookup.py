@@ -85,7 +85,7 @@ def test_extremes_of_every_dtype_are_out_of_range(dtype: str, device: str) -> No
         indices = np.ones((50, 2), dtype)
         indices[33, 1] = bad
         rows = fc.take(fc.constant(TABLE), fc.source(indices, name="words"), axis=0) * 2
-        with pytest.raises(RunError, match="an index is out of range") as caught:
+        with pytest.raises(RunError, match="cannot look up an index that is out of range") as caught:
             rows.resolve(device=device, strategy=fc.Strategy(batch_bytes=64))
         error = caught.value
         assert (error.records, error.expected, error.got) == ((33, 34), "-40 to 39", f"{bad} at record 33")

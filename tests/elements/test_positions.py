@@ -92,6 +92,26 @@ def test_random_texts(texts: list[int], batch_bytes: int) -> None:
     assert got.tobytes() == counted(array).tobytes()
 
 
+def counted_in_slots(texts: list[int], slots: int) -> list[int]:
+    """Count record by record: text t is kept in slot t % slots."""
+    last: dict[int, tuple[int, int]] = {}
+    found = []
+    for text in texts:
+        before, position = last.get(text % slots, (text, -1))
+        last[text % slots] = text, position + 1 if text == before else 0
+        found.append(last[text % slots][1])
+    return found
+
+
+@given(st.lists(st.integers(-9, 9), max_size=40), st.integers(1, 7), st.sampled_from([24, 100, 10_000]), st.data())
+def test_texts_that_come_in_turns(texts: list[int], slots: int, batch_bytes: int, data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["int8", "int64"] + ["uint8", "uint64"] * (min(texts, default=0) >= 0)))
+    array = np.array(texts, dtype)
+    made = fc.nn.position(fc.source(array), text=fc.source(array), slots=slots)
+    got = made.resolve(device="numpy", strategy=fc.Strategy(batch_bytes=batch_bytes))
+    assert got.tolist() == counted_in_slots(texts, slots)
+
+
 def of_feed(form: str) -> fc.Element:
     tokens = fc.feed(dtype="int32")
     return fc.nn.position(tokens, text=tokens) if form == "texts" else fc.nn.position(tokens)
@@ -369,6 +389,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "texts with axes": (lambda: fc.nn.position(PLACE, text=VECTOR.astype("int8")), "one number a record"),
     "texts of another length": (lambda: fc.nn.position(PLACE, text=PLACE[1:]), "different length"),
     "a vector of another length": (lambda: fc.nn.position(PLACE, text=[1, 2]), "6 rows"),
+    "no slots": (lambda: fc.nn.position(PLACE, text=PLACE.astype("int8"), slots=0), "slots"),
+    "too many slots": (lambda: fc.nn.position(PLACE, text=PLACE.astype("int8"), slots=10**6), "slots"),
     "no texts": (lambda: fc.nn.position(PLACE, text="text"), "operand"),
     "a resident": (lambda: fc.nn.rope(np.ones((6, 4)), PLACE), "a stream of items (..., d)"),
     "numbers": (lambda: fc.nn.rope(VECTOR[:, 0], PLACE), "a stream of items (..., d)"),

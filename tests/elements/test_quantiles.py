@@ -134,7 +134,6 @@ def test_a_description_reads_once() -> None:
         (lambda x: fc.median(x, axis=0, keepdims="no"), "keepdims="),
         (lambda x: fc.median(x[:, :0], axis=1), "empty axis"),
         (lambda x: fc.describe(fc.constant(1)), "cannot describe a number"),
-        (lambda x: x.describe(), r"fc.describe\(x\)"),
     ],
 )
 def test_what_is_refused(call: Callable[..., Any], text: str) -> None:

@@ -75,8 +75,8 @@ static inline float16 fc_q8_0_run16_of_block(const __global uchar *block, int pl
     return v4;
 }
 
-static inline float16 fc_q8_0_aligned16(const __global uchar *p, long n) {
-    return fc_q8_0_run16_of_block(p + (ulong)n / 32 * 34, (int)((ulong)n % 32));
+static inline float16 fc_q8_0_32_behind16(const __global uchar *p, long n, int behind) {
+    return fc_q8_0_run16_of_block(p + (ulong)n / 32 * 34, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
 }
 
 static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
@@ -132,135 +132,141 @@ void k0(
                             long i3 = (r - begin) * 512;
                             float16 v4 = (float16)(-0x0.0p+0f);
                             #pragma unroll 2
-                            for (long k = 0; k < 512; k += 16) {
+                            for (long k = 0; k < 512; k += 32) {
                                 float16 v5 = *(fc_loose_float32_16 *)(left + i3 + k);
-                                float16 v6 = fc_q8_0_aligned16(in1, i2 + k);
+                                float16 v6 = fc_q8_0_32_behind16(in1, i2 + k, 0);
                                 float16 v7 = fc_fma_float16(v5, v6, v4);
                                 v4 = v7;
+                                float16 v8 = *(fc_loose_float32_16 *)(left + i3 + (k + 16));
+                                float16 v9 = fc_q8_0_32_behind16(in1, i2 + k, 16);
+                                float16 v10 = fc_fma_float16(v8, v9, v4);
+                                v4 = v10;
                             }
-                            float8 v8 = v4.lo;
-                            float8 v9 = v4.hi;
-                            float8 v10 = (v8 + v9);
-                            float4 v11 = v10.lo;
-                            float4 v12 = v10.hi;
-                            float4 v13 = (v11 + v12);
-                            float2 v14 = v13.lo;
-                            float2 v15 = v13.hi;
-                            float2 v16 = (v14 + v15);
-                            float v17 = v16.lo;
-                            float v18 = v16.hi;
-                            float v19 = (v17 + v18);
-                            sums[(r - begin) * 16 + c + d] = v19;
+                            float8 v11 = v4.lo;
+                            float8 v12 = v4.hi;
+                            float8 v13 = (v11 + v12);
+                            float4 v14 = v13.lo;
+                            float4 v15 = v13.hi;
+                            float4 v16 = (v14 + v15);
+                            float2 v17 = v16.lo;
+                            float2 v18 = v16.hi;
+                            float2 v19 = (v17 + v18);
+                            float v20 = v19.lo;
+                            float v21 = v19.hi;
+                            float v22 = (v20 + v21);
+                            sums[(r - begin) * 16 + c + d] = v22;
                         }
                     }
                 } else {
                     for (long d = 0; d < 4; d++) {
-                        long i20 = min(j + (c + d), 18L) * 512;
+                        long i23 = min(j + (c + d), 18L) * 512;
                         #pragma unroll 2
-                        for (long k = 0; k < 512; k += 16) {
-                            float16 v21 = fc_q8_0_aligned16(in1, i20 + k);
-                            *(fc_loose_float32_16 *)(decoded + d * 512 + k) = v21;
+                        for (long k = 0; k < 512; k += 32) {
+                            float16 v24 = fc_q8_0_32_behind16(in1, i23 + k, 0);
+                            *(fc_loose_float32_16 *)(decoded + d * 512 + k) = v24;
+                            float16 v25 = fc_q8_0_32_behind16(in1, i23 + k, 16);
+                            *(fc_loose_float32_16 *)(decoded + d * 512 + (k + 16)) = v25;
                         }
                     }
                     long tiled = begin + (end - begin) / 2 * 2;
                     for (long r = begin; r < tiled; r += 2) {
                         for (long d = 0; d < 4; d += 2) {
-                            long i22 = (r - begin) * 512;
-                            long i23 = r + 1;
-                            long i24 = (i23 - begin) * 512;
-                            float16 v25 = (float16)(-0x0.0p+0f);
-                            float16 v26 = (float16)(-0x0.0p+0f);
-                            float16 v27 = (float16)(-0x0.0p+0f);
-                            float16 v28 = (float16)(-0x0.0p+0f);
+                            long i26 = (r - begin) * 512;
+                            long i27 = r + 1;
+                            long i28 = (i27 - begin) * 512;
+                            float16 v29 = (float16)(-0x0.0p+0f);
+                            float16 v30 = (float16)(-0x0.0p+0f);
+                            float16 v31 = (float16)(-0x0.0p+0f);
+                            float16 v32 = (float16)(-0x0.0p+0f);
                             #pragma unroll 2
                             for (long k = 0; k < 512; k += 16) {
-                                float16 v29 = *(fc_loose_float32_16 *)(left + i22 + k);
-                                float16 v30 = *(fc_loose_float32_16 *)(left + i24 + k);
-                                float16 v31 = *(fc_loose_float32_16 *)(decoded + d * 512 + k);
-                                float16 v32 = fc_fma_float16(v29, v31, v25);
-                                v25 = v32;
-                                float16 v33 = fc_fma_float16(v30, v31, v27);
-                                v27 = v33;
-                                float16 v34 = *(fc_loose_float32_16 *)(decoded + (d + 1) * 512 + k);
-                                float16 v35 = fc_fma_float16(v29, v34, v26);
-                                v26 = v35;
-                                float16 v36 = fc_fma_float16(v30, v34, v28);
-                                v28 = v36;
+                                float16 v33 = *(fc_loose_float32_16 *)(left + i26 + k);
+                                float16 v34 = *(fc_loose_float32_16 *)(left + i28 + k);
+                                float16 v35 = *(fc_loose_float32_16 *)(decoded + d * 512 + k);
+                                float16 v36 = fc_fma_float16(v33, v35, v29);
+                                v29 = v36;
+                                float16 v37 = fc_fma_float16(v34, v35, v31);
+                                v31 = v37;
+                                float16 v38 = *(fc_loose_float32_16 *)(decoded + (d + 1) * 512 + k);
+                                float16 v39 = fc_fma_float16(v33, v38, v30);
+                                v30 = v39;
+                                float16 v40 = fc_fma_float16(v34, v38, v32);
+                                v32 = v40;
                             }
-                            float8 v37 = v25.lo;
-                            float8 v38 = v25.hi;
-                            float8 v39 = (v37 + v38);
-                            float8 v40 = v26.lo;
-                            float8 v41 = v26.hi;
-                            float8 v42 = (v40 + v41);
-                            float8 v43 = v27.lo;
-                            float8 v44 = v27.hi;
-                            float8 v45 = (v43 + v44);
-                            float8 v46 = v28.lo;
-                            float8 v47 = v28.hi;
-                            float8 v48 = (v46 + v47);
-                            float8 v49 = (float8)(v39.s0, v39.s1, v39.s2, v39.s3, v42.s0, v42.s1, v42.s2, v42.s3);
-                            float8 v50 = (float8)(v39.s4, v39.s5, v39.s6, v39.s7, v42.s4, v42.s5, v42.s6, v42.s7);
-                            float8 v51 = (v49 + v50);
-                            float8 v52 = (float8)(v45.s0, v45.s1, v45.s2, v45.s3, v48.s0, v48.s1, v48.s2, v48.s3);
-                            float8 v53 = (float8)(v45.s4, v45.s5, v45.s6, v45.s7, v48.s4, v48.s5, v48.s6, v48.s7);
-                            float8 v54 = (v52 + v53);
-                            float8 v55 = (float8)(v51.s0, v51.s1, v51.s4, v51.s5, v54.s0, v54.s1, v54.s4, v54.s5);
-                            float8 v56 = (float8)(v51.s2, v51.s3, v51.s6, v51.s7, v54.s2, v54.s3, v54.s6, v54.s7);
-                            float8 v57 = (v55 + v56);
-                            float4 v58 = (float4)(v57.s0, v57.s2, v57.s4, v57.s6);
-                            float4 v59 = (float4)(v57.s1, v57.s3, v57.s5, v57.s7);
-                            float4 v60 = (v58 + v59);
-                            float2 v61 = v60.lo;
-                            float2 v62 = v60.hi;
-                            *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v61;
-                            *(fc_loose_float32_2 *)(sums + (r + 1 - begin) * 16 + c + d) = v62;
+                            float8 v41 = v29.lo;
+                            float8 v42 = v29.hi;
+                            float8 v43 = (v41 + v42);
+                            float8 v44 = v30.lo;
+                            float8 v45 = v30.hi;
+                            float8 v46 = (v44 + v45);
+                            float8 v47 = v31.lo;
+                            float8 v48 = v31.hi;
+                            float8 v49 = (v47 + v48);
+                            float8 v50 = v32.lo;
+                            float8 v51 = v32.hi;
+                            float8 v52 = (v50 + v51);
+                            float8 v53 = (float8)(v43.s0, v43.s1, v43.s2, v43.s3, v46.s0, v46.s1, v46.s2, v46.s3);
+                            float8 v54 = (float8)(v43.s4, v43.s5, v43.s6, v43.s7, v46.s4, v46.s5, v46.s6, v46.s7);
+                            float8 v55 = (v53 + v54);
+                            float8 v56 = (float8)(v49.s0, v49.s1, v49.s2, v49.s3, v52.s0, v52.s1, v52.s2, v52.s3);
+                            float8 v57 = (float8)(v49.s4, v49.s5, v49.s6, v49.s7, v52.s4, v52.s5, v52.s6, v52.s7);
+                            float8 v58 = (v56 + v57);
+                            float8 v59 = (float8)(v55.s0, v55.s1, v55.s4, v55.s5, v58.s0, v58.s1, v58.s4, v58.s5);
+                            float8 v60 = (float8)(v55.s2, v55.s3, v55.s6, v55.s7, v58.s2, v58.s3, v58.s6, v58.s7);
+                            float8 v61 = (v59 + v60);
+                            float4 v62 = (float4)(v61.s0, v61.s2, v61.s4, v61.s6);
+                            float4 v63 = (float4)(v61.s1, v61.s3, v61.s5, v61.s7);
+                            float4 v64 = (v62 + v63);
+                            float2 v65 = v64.lo;
+                            float2 v66 = v64.hi;
+                            *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v65;
+                            *(fc_loose_float32_2 *)(sums + (r + 1 - begin) * 16 + c + d) = v66;
                         }
                     }
                     for (long r = tiled; r < end; r++) {
                         for (long d = 0; d < 4; d += 2) {
-                            long i63 = (r - begin) * 512;
-                            float16 v64 = (float16)(-0x0.0p+0f);
-                            float16 v65 = (float16)(-0x0.0p+0f);
+                            long i67 = (r - begin) * 512;
+                            float16 v68 = (float16)(-0x0.0p+0f);
+                            float16 v69 = (float16)(-0x0.0p+0f);
                             #pragma unroll 2
                             for (long k = 0; k < 512; k += 16) {
-                                float16 v66 = *(fc_loose_float32_16 *)(left + i63 + k);
-                                float16 v67 = *(fc_loose_float32_16 *)(decoded + d * 512 + k);
-                                float16 v68 = fc_fma_float16(v66, v67, v64);
-                                v64 = v68;
-                                float16 v69 = *(fc_loose_float32_16 *)(decoded + (d + 1) * 512 + k);
-                                float16 v70 = fc_fma_float16(v66, v69, v65);
-                                v65 = v70;
+                                float16 v70 = *(fc_loose_float32_16 *)(left + i67 + k);
+                                float16 v71 = *(fc_loose_float32_16 *)(decoded + d * 512 + k);
+                                float16 v72 = fc_fma_float16(v70, v71, v68);
+                                v68 = v72;
+                                float16 v73 = *(fc_loose_float32_16 *)(decoded + (d + 1) * 512 + k);
+                                float16 v74 = fc_fma_float16(v70, v73, v69);
+                                v69 = v74;
                             }
-                            float8 v71 = v64.lo;
-                            float8 v72 = v64.hi;
-                            float8 v73 = (v71 + v72);
-                            float8 v74 = v65.lo;
-                            float8 v75 = v65.hi;
-                            float8 v76 = (v74 + v75);
-                            float8 v77 = (float8)(v73.s0, v73.s1, v73.s2, v73.s3, v76.s0, v76.s1, v76.s2, v76.s3);
-                            float8 v78 = (float8)(v73.s4, v73.s5, v73.s6, v73.s7, v76.s4, v76.s5, v76.s6, v76.s7);
-                            float8 v79 = (v77 + v78);
-                            float4 v80 = (float4)(v79.s0, v79.s1, v79.s4, v79.s5);
-                            float4 v81 = (float4)(v79.s2, v79.s3, v79.s6, v79.s7);
-                            float4 v82 = (v80 + v81);
-                            float2 v83 = (float2)(v82.s0, v82.s2);
-                            float2 v84 = (float2)(v82.s1, v82.s3);
-                            float2 v85 = (v83 + v84);
-                            *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v85;
+                            float8 v75 = v68.lo;
+                            float8 v76 = v68.hi;
+                            float8 v77 = (v75 + v76);
+                            float8 v78 = v69.lo;
+                            float8 v79 = v69.hi;
+                            float8 v80 = (v78 + v79);
+                            float8 v81 = (float8)(v77.s0, v77.s1, v77.s2, v77.s3, v80.s0, v80.s1, v80.s2, v80.s3);
+                            float8 v82 = (float8)(v77.s4, v77.s5, v77.s6, v77.s7, v80.s4, v80.s5, v80.s6, v80.s7);
+                            float8 v83 = (v81 + v82);
+                            float4 v84 = (float4)(v83.s0, v83.s1, v83.s4, v83.s5);
+                            float4 v85 = (float4)(v83.s2, v83.s3, v83.s6, v83.s7);
+                            float4 v86 = (v84 + v85);
+                            float2 v87 = (float2)(v86.s0, v86.s2);
+                            float2 v88 = (float2)(v86.s1, v86.s3);
+                            float2 v89 = (v87 + v88);
+                            *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v89;
                         }
                     }
                 }
             }
             if (j + 16 <= 19) {
                 for (long r = begin; r < end; r++) {
-                    float16 v86 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v86 == v86 ? v86 : (float16)(as_float(0x7fc00000U)));
+                    float16 v90 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v90 == v90 ? v90 : (float16)(as_float(0x7fc00000U)));
                 }
             } else {
                 for (long r = begin; r < end; r++) {
-                    float16 v87 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    fc_store_first_3_float32_16((v87 == v87 ? v87 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
+                    float16 v91 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    fc_store_first_3_float32_16((v91 == v91 ? v91 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
                 }
             }
         }

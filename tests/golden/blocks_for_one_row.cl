@@ -35,8 +35,8 @@ static inline float16 fc_q4_1_run16_of_block(const __global uchar *block, int pl
     return v6;
 }
 
-static inline float16 fc_q4_1_aligned16(const __global uchar *p, long n) {
-    return fc_q4_1_run16_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n % 32));
+static inline float16 fc_q4_1_32_behind16(const __global uchar *p, long n, int behind) {
+    return fc_q4_1_run16_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
 }
 
 static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
@@ -80,37 +80,41 @@ void k0(
                     for (long r = begin; r < end; r++) {
                         float16 v1 = (float16)(-0x0.0p+0f);
                         #pragma unroll 2
-                        for (long k = 0; k < 64; k += 16) {
+                        for (long k = 0; k < 64; k += 32) {
                             float16 v2 = *(const __global fc_loose_float32_16 *)(in0 + (k));
-                            float16 v3 = fc_q4_1_aligned16(in1, i0 + k);
+                            float16 v3 = fc_q4_1_32_behind16(in1, i0 + k, 0);
                             float16 v4 = fc_fma_float16(v2, v3, v1);
                             v1 = v4;
+                            float16 v5 = *(const __global fc_loose_float32_16 *)(in0 + (k + 16));
+                            float16 v6 = fc_q4_1_32_behind16(in1, i0 + k, 16);
+                            float16 v7 = fc_fma_float16(v5, v6, v1);
+                            v1 = v7;
                         }
-                        float8 v5 = v1.lo;
-                        float8 v6 = v1.hi;
-                        float8 v7 = (v5 + v6);
-                        float4 v8 = v7.lo;
-                        float4 v9 = v7.hi;
-                        float4 v10 = (v8 + v9);
-                        float2 v11 = v10.lo;
-                        float2 v12 = v10.hi;
-                        float2 v13 = (v11 + v12);
-                        float v14 = v13.lo;
-                        float v15 = v13.hi;
-                        float v16 = (v14 + v15);
-                        sums[(r - begin) * 16 + c + d] = v16;
+                        float8 v8 = v1.lo;
+                        float8 v9 = v1.hi;
+                        float8 v10 = (v8 + v9);
+                        float4 v11 = v10.lo;
+                        float4 v12 = v10.hi;
+                        float4 v13 = (v11 + v12);
+                        float2 v14 = v13.lo;
+                        float2 v15 = v13.hi;
+                        float2 v16 = (v14 + v15);
+                        float v17 = v16.lo;
+                        float v18 = v16.hi;
+                        float v19 = (v17 + v18);
+                        sums[(r - begin) * 16 + c + d] = v19;
                     }
                 }
             }
             if (j + 16 <= 19) {
                 for (long r = begin; r < end; r++) {
-                    float16 v17 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v17 == v17 ? v17 : (float16)(as_float(0x7fc00000U)));
+                    float16 v20 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v20 == v20 ? v20 : (float16)(as_float(0x7fc00000U)));
                 }
             } else {
                 for (long r = begin; r < end; r++) {
-                    float16 v18 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    fc_store_first_3_float32_16((v18 == v18 ? v18 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
+                    float16 v21 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    fc_store_first_3_float32_16((v21 == v21 ? v21 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
                 }
             }
         }

@@ -13,7 +13,8 @@ import pytest
 import flowcompute as fc
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory.device_buffers import HostBuffers
-from flowcompute.gpu.run.opencl_runner import FEW_RECORDS, OpenCLRunner
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.gpu.run.repeating_runner import FEW_RECORDS
 
 pytestmark = pytest.mark.slow
 
@@ -151,3 +152,65 @@ def test_what_was_sent_is_not_kept() -> None:
         del batch
         gc.collect()
         assert not any(one() is not None for one in sent)
+
+
+HEADS, SIZE, CONTEXT = 2, 4, 48
+
+
+def attending(x: fc.Element, with_text: bool) -> fc.Element:
+    """Return layers that attend to earlier records, so that launches with a carry stand between others."""
+    text = x[:, WIDTH].astype("int64") if with_text else None
+    made = x[:, :WIDTH]
+    for weights in WEIGHTS[:2]:
+        heads = fc.reshape(made @ fc.constant(weights), (-1, HEADS, SIZE))
+        seen = fc.nn.self_attention(heads, heads * 0.5, heads - 1, text=text, context=CONTEXT)
+        made = fc.tanh(fc.reshape(seen, (-1, WIDTH)) @ fc.constant(weights))
+    return made * 2
+
+
+@pytest.mark.parametrize("with_text", [False, True], ids=["one text", "texts"])
+def test_stretches_of_launches_are_repeated(with_text: bool) -> None:
+    data = np.concatenate([numbers(CONTEXT), np.arange(CONTEXT, dtype=np.float32)[:, None] // 17], axis=1)
+    whole = attending(fc.source(data), with_text).resolve(device="cpu", progress=False)
+    lengths: list[int] = []
+    original = OpenCLRunner.repeat
+
+    def repeat(runner: OpenCLRunner, known: list[object], taken: object) -> bool:
+        done = original(runner, known, taken)  # type: ignore[arg-type]
+        lengths.append(len(known) if done else 0)
+        return done
+
+    made = attending(fc.feed(shape=(WIDTH + 1,), dtype="float32"), with_text)
+    with mock.patch.object(OpenCLRunner, "repeat", repeat), made.flow(device="cpu") as flow:
+        start = 0
+        for records in (5, *[1] * 20, 3, *[1] * 8, 4, 4, 4):
+            flow.send(data[start : start + records])
+            np.testing.assert_array_equal(flow.receive(), whole[start : start + records])
+            start += records
+    # All kernels but those that read what was sent, or write what is received. The host makes positions in texts.
+    assert max(lengths) >= (3 if with_text else launches(made) - 4)
+
+
+def test_stretches_end_where_arrays_change() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    stays, made = layers(feed), layers(feed)[:, :3]
+    with fc.open_flow(layers(fc.host(np.negative, stays, shape=(WIDTH,), dtype="float32")), made, device="cpu") as flow:
+        for seed, records in enumerate([2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]):
+            batch = numbers(records, seed)
+            flow.send(batch)
+            first, second = flow.receive()
+            np.testing.assert_array_equal(first, wanted(-wanted(batch)))
+            np.testing.assert_array_equal(second, wanted(batch)[:, :3])
+
+
+def test_a_launch_that_fails_in_a_stretch_is_named() -> None:
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    heads = fc.reshape(layers(feed), (-1, HEADS, SIZE))
+    seen = fc.nn.self_attention(heads, heads, heads, context=8)
+    with fc.tanh(layers(fc.reshape(seen, (-1, WIDTH)))).flow(device="cpu") as flow:
+        for seed in range(8):
+            flow.send(numbers(1, seed))
+            flow.receive()
+        with pytest.raises(fc.RunError, match="at most 8 records, as context= says") as raised:
+            flow.send(numbers(1))
+    assert raised.value.records == (8, 9)

@@ -93,6 +93,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "argmax": {"x": ROWS, "axis": 0, "keepdims": False},
     "argmin": {"x": ROWS, "axis": 0, "keepdims": False},
     "astype": {"x": ROWS, "dtype": "f8"},
+    "view": {"x": ROWS, "dtype": "u4"},
     "bincount": {"x": WHOLE, "length": 3},
     "bitwise_and": {0: WHOLE, 1: 1},
     "bitwise_invert": {0: WHOLE},
@@ -150,6 +151,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "segment_mean": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
     "segment_min": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
     "segment_sum": {"x": NUMBERS, "keys": WHOLE, "num_segments": 3},
+    "shuffle": {0: ROWS, "seed": 1, "epoch": 0, "block": 2, "window": 4},
     "source": {"array": np.ones(3), "name": "given"},
     "open": {"path": "nowhere.bin", "format": "raw", "dtype": "f4", "shape": (2,), "offset": 0},
     "save": {"path": "never.npy", "format": "npy", "name": "kept"},
@@ -250,7 +252,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.binary_cross_entropy": {"logits": ROWS, "labels": ROWS, "reduction": None},
     "nn.mse": {"x": ROWS, "target": ROWS, "reduction": "sum"},
     "nn.huber": {"x": ROWS, "target": ROWS, "delta": 1.0, "reduction": None},
-    "nn.position": {"tokens": ROWS, "text": fc.source(np.zeros(6, int))},
+    "nn.position": {"tokens": ROWS, "text": fc.source(np.zeros(6, int)), "slots": 2},
     "nn.rope": {
         "x": ROWS, "at": fc.source(np.zeros(6, int)), "base": 500.0, "pairs": "halves", "dims": 2,
         "scaling": "yarn", "factor": 4.0, "original_context": 64, "ext_factor": 0.5, "attn_factor": 1.5,
@@ -296,6 +298,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "nn.experts": {"x": ROWS, "weights": np.ones((3, 2, 4), "f4"), "chosen": fc.source(np.zeros((6, 2), "i4"))},
     "nn.self_attention": {
         "q": SQUARES, "k": SQUARES, "v": SQUARES, "text": fc.source(np.zeros(2, "i4")), "window": 2, "context": 9, "scale": 0.5,
+        "slots": 3,
     },
     "nn.unfold": {"x": ROWS, "size": 2, "axis": 1, "step": 1, "dilation": 1},
     **{f"fft.{name}": {"x": ROWS, "n": 3, "axis": 1, "norm": "ortho"} for name in ("fft", "rfft", "ifft", "irfft")},

@@ -63,6 +63,8 @@ def outcome(call: Callable[[], Any]) -> BaseException | None:
             call()
     except fc.FlowError as error:
         assert str(error)
+        # A label with nothing behind it.
+        assert "" not in (error.expected, error.got, error.hint), str(error)
     except Exception as error:  # noqa: BLE001 - what is looked for
         return error
     return None

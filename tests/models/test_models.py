@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.cli import main
-from flowcompute.models.sampling import Sampling
+from flowcompute.models.sampling import Sampling, likeliest
 from tests.models.files import CONTROL, Exact, vocabulary, write_model
 from tests.support.slow import slow_but
 
@@ -105,7 +107,7 @@ def test_a_graph_of_the_user_takes_the_place_of_the_built_in_one(path: Path) -> 
     model = fc.models.load(path, graph=graph)
     assert model.logits(stream([1, 2, 3])).resolve(device="numpy", progress=False).shape == (3, len(vocabulary()))
     assert seen == [("llama", None)]
-    with pytest.raises(fc.SpecError, match="scores alone"):
+    with pytest.raises(fc.SpecError, match="cannot give the states of a graph of yours"):
         model.states(stream([1, 2, 3]))
 
 
@@ -138,6 +140,16 @@ def test_draws_hang_on_their_seed_alone(model: fc.models.Model) -> None:
 
     assert drawn(1) == drawn(1)
     assert len({tuple(drawn(seed)) for seed in range(4)}) > 1
+
+
+EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 3.5, -3.5]
+
+
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=40), st.integers(1, 45), st.sampled_from("efd"))
+def test_the_likeliest_are_those_of_a_stable_sort(numbers: list[float], count: int, kind: str) -> None:
+    scores = np.array(numbers, kind)
+    wanted = np.argsort(-scores, kind="stable")[:count]
+    np.testing.assert_array_equal(likeliest(scores, count), wanted)
 
 
 def test_frequencies_of_draws() -> None:

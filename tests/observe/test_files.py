@@ -73,7 +73,7 @@ def test_a_failed_run_has_its_trace_too_with_what_it_died_of(tmp_path):
 def test_a_trace_is_bounded_and_says_what_it_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(trace_file, "SPANS", 40)
     path = tmp_path / "t.json"
-    fc.run(fc.source(DATA, name="x") + 1, device="numpy", strategy=fc.Strategy(batch_bytes=64), progress=False,
+    fc.run(fc.source(DATA, name="x") + 1, device="numpy", strategy=fc.Strategy(batch_bytes=64, depth=2), progress=False,
            trace=path)  # fmt: skip
     assert all(len(spans) <= 10 for spans in tracks(path).values())
     assert json.loads(path.read_text())["otherData"]["lost_spans"]["compute"] > 10

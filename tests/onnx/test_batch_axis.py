@@ -164,3 +164,34 @@ def test_a_resident_with_one_number_a_record_meets_any_number_of_records() -> No
 def test_all_axes_of_one_are_removed_but_that_of_the_records() -> None:
     x = np.arange(3, dtype="f4").reshape(3, 1, 1)
     assert both(model([node("Squeeze", "x", "y")], [port("x", ["N", 1, 1])]), x).shape == (3,)
+
+
+def test_what_a_definition_cannot_do_is_told_of_the_node_of_the_model() -> None:
+    """Neither operator nor number of a node that the model does not have."""
+    ports = [port("q", ("N", 5, 4)), port("k", (2, 5, 4)), port("v", (2, 5, 4))]
+    nodes = [node("LinearAttention", "q k v", "y state", q_num_heads=1, kv_num_heads=1, update_rule="linear")]
+    one_ = np.ones((2, 5, 4), "f4")
+    error = refused(model(nodes, ports, ["y", "state"], opset=27), fc.source(one_), one_, one_)
+    assert {(one.node, one.op) for one in error.problems} == {("linearattention_y", "LinearAttention")}
+    assert "of its definition: " in error.problems[0].text
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_a_convolution_that_goes_on_from_a_state(kernel: int) -> None:
+    """Two parts of a text, the state between them, give what all of it gives; of arrays and record by record."""
+    x, w = rng.standard_normal((4, 3, 9)).astype("f4"), rng.standard_normal((3, 1, kernel)).astype("f4")
+    nodes = [node("CausalConvWithState", "x w _ p", "y s", activation="silu")]
+    first = [node("CausalConvWithState", "x w", "y s", activation="silu")]
+    ports = [port("x", ("N", 3, "T")), port("p", ("N", 3, kernel - 1))]
+    go, then = (
+        fc.onnx.load(model(made, ports[: at + 1], ["y", "s"], opset=27, values={"w": w}))
+        for at, made in enumerate((first, nodes))
+    )
+    wide = np.pad(x, ((0, 0), (0, 0), (kernel - 1, 0)))
+    sums = sum(w[:, 0, at, None] * wide[:, :, at : at + 9] for at in range(kernel))
+    for give in (np.asarray, fc.source):
+        y, state = fc.resolve(*go(give(x[:, :, :4])), device="numpy", progress=False)
+        more, state = fc.resolve(*then(give(x[:, :, 4:]), give(state)), device="numpy", progress=False)
+        wanted = sums / (1 + np.exp(-sums))
+        np.testing.assert_allclose(np.concatenate([y, more], 2), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(state, wide[:, :, 9:])

@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu, two_gpus
-from tests.quantized.blocks import assert_bits, kernels, meant, tame
+from tests.quantized.blocks import assert_bits, kernels, meant, sizes, tame
 
 NAME, ROWS, BLOCKS = "Q4_0", 21, 4
 RAW = tame(NAME, ROWS, BLOCKS)
@@ -122,6 +122,10 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[np.ndarray, np.nd
         lambda x, d: x[:, :16] @ fc.reshape(d, (ROWS * 8, 16)).T,
         lambda x, w: x[:, :16] @ w.reshape(-1, 16).T,
     ),
+    "x @ wide heads of w": (
+        lambda x, d: x[:, :32] @ fc.reshape(d, (ROWS * 4, 32)).T,
+        lambda x, w: x[:, :32] @ w.reshape(-1, 32).T,
+    ),
     "x @ w": (lambda x, d: x[:, :ROWS] @ d, lambda x, w: x[:, :ROWS] @ w),
 }
 
@@ -137,6 +141,19 @@ def test_products_decode_in_their_loads(what: str, device: str) -> None:
         floats = fc.constant(W) if device == "gpu" else fc.dequantize(fc.constant(W.view(np.uint8)), "F32")
         assert_bits(DEVICES[device](product), DEVICES[device](ours(fc.source(X), floats)), (what, device))
     np.testing.assert_allclose(DEVICES[device](product), theirs(X, W), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("name", "inner"), [("Q4_1", 8224), ("Q8_0", 96), ("Q4_K", 8448), ("Q6_K", 256)])
+def test_runs_that_share_scales_keep_the_order_of_sums(name: str, inner: int) -> None:
+    rng = np.random.default_rng(inner)
+    raw = tame(name, 19, inner // sizes(name)[0], seed=3)
+    single = fc.dequantize(fc.constant(meant(raw, name).view(np.uint8)), "F32")
+    for rows in (1, 2, 35):
+        x = fc.source(rng.standard_normal((rows, inner), dtype=np.float32))
+        # Blocks of one number share nothing.
+        wanted = (x @ single.T).resolve(device="cpu", progress=False)
+        assert_bits((x @ fc.dequantize(fc.constant(raw), name).T).resolve(device="cpu", progress=False), wanted)
 
 
 # A slice of rows is a copy of resident numbers.

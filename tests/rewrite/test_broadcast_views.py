@@ -20,6 +20,23 @@ def test_a_part_of_huge_zeros_is_small(device: str) -> None:
     assert x[:0].resolve(device=device).shape == (0, 1 << 20)
 
 
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_what_is_computed_of_huge_zeros_is_computed_once(device: str) -> None:
+    x = fc.zeros((HUGE, 1 << 20), dtype="float32")
+    y = fc.where(x == 0, fc.sqrt(x + 2), fc.ones((1 << 20,)) * 5) * fc.constant(3)
+    np.testing.assert_allclose(y[0, :4].resolve(device=device), [3 * 2**0.5] * 4, rtol=1e-6)
+    z = (x[:8, :8] + fc.constant(np.arange(8.0, dtype="f4"))) * 2
+    assert z[1, 2:4].resolve(device=device, memory="64KiB").tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_numbers_that_follow_from_their_places_are_computed_all(device: str) -> None:
+    draws = fc.random.uniform(6, seed=1)
+    x = fc.zeros((3,)) + 1
+    np.testing.assert_array_equal((draws[:3] * x.sum()).resolve(device=device), draws.resolve(device=device)[:3] * 3)
+    assert (fc.source(np.ones((5, 3))) + x).sum().resolve(device=device) == 30
+
+
 def test_the_budget_holds_the_part_alone() -> None:
     x = fc.ones((HUGE,))[: 1 << 10] + 1
     assert x.resolve(device="numpy", memory="64KiB").tolist() == [2] * (1 << 10)

@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Path], Any], str]] = {
     "a file": (lambda x, _: x + fc.source(X), "this source is not"),
     "no feed": (lambda x, _: fc.constant(X) * 2, "without a feed"),
     "a destination": (lambda x, folder: x >> fc.save(folder / "y.npy"), "not to a destination"),
-    "end to end": (lambda x, _: fc.concat([x, fc.feed((3,), "float32")]), "end to end cannot flow"),
+    "end to end": (lambda x, _: fc.concat([x, fc.feed((3,), "float32")]), "cannot join streams end to end in a flow"),
     "end to end with itself": (lambda x, _: fc.concat([x, x]), "read only once"),
     "what meets no feed": (lambda x, _: fc.range(5), "meets no feed"),
 }

@@ -161,7 +161,7 @@ def test_a_run_that_waits_for_itself_is_refused(where):
         scene.hooks[where] = wait
     runs.append(start(endless_job(scene).planned(), progress=False, on_batch=wait if where == "on_batch" else None))
     known.set()
-    with pytest.raises(RunError, match="cannot wait for itself"):
+    with pytest.raises(RunError, match="cannot let a run wait for itself"):
         runs[0].wait(30)
     scene.assert_put_away(committed=False)
 

@@ -126,6 +126,19 @@ def test_the_first_launch_is_no_sample_of_the_others():
     assert log.steps["b"].estimate_s == 3.0
 
 
+def test_deferred_launches_are_timed_less_often():
+    log = LaunchLog()
+    timed = []
+    for number in range(300):
+        if log.is_timed("a", deferred=True):
+            timed.append(number)
+            log.launched("a", 0.0, 0.5)
+        else:
+            log.launched_again(["a"])
+    assert timed == [0, 1, 2, 256]
+    assert log.steps["a"].estimate_s == pytest.approx(150.0)
+
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A measurement that takes no time, kept in an empty cache. The driver starts before."""

@@ -198,8 +198,8 @@ def function_digest(function: object) -> str:
     """Return a digest of a function's code and of what it holds, as far as that can be seen.
 
     The digest covers its bytecode, constants and names. It covers plain data in its defaults, in its closure and in
-    the attributes of an object that can be called: numbers, text, small arrays, and lists and maps of them. What
-    global names mean is not part of it, nor are line numbers and the name of the file.
+    the attributes of an object that can be called. Plain data are numbers, text, small arrays, and lists and maps of
+    them. What global names mean is not part of it, nor are line numbers and the name of the file.
     """
     if isinstance(function, NotBound) and function.digest is not None:
         return function.digest

@@ -97,7 +97,6 @@ ATTRIBUTES = {
     "argsort": "fc.argsort(x)",
     "collect": "x.resolve()",
     "compute": "x.resolve()",
-    "describe": "fc.describe(x).resolve()",
     "diagonal": "fc.diagonal(x)",
     "filter": "x[mask]",
     "flatten": "fc.flatten(x)",

@@ -23,7 +23,7 @@ class NoValue:
     def refuse(self, what: str, instead: str = "") -> SpecTypeError:
         """Return the error that says that the value has not been computed, and what may be meant instead."""
         return SpecTypeError(
-            f"is lazy and has no {what} yet",
+            f"cannot tell the {what} of a lazy value",
             element=self.name or self.base_name,
             site=user_site(),
             hint=f"{instead}call .resolve() to compute its value first",

@@ -82,7 +82,8 @@ def whole(
         SpecTypeError: if it is no whole number; a bool is none.
         SpecError: if it is out of range.
     """
-    words = expected or (f"{least} or more" if most >= MOST - 1 else f"a whole number from {least} to {most}")
+    bounds = f"a whole number from {least} to {most}" if most < MOST - 1 else f"{least} or more"
+    words = expected or (bounds if least > -MOST else "a whole number")
     if not is_whole(value):
         raise _refused(op, what, words, value, typed=True)
     number = operator.index(value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from flowcompute.elements.arguments import several, whole
 from flowcompute.elements.axes.along import concat_streams, flatten
-from flowcompute.elements.axes.shape import make_view, require_unknown, reshape, view_op
+from flowcompute.elements.axes.shape import lazily, make_view, reshape, view_op
 from flowcompute.elements.compute import (
     Compute,
     Constant,
@@ -27,8 +27,8 @@ from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import Spec, Stream, format_shape
 
 
+@lazily
 def _rebuild_joined(kept: KeptOp) -> Any:
-    require_unknown(kept)
     join = {"stack": stack, "concat": concat}[kept.op.name]
     streams = any(one.spec.is_stream for one in kept.inputs)
     return join(kept.inputs, kept.attrs.whole("axis", most=63) + streams)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.elements.arguments import array_of, is_whole, one_of, several, wholes
-from flowcompute.elements.axes.shape import make_view, require_unknown
+from flowcompute.elements.axes.shape import lazily, make_view
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
@@ -27,8 +27,8 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
+@lazily
 def _rebuild_pad(kept: KeptOp) -> Any:
-    require_unknown(kept)
     mode: Any = kept.attrs.choice("mode", _MODES)
     widths: Any = kept.attrs.items("widths")
     return pad(kept.one(), widths, mode, kept.attrs.take("fill"))

@@ -7,6 +7,7 @@ everywhere, the stream being axis 0, which stays where it is; shapes begin with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from flowcompute.elements.arguments import whole, wholes
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
+from flowcompute.elements.op import MOST, PARAMETER, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import Spec, format_shape
@@ -28,9 +29,28 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def require_unknown(kept: KeptOp) -> None:
-    """Raise CheckpointError where all operands are known: users' functions make of them what is known, of any size."""
-    kept.require(not all(isinstance(one, Constant) for one in kept.inputs), "an operand that is no constant")
+def lazily(rebuild: Rebuild) -> Rebuild:
+    """Return a function that makes a view again, of constants too.
+
+    Views of constants are computed when composed, those of parameters are not. A graph holds what a parameter has, so
+    that a kept view of a constant is one of a parameter. Nothing is computed for it, of whatever size it says to be.
+    """
+
+    def made_again(kept: KeptOp) -> Any:
+        known = [isinstance(one, Constant) for one in kept.inputs]
+        if not any(known):
+            return rebuild(kept)
+        hidden = [
+            Compute(PARAMETER, (one,), one.spec) if is_known else one
+            for one, is_known in zip(kept.inputs, known, strict=True)
+        ]
+        made = rebuild(replace(kept, inputs=tuple(hidden)))
+        same = isinstance(made, Compute) and len(made.inputs) == len(hidden)
+        if same and all(one is other for one, other in zip(made.inputs, hidden, strict=True)):
+            made.freeze_fields(inputs=kept.inputs)
+        return made
+
+    return made_again
 
 
 def _rebuild_index(kept: KeptOp) -> Compute:
@@ -61,15 +81,15 @@ def _is_range(key: tuple[Any, ...], size: int) -> bool:
     return count == 0 or bool(0 <= first < size and 0 <= first + (count - 1) * step < size)
 
 
+@lazily
 def _rebuild_permute(kept: KeptOp) -> Any:
-    require_unknown(kept)
     x = kept.one()
     axes = tuple(kept.public_axis(axis) for axis in kept.attrs.wholes("axes", most=63))
     return permute_dims(x, ((0,) if x.spec.is_stream else ()) + axes)
 
 
+@lazily
 def _rebuild_reshape(kept: KeptOp) -> Any:
-    require_unknown(kept)
     x = kept.one()
     return reshape(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
 

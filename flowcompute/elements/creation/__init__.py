@@ -13,9 +13,12 @@ from flowcompute.elements.creation.filled import (
     zeros,
     zeros_like,
 )
+from flowcompute.elements.creation.packing import MOST_PACKED, PACK, packed
 from flowcompute.elements.creation.parameters import parameter, stop_gradient
 
 __all__ = [
+    "MOST_PACKED",
+    "PACK",
     "can_cast",
     "conj",
     "empty",
@@ -30,6 +33,7 @@ __all__ = [
     "linspace",
     "ones",
     "ones_like",
+    "packed",
     "parameter",
     "real",
     "result_type",

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import PARAMETER, STOP_GRADIENT
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
-
-
-def _same(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return dtype, dtype
-
-
-def _op(name: str, doc: str) -> Op:
-    return Op(
-        name, 1, Kind.ELEMENTWISE, np.asarray, _same, text={"any": "{a}"}, arithmetic=False, transparent=True, doc=doc,
-    )  # fmt: skip
-
-
-PARAMETER = _op("parameter", "A resident value that a gradient is taken of.")
-STOP_GRADIENT = _op("stop_gradient", "The value, through which no gradient flows.")
 
 
 @public

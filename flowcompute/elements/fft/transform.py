@@ -3,8 +3,9 @@
 Values are items `(..., parts, n)`: one part for real numbers, two for real and imaginary parts.
 
 - Up to 256 numbers it is one product with the matrix of roots.
-- A longer n with factors n1 * n2, both up to 256, takes two levels: n2 transforms of n1 numbers, a multiplication by
-  roots, and n1 transforms of n2 numbers. (Gentleman and Sande, "Fast Fourier Transforms: for fun and profit", 1966.)
+- A longer n with factors n1 * n2, both up to 256, takes two levels. They are n2 transforms of n1 numbers, a
+  multiplication by roots, and n1 transforms of n2 numbers. (Gentleman and Sande, "Fast Fourier Transforms: for fun
+  and profit", 1966.)
 - Any other n is a convolution with a chirp, over a power of two. (Bluestein, "A linear filtering approach to the
   computation of discrete Fourier transform", 1970.)
 """

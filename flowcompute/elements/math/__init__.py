@@ -28,6 +28,7 @@ from flowcompute.elements.math.arithmetic import (
     trunc,
     trunc_divide,
 )
+from flowcompute.elements.math.bits import BITS, view
 from flowcompute.elements.math.each_run import EACH, each
 from flowcompute.elements.math.linalg import (
     DOT,
@@ -138,6 +139,7 @@ __all__ = [
     "ARGMAX_FOLD",
     "ARGMIN",
     "ARGMIN_FOLD",
+    "BITS",
     "DOT",
     "DOT_FOLD",
     "EACH",
@@ -249,5 +251,6 @@ __all__ = [
     "trunc_divide",
     "var",
     "vecdot",
+    "view",
     "where",
 ]

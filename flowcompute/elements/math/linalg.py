@@ -197,7 +197,7 @@ def matmul(
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
     streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
     order, with fused multiply-add. Operands of one half format are summed in float32, by tensor
-    cores where there are any: in steps of 16 along k then, within which a device has its own order.
+    cores where there are any. These take steps of 16 along k, within which a device has its own order.
 
     A product over the stream axis is a fold. That is `X.T @ Y` of two streams `(N, m)` and `(N, k)`, or a resident
     `(m, N)` times a stream `(N, k)`. Vectors may stand in place of matrices. Each block of records is one product, of
@@ -242,10 +242,10 @@ def matmul(
 
 
 def product_of_windows(left: Any, right: Any, depth: int, columns: int) -> Compute:
-    """Return resident matrices times windows, which are read where they lie (implicit im2col).
+    """Return matrices times windows, which are read where they lie (implicit im2col).
 
     Args:
-        left: a resident value (*stack, rows, k).
+        left: a resident value (*stack, rows, k), or a stream of them beside a stream of windows.
         right: windows, items of (*stack, *inner, *places): `depth` axes of k numbers in all, then `columns` axes.
         depth: axes that are summed over.
         columns: axes of places.
@@ -259,12 +259,17 @@ def product_of_windows(left: Any, right: Any, depth: int, columns: int) -> Compu
     seen, weights = right.spec.shape, left.spec.shape
     own = len(seen) - depth - columns
     inner = math.prod(seen[own : own + depth]) if own >= 0 else -1
-    if left.spec.is_stream or len(weights) < 2 or weights[-1] != inner or left.dtype != right.dtype:
+    if (
+        left.spec.is_stream > right.spec.is_stream
+        or len(weights) < 2
+        or weights[-1] != inner
+        or left.dtype != right.dtype
+    ):
         raise SpecError(
             "cannot multiply matrices and windows",
             element="matmul",
             site=user_site(),
-            expected=f"a resident (..., rows, k) and windows of one dtype whose {depth} inner axes hold k numbers",
+            expected=f"matrices (..., rows, k) and windows of one dtype whose {depth} inner axes hold k numbers",
             got=f"{left.spec} and {right.spec}",
         )
     if left.dtype == BOOL or _wide(left.dtype) != left.dtype:

@@ -27,6 +27,7 @@ from flowcompute.elements.nn.dot_product_attention import attention_of as attent
 from flowcompute.elements.nn.experts import EXPERTS as EXPERTS
 from flowcompute.elements.nn.experts import experts
 from flowcompute.elements.nn.experts import experts_of as experts_of
+from flowcompute.elements.nn.implicit import implicit_convolution as implicit_convolution
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import (

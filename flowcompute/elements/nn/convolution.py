@@ -118,7 +118,7 @@ def _convolution(
     dtype: npt.DTypeLike | None,
 ) -> Compute:
     (items, weights, *rest), result = multiplied(name, (x, weight, *([] if bias is None else [bias])), dtype)
-    _check(name, dims, items, weights, rest, groups)
+    check_convolution(name, dims, items, weights, rest, groups)
     strides = whole_numbers(name, "stride", stride, dims)
     spreads = whole_numbers(name, "dilation", dilation, dims)
     edges = padding_edges(name, padding, weights.spec.shape[2:], strides, spreads)
@@ -181,28 +181,32 @@ def _naive_convolution(
     return reshape(made, (length, out, *sizes))
 
 
-def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], groups: int) -> None:
-    """Refuse shapes that do not fit each other."""
+def check_convolution(
+    name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], groups: int, *, transposed: bool = False
+) -> None:
+    """Check that shapes fit each other, of a convolution or of a transposed one.
+
+    Raises:
+        SpecError: if they do not, or weights or bias are streams.
+    """
 
     def refuse(message: str, expected: str, got: str) -> SpecError:
         return SpecError(message, element=name, site=user_site(), expected=expected, got=got)
 
-    letters = LETTERS[dims]
     if x.ndim != dims + 2:
-        raise refuse("cannot convolve this", f"(N, C, {', '.join(letters)})", str(x.spec))
+        raise refuse("cannot convolve this", f"(N, C, {', '.join(LETTERS[dims])})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
         raise refuse("cannot convolve with a stream of weights or bias", "no stream", str(weight.spec))
-    count = whole(name, "groups", groups, 1)
-    channels = x.shape[1]
-    if channels % count or (weight.ndim and weight.shape[0] % count):
+    shape, channels, count = weight.spec.shape, x.shape[1], whole(name, "groups", groups, 1)
+    if channels % count or (shape and not transposed and shape[0] % count):
         raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", short_repr(groups))
-    shape = weight.spec.shape
-    if len(shape) != dims + 2 or shape[1] != channels // count or 0 in shape:
-        raise refuse(
-            "cannot convolve with weights of this shape", f"(O, {channels // count}, *sizes)", format_shape(shape)
-        )
-    if bias and bias[0].spec.shape != shape[:1]:
-        raise refuse("cannot add a bias of this shape", format_shape(shape[:1]), str(bias[0].spec))
+    place, taken = (0, channels) if transposed else (1, channels // count)
+    if len(shape) != dims + 2 or shape[place] != taken or 0 in shape:
+        wanted = f"({taken}, O / groups, *sizes)" if transposed else f"(O, {taken}, *sizes)"
+        raise refuse("cannot convolve with weights of this shape", wanted, format_shape(shape))
+    made = (shape[1] * count,) if transposed else shape[:1]
+    if bias and bias[0].spec.shape != made:
+        raise refuse("cannot add a bias of this shape", format_shape(made), str(bias[0].spec))
 
 
 def padding_edges(

@@ -202,7 +202,7 @@ def _prepared(
     return tuple(operands), Spec(inner, shape, stream), attrs, result
 
 
-def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError:
+def _refusal(message: str, expected: str, got: Any, hint: str | None = None) -> SpecError:
     return SpecError(message, element="attention", site=user_site(), expected=expected, got=str(got), hint=hint)
 
 

@@ -21,12 +21,11 @@ from flowcompute.elements.arguments import one_of, real, whole
 from flowcompute.elements.axes import concat, flip, reshape
 from flowcompute.elements.compute import Constant, Operand, as_element, cast, common_length
 from flowcompute.elements.element import Element
-from flowcompute.elements.functions import kernel
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import any, astype, cos, cut_along, multiply, sin, where
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.site import public, user_site
-from flowcompute.elements.streams import cumulative_sum, scan
+from flowcompute.elements.streams import MOST_SLOTS, POSITION, cumulative_sum, text_places
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import FLOAT32, FLOAT64, INT32, INT64
 
@@ -44,41 +43,53 @@ _FACTOR_BITS = 32
 # -- positions --------------------------------------------------------------------------------------------------------
 
 
-def _next_position(before: Any, text_before: Any, text: Any) -> Any:
-    """Return the position of a record, and its text for the next one."""
-    return (before + 1 if text == text_before else 0), text
-
-
-_step = functools.cache(lambda: kernel(_next_position))
-
-
 @public
-def position(tokens: Operand, text: Operand | None = None) -> Any:
+def position(tokens: Operand, text: Operand | None = None, *, slots: int = 1) -> Any:
     """Return the position of each record in its text, 0, 1, 2, ..., as int64 `(N,)`.
 
     Args:
         tokens: a stream of items of any shape and dtype, of which only the number of records counts.
         text: a stream of integers beside it, or a resident vector with one for each record. Where it differs from the
             record before, a text begins, and counting starts at 0 again. None for one text.
+        slots: how many texts may be open at once. Text t is kept in slot `t % slots`, and compared with the record
+            before in its slot.
 
     Raises:
         SpecError: if `tokens` is no stream, or `text` is no stream of single integers of its length.
     """
+    if text is not None:
+        return places(tokens, text, slots)[:, POSITION]
+    stream = _stream(tokens)
+    length = stream.spec.length
+    return _counted(stream) if length is None else index(length)
+
+
+def places(tokens: Operand, text: Operand, slots: int) -> Any:
+    """Return the places of records in their texts; see `text_places`.
+
+    Raises:
+        SpecError: if `text` is no stream of single integers beside the tokens, or there cannot be so many slots.
+    """
+    slots = whole("position", "slots", slots, 1, MOST_SLOTS)
+    return text_places(_single_integers("position", "text", text, _stream(tokens)), slots)
+
+
+def _stream(tokens: Operand) -> Any:
+    """Return a stream.
+
+    Raises:
+        SpecError: if it is none.
+    """
     stream: Any = as_element(tokens, "position")
-    if not stream.spec.is_stream:
-        raise SpecError(
-            "cannot count the records of what is no stream",
-            element="position",
-            site=user_site(),
-            expected="a stream",
-            got=str(stream.spec),
-        )
-    if text is None:
-        length = stream.spec.length
-        return _counted(stream) if length is None else index(length)
-    named = _single_integers("position", "text", text, stream)
-    first = (np.int64(-1), np.zeros((), named.dtype))
-    return scan(_step(), named, init=first)[0]
+    if stream.spec.is_stream:
+        return stream
+    raise SpecError(
+        "cannot count the records of what is no stream",
+        element="position",
+        site=user_site(),
+        expected="a stream",
+        got=str(stream.spec),
+    )
 
 
 def _counted(stream: Any) -> Any:

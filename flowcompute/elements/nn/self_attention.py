@@ -23,11 +23,12 @@ from flowcompute.elements.compute import (
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import exp
 from flowcompute.elements.nn.dot_product_attention import HEAD_SIZE, attention_of
-from flowcompute.elements.nn.positions import position
+from flowcompute.elements.nn.positions import places
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
+from flowcompute.elements.streams import MOST_SLOTS, POSITION
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT32, Spec, Stream, format_shape
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, Spec, Stream, format_shape
 
 NAME = "self_attention"
 
@@ -48,6 +49,7 @@ def _rebuild(kept: KeptOp) -> Any:
         window=attrs.maybe("window", attrs.whole),
         context=attrs.maybe("context", attrs.whole),
         scale=attrs.real("scale"),
+        slots=attrs.whole("slots", 2, MOST_SLOTS) if "slots" in attrs else 1,
     )
     return made if made.op is SELF_ATTENTION else made.inputs[0]
 
@@ -68,11 +70,15 @@ def self_attention(
     window: int | None = None,
     context: int | None = None,
     scale: float | None = None,
+    slots: int = 1,
 ) -> Any:
     """Let each record of a stream attend to itself and to the records of its text before it.
 
     The state of this operation is the keys and values of the text so far. It lasts from batch to batch. Checkpoints
     keep it, and the plan counts it. A new text begins with an empty state.
+
+    Several texts may be open at once, their records in any order: a conversation is a text, and a batch takes the next
+    record of each. The answer of a record has the bits that it has where its text is alone.
 
     Args:
         q: queries, a stream of items (heads, d), or (d,) for one head.
@@ -84,6 +90,8 @@ def self_attention(
         context: most records of a text. A longer text is an error while the job runs. None: the length of the
             stream, or no limit with `window`.
         scale: factor of the scores; 1 / sqrt(d) if None.
+        slots: how many texts may be open at once. Text t is kept in slot `t % slots`, which begins anew where another
+            number of that slot comes. Each slot has room for `context` records.
 
     Returns:
         A stream of items (heads, dv), or (dv,) for one head, in the float dtype that q, k and v promote to. Half
@@ -91,7 +99,7 @@ def self_attention(
 
     Raises:
         SpecError: if shapes or dtypes do not fit, or d or dv is above 256. Also if `context` is missing where neither
-            the length nor `window` says how many records are kept.
+            the length nor `window` says how many records are kept. Also for several slots without `text`.
     """
     every = [as_element(one, NAME) for one in (q, k, v)]
     for one in every:
@@ -104,21 +112,36 @@ def self_attention(
             )
     single = all(len(one.spec.shape) == 1 for one in every)
     every = [reshape(one, (-1, 1, *one.spec.shape)) if len(one.spec.shape) == 1 else one for one in every]
-    at = () if text is None else (position(text, text=text),)
-    made = _attend(*every, *at, window=window, context=context, scale=scale)
+    slots = whole(NAME, "slots", slots, 1, MOST_SLOTS)
+    at = None if text is None else places(text, text, slots)
+    if at is not None and slots == 1:
+        at = at[:, POSITION]
+    q, k, v = every
+    made = _attend(q, k, v, at, window=window, context=context, scale=scale, slots=slots)
     return reshape(made, (-1, made.spec.shape[-1])) if single else made
 
 
 def _attend(
-    q: Any, k: Any, v: Any, at: Any = None, *, window: int | None, context: int | None, scale: float | None
+    q: Any,
+    k: Any,
+    v: Any,
+    at: Any = None,
+    *,
+    window: int | None,
+    context: int | None,
+    scale: float | None,
+    slots: int = 1,
 ) -> Any:
-    """Attend with known positions `at` of the records in their texts; None where all are one text."""
+    """Attend with known positions `at` of the records in their texts, or places; None where all are one text."""
     given: list[Element] = [q, k, v]
     result = common_dtype(NAME, [cast(one, resolve_dtypes(exp.op, [one.dtype])[-1]) for one in given])
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     operands = [cast(one, result) for one in given]
+    if slots > 1 and (at is None or at.spec.shape != (3,)):
+        raise _refusal("cannot keep several texts apart", "text=, the number of each record's text", "slots= alone")
     if at is not None:
-        operands.append(cast(at, INT32))
+        # Positions that the host has counted stay as they are: it reads them, too.
+        operands.append(at if at.dtype == INT64 else cast(at, INT32))
     length = common_length(NAME, operands)
     shape = _shape([one.spec.shape for one in given])
     if window is not None:
@@ -133,6 +156,8 @@ def _attend(
         )
     factor = 1 / math.sqrt(q.spec.shape[-1] or 1) if scale is None else real(NAME, "scale", scale, "a float")
     attrs = {"axis": None, "window": window, "context": context, "scale": factor}
+    if slots > 1:
+        attrs["slots"] = slots
     return cast(Compute(SELF_ATTENTION, tuple(operands), Spec(inner, shape, Stream(length)), attrs), result)
 
 
@@ -153,5 +178,5 @@ def _shape(shapes: list[tuple[int, ...]]) -> tuple[int, int]:
     return q[0], v[1]
 
 
-def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError:
+def _refusal(message: str, expected: str, got: Any, hint: str | None = None) -> SpecError:
     return SpecError(message, element=NAME, site=user_site(), expected=expected, got=str(got), hint=hint)

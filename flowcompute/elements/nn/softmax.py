@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowcompute.elements.compute import Compute, Operand, cast
+from flowcompute.elements.creation import stop_gradient
 from flowcompute.elements.math import Axis, divide, exp, isfinite, log, max, subtract, sum, where
 from flowcompute.elements.nn.floating import as_floats, checked_axes
 from flowcompute.elements.site import public
@@ -37,8 +38,11 @@ def softmax(x: Operand, axis: Axis = -1) -> Compute:
 
 
 def below_largest(value: Any, axes: tuple[int, ...]) -> Compute:
-    """Subtract max(x) from x, so that it can be exponentiated without overflow."""
-    return subtract(value, max(value, axes, keepdims=True))
+    """Subtract max(x) from x, so that it can be exponentiated without overflow.
+
+    No result depends on what is subtracted, so that no gradient has to flow through it.
+    """
+    return subtract(value, stop_gradient(max(value, axes, keepdims=True)))
 
 
 @public
@@ -68,5 +72,5 @@ def logsumexp(x: Operand, axis: Axis = -1, *, keepdims: bool = False) -> Compute
 
 
 def _finite_max(value: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
-    largest = max(value, axes, keepdims=keepdims)
+    largest = stop_gradient(max(value, axes, keepdims=keepdims))
     return where(isfinite(largest), largest, 0)

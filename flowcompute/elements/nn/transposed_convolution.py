@@ -19,12 +19,11 @@ import numpy.typing as npt
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import concat, pad, permute_dims, reshape, take
 from flowcompute.elements.compute import Compute, Constant, Operand, cast
-from flowcompute.elements.nn.convolution import LETTERS, Padding, multiplied, padding_edges
+from flowcompute.elements.nn.convolution import Padding, check_convolution, multiplied, padding_edges
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, whole_numbers
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.spec import format_shape
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def _transposed(
 ) -> Compute:
     (items, weights, *rest), result = multiplied(name, (x, weight, *([] if bias is None else [bias])), dtype)
     count = whole(name, "groups", groups, 1)
-    _check(name, dims, items, weights, rest, count)
+    check_convolution(name, dims, items, weights, rest, count, transposed=True)
     strides, spreads = whole_numbers(name, "stride", stride, dims), whole_numbers(name, "dilation", dilation, dims)
     if max(strides) > MOST_STRIDE:
         raise SpecError(
@@ -263,24 +262,3 @@ def _of_classes(name: str, x: Any, weight: Any, axes: Sequence[_Axis], chosen: S
     padded = pad(seen, widths) if any(map(any, widths)) else seen
     made = implicit_convolution(name, padded, taps, None, (1,) * dims, [axis.spread for axis in axes], groups)
     return reshape(made, (length, groups * own, *counts, *(axis.count for axis in axes)))
-
-
-def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], groups: int) -> None:
-    """Refuse shapes that do not fit each other."""
-
-    def refuse(message: str, expected: str, got: str) -> SpecError:
-        return SpecError(message, element=name, site=user_site(), expected=expected, got=got)
-
-    if x.ndim != dims + 2:
-        raise refuse("cannot convolve this", f"(N, C, {', '.join(LETTERS[dims])})", str(x.spec))
-    if any(one.spec.is_stream for one in (weight, *bias)):
-        raise refuse("cannot convolve with a stream of weights or bias", "no stream", str(weight.spec))
-    shape, channels = weight.spec.shape, x.shape[1]
-    if channels % groups:
-        raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", short_repr(groups))
-    if len(shape) != dims + 2 or shape[0] != channels or 0 in shape:
-        raise refuse(
-            "cannot convolve with weights of this shape", f"({channels}, O / groups, *sizes)", format_shape(shape)
-        )
-    if bias and bias[0].spec.shape != (shape[1] * groups,):
-        raise refuse("cannot add a bias of this shape", format_shape((shape[1] * groups,)), str(bias[0].spec))

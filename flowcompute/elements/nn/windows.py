@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import is_whole, wholes
-from flowcompute.elements.axes import make_view, require_unknown
+from flowcompute.elements.axes import lazily, make_view
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
@@ -40,8 +40,8 @@ def windows_of(array: np.ndarray, windows: Iterable[Window], lead: int = 0) -> n
     return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False)
 
 
+@lazily
 def _rebuild_windows(kept: KeptOp) -> Any:
-    require_unknown(kept)
     x, windows = kept.one(), kept.attrs.items("windows")
     axes = len(x.spec.shape)
     sound = all(isinstance(one, tuple) and len(one) == 4 and _is_window(*one, axes) for one in windows)

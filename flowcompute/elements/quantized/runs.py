@@ -2,7 +2,7 @@
 
 A run of `lanes` numbers begins at a place that is a multiple of `lanes`, and all of them lie in one block. In the
 expressions of its lanes `PLACE` is the place of the first one. Arithmetic of places is simplified, so that what lanes
-share is the same expression in all of them, and the bytes of neighbouring places are seen to be neighbours.
+share is the same expression in all of them. So the bytes of neighbouring places are seen to be neighbours.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ def dropout(x: Operand, rate: float, *, seed: int) -> Compute:
     """Set numbers to 0 with a probability, and divide the others by that of staying.
 
     Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting" (2014). Which numbers
-    these are follows from `seed` and their positions in the stream, by Philox: the same for any batch size, on any
-    device, and after a resume.
+    these are follows from `seed` and their positions in the stream, by Philox. They are the same for any batch size,
+    on any device, and after a resume.
 
     Args:
         x: a stream of floats whose length is known.

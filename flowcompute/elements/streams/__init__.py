@@ -16,6 +16,15 @@ from flowcompute.elements.streams.cumulative import (
 )
 from flowcompute.elements.streams.description import Description, describe
 from flowcompute.elements.streams.nan_folds import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
+from flowcompute.elements.streams.open_texts import (
+    COUNT,
+    MOST_SLOTS,
+    POSITION,
+    SLOT,
+    TEXT_PLACES,
+    OpenTexts,
+    text_places,
+)
 from flowcompute.elements.streams.quantiles import QUANTILE, median, percentile, quantile
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
 from flowcompute.elements.streams.segment_folds import (
@@ -30,6 +39,7 @@ from flowcompute.elements.streams.segment_folds import (
     segment_min,
     segment_sum,
 )
+from flowcompute.elements.streams.shuffling import SHUFFLE, order_of, shuffle, unshuffle
 from flowcompute.elements.streams.statistics import (
     CORRCOEF,
     COV,
@@ -57,6 +67,7 @@ from flowcompute.elements.streams.unique import (
 __all__ = [
     "BINCOUNT",
     "CORRCOEF",
+    "COUNT",
     "COV",
     "CUMULATIVE_MAX",
     "CUMULATIVE_MIN",
@@ -67,18 +78,24 @@ __all__ = [
     "HISTOGRAM",
     "LAST",
     "LINEAR_RECURRENCE",
+    "MOST_SLOTS",
+    "POSITION",
     "QUANTILE",
     "SCAN",
     "SEGMENT_MAX",
     "SEGMENT_MEAN",
     "SEGMENT_MIN",
     "SEGMENT_SUM",
+    "SHUFFLE",
+    "SLOT",
+    "TEXT_PLACES",
     "TOP_K_INDICES",
     "TOP_K_VALUES",
     "UNIQUE_COUNTS",
     "UNIQUE_VALUES",
     "Description",
     "KernelScan",
+    "OpenTexts",
     "ScanFunction",
     "UniqueCountsResult",
     "bincount",
@@ -103,6 +120,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "order_of",
     "percentile",
     "quantile",
     "scan",
@@ -110,7 +128,10 @@ __all__ = [
     "segment_mean",
     "segment_min",
     "segment_sum",
+    "shuffle",
+    "text_places",
     "top_k",
     "unique_counts",
     "unique_values",
+    "unshuffle",
 ]

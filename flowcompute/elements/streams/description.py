@@ -24,7 +24,7 @@ class Description(dict[str, Any]):
 
 @public
 def describe(x: Operand) -> Description:
-    """Describe the columns of a table, axis 0 being its records: `fc.describe(x).resolve()` reads it once.
+    """Describe the columns of a table, axis 0 being its records: `x.describe().resolve()` reads it once.
 
     Args:
         x: any element with axes; a stream `(N, *item)`.

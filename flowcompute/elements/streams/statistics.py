@@ -291,8 +291,8 @@ def top_k(x: Operand, k: int, axis: int = 0, *, largest: bool = True) -> tuple[C
         largest: False for the k smallest along an item axis, ascending, from a sort; NaN comes last.
 
     Raises:
-        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, k is too large, or the
-            smallest of a stream are asked for. A stream that turns out to be shorter is a RunError.
+        SpecError: if axis 0 is that of a stream of anything but numbers, or there are fewer than k. Also if k is too
+            large, or the smallest of a stream are asked for. A stream that turns out to be shorter is a RunError.
     """
     given = as_element(x, "top_k")
     (place,) = normalise_axes("top_k", given, whole("top_k", "axis", axis, -MOST)) if given.ndim else (0,)

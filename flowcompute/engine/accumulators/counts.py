@@ -15,7 +15,7 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 
 
 class Counts(Accumulator):
-    """How many records have each key."""
+    """Counts of the records that have each key."""
 
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         super().__init__(start)
@@ -49,7 +49,7 @@ class Counts(Accumulator):
 
 
 class Histogram(Counts):
-    """How many numbers lie between each two edges, the last edge included. The edges are the second operand."""
+    """Counts of the numbers between each two edges, the last edge included. The edges are the second operand."""
 
     def _push(self, values: Sequence[np.ndarray]) -> None:
         records, edges = values

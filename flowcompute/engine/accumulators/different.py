@@ -29,7 +29,7 @@ class Different(Accumulator):
 
     @property
     def most(self) -> int:
-        """How many have room."""
+        """Number of those that have room."""
         return self.spec.result.shape[0]
 
     @property

@@ -19,11 +19,11 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 def rank_error(records: int) -> int:
     """Return the largest error of a rank in a sketch of so many records.
 
-    Two nodes of weight w (each number stands for w records) become one of weight 2w by keeping
-    every other number of both in order: ranks are off by 0 to w. There are at most
+    In a node of weight w each number stands for w records. Two such nodes become one of weight 2w
+    by keeping every other number of both in order: ranks are off by 0 to w. There are at most
     `records / (2 * w * SKETCH_RECORDS)` such steps on a level, so a level adds at most
     `records / (2 * SKETCH_RECORDS)`. Even levels keep the first of each two, so ranks come out
-    too large, odd levels the second, so they come out too small: half of the levels count.
+    too large. Odd levels keep the second, so they come out too small. So half of the levels count.
     """
     levels = max(0, (records // SKETCH_RECORDS).bit_length() - 1)
     return math.ceil(-(-levels // 2) * records / (2 * SKETCH_RECORDS))

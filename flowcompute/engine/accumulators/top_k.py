@@ -25,7 +25,7 @@ class TopK(Accumulator):
 
     @property
     def k(self) -> int:
-        """How many are asked for."""
+        """Number of those that are asked for."""
         return self.spec.result.shape[0]
 
     @property

@@ -29,7 +29,7 @@ class BlockedAccumulator(Accumulator):
 
     @property
     def blocks_at_once(self) -> int:
-        """How many blocks are reduced together, which changes no bit."""
+        """Number of blocks that are reduced together, which changes no bit."""
         return 1 << 62
 
     @abstractmethod

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.nn import SELECTIVE_SCAN, SELF_ATTENTION
-from flowcompute.elements.streams import KernelScan
+from flowcompute.elements.streams import TEXT_PLACES, KernelScan
+from flowcompute.engine.scans.attention_scan import AttentionScan
 from flowcompute.engine.scans.carry import Scan
-from flowcompute.engine.scans.key_value_cache import AttentionScan
 from flowcompute.engine.scans.recurrences import (
     DecayScan,
     FunctionScan,
@@ -28,6 +28,7 @@ from flowcompute.engine.scans.recurrences import (
     carried,
     step_of,
 )
+from flowcompute.engine.scans.text_places_scan import TextPlacesScan
 from flowcompute.graph import Node
 from flowcompute.ir import RUN, canonical_nan, first_carries, maximum, merge_dtype, minimum, register_dtype, scan_tile
 from flowcompute.spec import is_float
@@ -283,4 +284,6 @@ def make_scan(node: Node) -> Scan:
         return SelectiveScan()
     if node.op is SELF_ATTENTION:
         return AttentionScan(node)
+    if node.op is TEXT_PLACES:
+        return TextPlacesScan(node)
     return _stream_scan(node) if node.attrs.get("axis") is None else ItemScan(node)

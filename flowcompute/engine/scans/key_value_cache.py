@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.engine.scans.carry import Scan
 from flowcompute.errors import RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen
@@ -73,17 +72,7 @@ class KeyValueCache:
         Raises:
             RunError: if it is.
         """
-        context = self._node.attrs["context"]
-        if context is not None and last >= context:
-            raise RunError(
-                "cannot look back on a text of more records",
-                element=self._node.name,
-                site=self._node.element.site,
-                records=(start, start + 1),
-                expected=f"at most {context} records, as context= says",
-                got=f"record {last} of a text",
-                hint="raise context=, or begin a new text",
-            )
+        refuse_longer(self._node, start, last)
 
     def added(self, items: int, last: int) -> None:
         """Note that records were added, the last one at position `last` of its text."""
@@ -127,70 +116,20 @@ class KeyValueCache:
         self.row = self.seen = rows
 
 
-class AttentionScan(Scan):
-    """Self-attention along the stream on the host, record by record, so that no bit depends on the batch."""
+def refuse_longer(node: Node, start: int, last: int) -> None:
+    """Refuse a text that is longer than the context; see `KeyValueCache.check`.
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._cache = KeyValueCache(node, 1)
-
-    def advance(self, arrays: list[np.ndarray], start: int, out: np.ndarray) -> None:  # type: ignore[override]
-        """See `Scan.advance`."""
-        q, k, v, *rest = arrays
-        cache, items = self._cache, len(q)
-        if not items:
-            return
-        at = rest[0] if rest else np.arange(start, start + items)
-        cache.check(start, int(at.max()))
-        cache.widen(items)
-        if cache.is_full(items):
-            cache.drop(int(at[0]))
-        first = cache.row
-        for array, new in zip(cache.arrays, (k, v), strict=True):
-            array[first : first + items] = new.reshape(items, -1)
-        dtype, (groups, size), width = self._node.spec.dtype, k.shape[1:], v.shape[2]
-        queries = q.astype(dtype).reshape(items, groups, -1, size) * dtype.type(self._node.attrs["scale"])
-        keys, values = (
-            array.reshape(len(array), groups, 1, numbers)
-            for array, numbers in zip(cache.arrays, (size, width), strict=True)
-        )
-        results = out.reshape(items, groups, -1, width)
-        window = self._node.attrs["window"]
-        with np.errstate(all="ignore"):
-            for i in range(items):
-                position = int(at[i])
-                stop = first + i + 1
-                seen = slice(stop - min(position + 1, window or position + 1), stop)
-                results[i] = _attended(queries[i], keys[seen], values[seen])
-        cache.added(items, int(at[-1]))
-
-    def mark(self) -> Callable[[], None]:
-        """See `Carry.mark`; nothing is copied."""
-        return self._cache.mark()
-
-    def snapshot(self) -> dict[str, Any]:
-        """See `KeyValueCache.snapshot`."""
-        return self._cache.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        rows = np.shape(state["keys"])
-        self._cache.widen(min(rows[0] if rows else 0, rows_seen(self._node)))
-        self._cache.restore(state)
-
-
-def _attended(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return what a record attends to.
-
-    Args:
-        query: (groups, heads of a group, d), scaled.
-        keys: (rows, groups, 1, d).
-        values: (rows, groups, 1, dv).
+    Raises:
+        RunError: if it is.
     """
-    # Products are not left to BLAS, whose order of sums depends on shapes and places.
-    scores = (keys * query).sum(axis=-1)
-    highest = scores.max(axis=0, initial=np.finfo(scores.dtype).min)
-    weights = np.exp(scores - highest)
-    total = weights.sum(axis=0)[..., None]
-    made = (weights[..., None] * values).sum(axis=0)
-    return np.where(total == 0, 0, made / total)
+    context = node.attrs["context"]
+    if context is not None and last >= context:
+        raise RunError(
+            "cannot look back on a text of more records",
+            element=node.name,
+            site=node.element.site,
+            records=(start, start + 1),
+            expected=f"at most {context} records, as context= says",
+            got=f"record {last} of a text",
+            hint="raise context=, or begin a new text",
+        )

@@ -94,8 +94,8 @@ def _preference(device: Device) -> tuple[int, ...]:
     if device.kind == "cpu":
         if pocl is not None:
             # The release that all tests pass on comes first. PoCL 5.0 ended processes on some random programs.
-            return (2, pocl != _WHEEL_POCL, -pocl[0], -pocl[1])
-        return (1,) if "intel" in device.platform.lower() else (3,)
+            return (1, pocl != _WHEEL_POCL, -pocl[0], -pocl[1])
+        return (2,) if "intel" in device.platform.lower() else (3,)
     return (6,)
 
 
@@ -118,8 +118,8 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
     Args:
         spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or a part of the platform's or the device's name that fits
-            exactly one device. Case does not matter. "auto" takes a discrete GPU, else Intel's CPU runtime,
-            else the PoCL that comes with the package, else the newest.
+            exactly one device. Case does not matter. "auto" takes a discrete GPU, else the PoCL that
+            comes with the package, else the newest, else Intel's CPU runtime.
         needs_float64: whether the job computes in float64.
 
     Returns:

@@ -52,13 +52,14 @@ def type_of(dtype: np.dtype, lanes: int, mask_bytes: int) -> str:
 
 
 def type_names(dtype: np.dtype, lanes: int) -> dict[str, str]:
-    """Return the types that `{T}`, `{I}`, `{U}` and `{W}` stand for in an op's text."""
+    """Return the types that `{T}`, `{I}`, `{U}`, `{R}` and `{W}` stand for in an op's text."""
     register = register_dtype(dtype)
     size = register.itemsize
     return {
         "T": vector(scalar_type(register), lanes) if register != BOOL else mask_type(1, lanes),
         "I": vector(_INTEGERS["i"][size], lanes),
         "U": vector(_INTEGERS["u"][size], lanes),
+        "R": vector("double" if size == 8 else "float", lanes),
         "W": str(8 * size),
     }
 

@@ -50,6 +50,12 @@ static inline float{L} {F}_aligned{L}(const __global uchar *p, long n) {{
     return {F}_run{L}_of_block(p + (ulong)n / {N} * {B}, (int)((ulong)n % {N}));
 }}
 """
+# A run of several that share a part of a block: the compiler sees that they share what is decoded for it, too.
+_BEHIND = """
+static inline float{L} {F}_{P}_behind{L}(const __global uchar *p, long n, int behind) {{
+    return {F}_run{L}_of_block(p + (ulong)n / {N} * {B}, (int)((ulong)n / {P} % ({N} / {P})) * {P} + behind);
+}}
+"""
 _ANYWHERE = """
 static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     if (n % {L} == 0) return {F}_aligned{L}(p, n);
@@ -99,10 +105,9 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
         return f"(float{lanes})({', '.join(every)})"
     if load.stride == 1 and load.count is None:
         if cpu and block_format.numbers % lanes == 0:
-            run = _vector(load, one, block_format, lanes, helpers)
-        else:
-            run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
-        return f"{run}({pointer}, {index_text(load.index)})"
+            return _vector(load, one, block_format, lanes, helpers)
+        run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
+        return f"{run}({pointer}, {index_text(load.index + load.behind)})"
     if load.aligned:
         return f"{_spread(one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
     apart = _several(_APART, "apart", one, block_format, lanes, helpers, cpu)
@@ -111,13 +116,20 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
 
 
 def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
-    """Return the name of the function of CPUs that decodes neighbouring numbers as a vector, where they are one run."""
+    """Return the text of a load by CPUs that decodes neighbouring numbers as a vector, where they are one run."""
     name = f"{one}_run{lanes}_of_block"
     if name not in helpers:
         bytes_type = loose_vector(UINT8, lanes, helpers)
         helpers[name] = run_function(name, block_format, lanes, _text, bytes_type)
-    aligned = _several(_ALIGNED, "aligned", one, block_format, lanes, helpers, cpu=True)
-    return aligned if load.aligned else _several(_ANYWHERE, "run", one, block_format, lanes, helpers, cpu=True)
+    pointer = load.argument.name
+    if load.together and block_format.numbers % load.together == 0:
+        kind = f"{load.together}_behind"
+        behind = _several(_BEHIND, kind, one, block_format, lanes, helpers, cpu=True, together=load.together)
+        return f"{behind}({pointer}, {index_text(load.index)}, {load.behind})"
+    run = _several(_ALIGNED, "aligned", one, block_format, lanes, helpers, cpu=True)
+    if not load.aligned:
+        run = _several(_ANYWHERE, "run", one, block_format, lanes, helpers, cpu=True)
+    return f"{run}({pointer}, {index_text(load.index + load.behind)})"
 
 
 def _spread(one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
@@ -131,14 +143,23 @@ def _spread(one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, 
 
 
 def _several(
-    template: str, kind: str, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str], cpu: bool
+    template: str,
+    kind: str,
+    one: str,
+    block_format: BlockFormat,
+    lanes: int,
+    helpers: dict[str, str],
+    cpu: bool,
+    together: int = 0,
 ) -> str:
     """Return the name of a function that decodes the numbers of several lanes."""
     name = f"{one}_{kind}{lanes}"
     if name not in helpers:
         # PoCL's vload is a call, which may lose half of a vector of 64 bytes.
         every = f"*({loose_vector(FLOAT32, lanes, helpers)} *)all" if cpu else f"vload{lanes}(0, all)"
-        text = template.format(F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes, ALL=every)
+        text = template.format(
+            F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes, ALL=every, P=together
+        )
         helpers[name] = text.lstrip("\n")
     return name
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.streams import KernelScan
-from flowcompute.engine.scans import Carry, KeyValueCache, carried, carries_of
+from flowcompute.engine.scans import Carry, KeyValueCache, SlotCache, carried, carries_of
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
-from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype
+from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype, slots_of
 from flowcompute.lower.scan import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 
@@ -44,9 +44,16 @@ class DeviceCarry(Carry):
         node: the scan.
         memory: where the device finds it.
         states: its numbers, at the beginning: an array for each argument of the kernel.
+
+    Attributes:
+        value: the scan's.
+        stays: whether launches over as many records differ in their places and numbers alone.
     """
 
+    stays = False
+
     def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
+        self.value = node.id
         self._node = node
         self._memory = memory
         self._states = states
@@ -194,6 +201,8 @@ class AttentionCarry(DeviceCarry):
         batch_items: records in a batch.
     """
 
+    stays = True
+
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
         self._cache = KeyValueCache(node, batch_items)
         self._has_positions = len(node.inputs) > 3
@@ -243,12 +252,66 @@ class AttentionCarry(DeviceCarry):
         self._begin_anew()
 
 
+class SlotCarry(DeviceCarry):
+    """The keys and values of several texts that are open at once; see `SlotCache`.
+
+    Args:
+        node: the attention.
+        memory: where the device finds them.
+        batch_items: records in a batch.
+    """
+
+    def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
+        self._cache = SlotCache(node, batch_items)
+        super().__init__(node, memory, *self._cache.arrays, self._cache.base)
+
+    def begin(self, launch: ScanLaunch) -> int:
+        """Make room for the records of a launch; gives 0, since each has its row by its place.
+
+        Raises:
+            RunError: if a text is longer than the context.
+        """
+        if launch.items:
+            if self._cache.make_room(launch.on_host(3), launch.start, self.fetched):
+                self._begin_anew()
+            *arrays, base = self._states
+            if base is not self._cache.base:
+                self._states = (*arrays, self._cache.base)
+                self._memory.forget({("state", self._node.id, len(arrays))})
+        super().begin(launch)
+        return 0
+
+    def again(self, launch: ScanLaunch) -> Callable[[], int]:
+        """See `AttentionCarry.again`."""
+        return partial(self.begin, launch)
+
+    def advanced(self, position: int) -> None:
+        """Note that the launch has ended; see `DeviceCarry.advanced`."""
+        super().advanced(position)
+        self._cache.added()
+
+    def mark(self) -> Callable[[], None]:
+        """See `Carry.mark`; nothing is copied."""
+        return self._cache.mark()
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `SlotCache.snapshot`."""
+        self.fetched()
+        return self._cache.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._cache.restore(state)
+        self._begin_anew()
+
+
 def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: int) -> DeviceCarry:
     """Make what the scan of a kernel carries, for batches of so many records, at its beginning."""
     if kernel.work == "walk":
         return LastCarry(node, memory)
     if kernel.work == "attend":
-        return AttentionCarry(node, memory, batch_items)
+        made = AttentionCarry if slots_of(node) == 1 else SlotCarry
+        return made(node, memory, batch_items)
     return TileCarry(node, kernel.block, memory, batch_items)
 
 

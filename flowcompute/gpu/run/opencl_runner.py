@@ -21,9 +21,9 @@ from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
-from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
+from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
-from flowcompute.gpu.run.transferring_runner import TransferringRunner
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import Argument, Kernel
@@ -38,10 +38,6 @@ from flowcompute.schedule.memory import (
 )
 from flowcompute.strategy import KernelKnobs
 
-FEW_RECORDS = 32
-"""Kernels of so few records are not waited for one by one. Waiting takes 0.1 ms; the seconds of a step that does not
-wait are those of the one that does."""
-
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
@@ -49,7 +45,7 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLRunner(TransferringRunner):
+class OpenCLRunner(RepeatingRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -69,7 +65,7 @@ class OpenCLRunner(TransferringRunner):
         plan = state.plan
         self.device, self.placement = device, placement
         self.plan, self.one_pass, self.nodes = plan, state.one_pass, state.nodes
-        self.adopted: dict[str, Kernel] = {} if beside is None else beside.adopted
+        self.adopted = {} if beside is None else beside.adopted
         self._kernels = BuiltKernels()
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
@@ -90,7 +86,9 @@ class OpenCLRunner(TransferringRunner):
         self._opened_s, self._can_defer = 0.0, False
         self._streamed_weights: StreamedWeights | None = None
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
-        self._repeated = RepeatedLaunches(lasting, frozenset(i for i in self._streamed if isinstance(i, int)))
+        streamed = frozenset(i for i in self._streamed if isinstance(i, int))
+        self._repeated = RepeatedLaunches(lasting, streamed, state.scans)
+        self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -203,8 +201,7 @@ class OpenCLRunner(TransferringRunner):
         kernel = self.adopted.get(kernel.name, kernel)
         deferred = self._is_deferred(step, items)
         last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred else None
-        if last is not None and not self._is_timed(step):
-            self._repeat(step, last, batch_slice)
+        if last is not None and self.repeat([last], batch_slice):
             return
         start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
@@ -218,21 +215,21 @@ class OpenCLRunner(TransferringRunner):
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
         tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
-        scanned = ScanLaunch(blocks, start, items, partial(self._on_host, region.anchor, batch_slice))
+        scanned = ScanLaunch(blocks, start, items, partial(self._on_host, batch_slice, region.anchor))
         again = carry.again(scanned) if tuner is not None and carry is not None else begin_nothing
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
-        if deferred and count and carry is None and not batch_slice.bases:
+        if deferred and count and not batch_slice.bases:
             compiled = self._compiled(kernel)
-            self._repeated.keep(step, kernel, compiled, batch_slice, outputs, values, (count, chunk, groups))
+            self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, (count, chunk, groups))
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
             if panel:
                 self._turn_to(panel, kernel, values, batch_slice)
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
-            timed = self._is_timed(step)
+            timed = self._is_timed(step, deferred=deferred)
             arguments = [*values, count, chunk, blocks, start, phase]
             device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
             batch_slice.launches += kernel.stages
@@ -247,30 +244,6 @@ class OpenCLRunner(TransferringRunner):
             self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
-
-    def _is_timed(self, step: RegionStep) -> bool:
-        return self.log is not None and self.log.is_timed(step.name)
-
-    def _repeat(self, step: RegionStep, last: RepeatedLaunch, batch_slice: BatchSlice) -> None:
-        """Launch a step as it was launched last, where nothing but the record index differs."""
-        assert self._launcher is not None
-        values, kernel = last.values(batch_slice.start), last.kernel
-        self._launcher.launch(last.compiled, values, last.groups, kernel.work_group, (), timed=False, deferred=True)
-        batch_slice.launches += 1
-        if self.log is not None:
-            self.log.launched(step.name, time.perf_counter(), None)
-
-    def _is_deferred(self, step: RegionStep, items: int) -> bool:
-        """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
-        region = step.region
-        few = region.stream and items <= FEW_RECORDS and not region.folds and region.weight_tiles is None
-        return few and self._is_alone and self.tuner is None and self._can_defer
-
-    def wait(self) -> None:
-        """Wait for the launches that nobody has waited for."""
-        if self._memory is not None and self._launcher is not None:
-            with self._launcher.told():
-                self._memory.wait()
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""
@@ -333,13 +306,13 @@ class OpenCLRunner(TransferringRunner):
             compiled, values, groups, kernel.work_group, self._written, timed=timed, deferred=deferred
         )
 
-    def _on_host(self, anchor: int | None, batch_slice: BatchSlice, place: int) -> np.ndarray:
-        """Return the numbers of an operand of an anchor on the host."""
+    def _on_host(self, batch_slice: BatchSlice, anchor: int | None, place: int) -> np.ndarray:
+        """See `RepeatingRunner._on_host`."""
         assert anchor is not None
         value = self.nodes[anchor].inputs[place]
-        self.memory.wait()
         array = batch_slice.array(value)
-        if any(value in step.region.outputs for step in self._regions()):
+        if value in self._made_here:
+            self.memory.wait()
             # What stays on the device has no room of its own on the host.
             array = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
             self.memory.fetch(value, array)

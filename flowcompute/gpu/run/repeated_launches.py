@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowcompute.engine import BatchSlice
+from flowcompute.engine.scans import Carry
+from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
+from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Kernel
 from flowcompute.schedule import RegionStep
 
@@ -18,16 +22,20 @@ class RepeatedLaunch:
     """A launch with all that stays while its arrays do.
 
     Attributes:
+        step: what it computes.
         kernel: of the plan, or adopted.
         compiled: what is launched.
+        carry: what the kernel changes beside its results, if anything.
         items: records.
         arrays: of the values that it reads and writes.
         buffers: its arguments before the numbers: buffers of the arrays, and scalars.
         total, chunk, groups: its division.
     """
 
+    step: RegionStep
     kernel: Kernel
     compiled: Any
+    carry: DeviceCarry | None
     items: int
     arrays: tuple[tuple[int, np.ndarray], ...]
     buffers: Sequence[Any]
@@ -35,9 +43,23 @@ class RepeatedLaunch:
     chunk: int
     groups: int
 
-    def values(self, start: int) -> list[Any]:
-        """Return its arguments over the records from `start` on."""
-        return [*self.buffers, self.total, self.chunk, 0, start, 0]
+    def again(self, launcher: Launcher, start: int, on_host: Callable[[int, int], np.ndarray]) -> None:
+        """Launch it over the records from `start` on, and leave the waiting to others.
+
+        Args:
+            launcher: of the device.
+            start: the first record.
+            on_host: gives the numbers of an operand on the host, by its scan and place.
+        """
+        kernel, chunk = self.kernel, self.chunk
+        if self.carry is not None:
+            scanned = ScanLaunch(0, start, self.items, partial(on_host, self.carry.value))
+            chunk = self.carry.begin(scanned) or chunk
+        for stage in range(kernel.stages):
+            values = [*self.buffers, self.total, chunk, 0, start, stage]
+            launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
+        if self.carry is not None:
+            self.carry.advanced(start + self.items)
 
 
 class RepeatedLaunches:
@@ -46,9 +68,11 @@ class RepeatedLaunches:
     Args:
         lasting: values whose arrays stay from batch to batch; others are not to be kept alive.
         streamed: all values along the stream.
+        scans: what scans carry now, by value.
     """
 
-    def __init__(self, lasting: frozenset[int], streamed: frozenset[int]) -> None:
+    def __init__(self, lasting: frozenset[int], streamed: frozenset[int], scans: Mapping[int, Carry]) -> None:
+        self._scans = scans
         self._passing = streamed - lasting
         self._last: dict[str, RepeatedLaunch] = {}
 
@@ -59,28 +83,42 @@ class RepeatedLaunches:
         last = self._last.get(step.name)
         if last is None or last.items != batch_slice.items or last.kernel is not kernel:
             return None
+        if last.carry is not None and self._scans.get(last.carry.value) is not last.carry:
+            return None
         for value, array in last.arrays:
             if (outputs[value] if value in outputs else batch_slice.array(value)) is not array:
                 return None
         return last
+
+    def are_last(self, launches: Sequence[RepeatedLaunch]) -> bool:
+        """Check whether each launch is the last one of its step that was kept, and changes what is carried now."""
+        scans, last = self._scans, self._last
+        return all(
+            last.get(one.step.name) is one and (one.carry is None or scans.get(one.carry.value) is one.carry)
+            for one in launches
+        )
 
     def keep(
         self,
         step: RegionStep,
         kernel: Kernel,
         compiled: Any,
+        carry: DeviceCarry | None,
         batch_slice: BatchSlice,
         outputs: Mapping[int, np.ndarray],
         buffers: Sequence[Any],
         division: tuple[int, int, int],
     ) -> None:
         """Keep a launch whose arguments are arrays that stay, and numbers."""
-        pointers = [one.value for one in kernel.arguments if one.kind != "scalar"]
-        known = all(one.kind in ("scalar", "input", "output") for one in kernel.arguments)
-        if kernel.stages > 1 or kernel.block or not known or not self._passing.isdisjoint(pointers):
+        pointers = [one.value for one in kernel.arguments if one.kind in ("input", "output")]
+        kinds = {"scalar", "input", "output"} | ({"state"} if carry is not None and carry.stays else set())
+        known = all(one.kind in kinds for one in kernel.arguments)
+        if kernel.block or not known or not self._passing.isdisjoint(pointers):
             return
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in pointers)
-        self._last[step.name] = RepeatedLaunch(kernel, compiled, batch_slice.items, arrays, buffers, *division)
+        self._last[step.name] = RepeatedLaunch(
+            step, kernel, compiled, carry, batch_slice.items, arrays, buffers, *division
+        )
 
     def clear(self) -> None:
         """Forget all launches, and let go of their arrays."""

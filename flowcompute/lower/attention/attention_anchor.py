@@ -176,7 +176,7 @@ class AttentionAnchor(Anchor):
 
     @property
     def hides(self) -> bool:
-        """Whether some tiles have keys that some queries do not see, or that do not exist."""
+        """Flag that some tiles have keys that some queries do not see, or that do not exist."""
         return self.causal or self.partial
 
     def visible(self, scope: Scope, scores: Var, start: IndexLike, stop: IndexLike, hidden: Var) -> Var:

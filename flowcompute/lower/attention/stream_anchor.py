@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowcompute.elements.nn import SELF_ATTENTION
+from flowcompute.elements.streams import COUNT, POSITION, SLOT
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
@@ -20,6 +21,7 @@ from flowcompute.ir import (
     FIRST,
     Argument,
     ArrayNumber,
+    ConditionLike,
     ConstantValue,
     For,
     If,
@@ -37,12 +39,14 @@ from flowcompute.ir import (
     equal,
     index_max,
     index_min,
+    slots_of,
     storage,
 )
 from flowcompute.lower.anchor_point import Anchor, Axes, Operand, Row
 from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.form import LoweringTask
+from flowcompute.spec import INT64
 
 RECORD, LATER, END = Name("r0"), Name("r1"), Name("end")
 """A record of a block that may be the first one of a run, a later one, and the end of the run."""
@@ -64,6 +68,7 @@ class StreamAttentionAnchor(AttentionAnchor):
 
     Attributes:
         new_k, new_v: keys and values of the batch.
+        has_slots: whether several texts may be open at once.
         sharing: heads of the queries that share a head of the keys.
         group: those of them that are computed together.
         matrices: groups of heads in a record.
@@ -89,10 +94,15 @@ class StreamAttentionAnchor(AttentionAnchor):
         self.scale: float = node.attrs["scale"]
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self._at: tuple[Argument, IndexLike, int] | None = None
+        self._column = 0
+        self.has_slots = slots_of(node) > 1
         if len(node.inputs) > 3:
             lies = storage(graph, node.inputs[3], region.entered)
             spec = graph.nodes[node.inputs[3]].spec
             self._at = self.arguments.get("input", spec.dtype, lies.base), lies.offset, lies.record
+            (self._column,) = lies.strides or (0,)
+        if self.has_slots:
+            self._base = self.arguments.get("state", INT64, node.id, 2)
 
     def _kept(self, part: int, new: Operand) -> Operand:
         """Describe the rows of the state that belong to one head of keys or values."""
@@ -110,7 +120,7 @@ class StreamAttentionAnchor(AttentionAnchor):
     def append(self, record: IndexLike, lanes: int) -> list[Stmt]:
         """Add the keys and values of a record of the batch to the state."""
         scope = Scope(self.names, lanes=lanes)
-        row = scope.integer(CHUNK + record)
+        row = scope.integer(self.state_row(record))
         for new, kept in ((self.new_k, self.k), (self.new_v, self.v)):
             groups, size = new.spec.shape
             inner = Scope(self.names, scope, lanes)
@@ -146,22 +156,40 @@ class StreamAttentionAnchor(AttentionAnchor):
             return
         begins = scope.inner()
         begins.add(SetInteger(END, stop))
-        earlier = all_of(equal(self._position(LATER), 0), LATER < END)
+        earlier = all_of(self._begins(LATER), LATER < END)
         begins.add(For(LATER, RECORD + 1, stop, 1, (If(earlier, (SetInteger(END, LATER, new=False),)),)))
         each(begins, TextRun(RECORD, END, begins.integer(self._position(RECORD))))
-        is_first = any_of(equal(RECORD, first), equal(self._position(RECORD), 0))
+        is_first = any_of(equal(RECORD, first), self._begins(RECORD))
         scope.add(For(RECORD, first, stop, 1, (If(is_first, tuple(begins.statements)),)))
 
+    def state_row(self, record: IndexLike) -> IndexLike:
+        """Return the row of a record of the batch in the state."""
+        if not self.has_slots:
+            return CHUNK + record
+        return ArrayNumber(self._base.name, self._place(record, SLOT)) + self._place(record, COUNT)
+
+    def _begins(self, record: IndexLike) -> ConditionLike:
+        """Check whether a record that is not the first one of its block begins a run."""
+        is_first = equal(self._position(record), 0)
+        if not self.has_slots:
+            return is_first
+        slot, before = self._place(record, SLOT), self._place(record - 1, SLOT)
+        return any_of(is_first, slot < before, slot > before)
+
     def _position(self, record: IndexLike) -> IndexLike:
+        return self._place(record, POSITION)
+
+    def _place(self, record: IndexLike, column: int) -> IndexLike:
         assert self._at is not None
         argument, offset, stride = self._at
-        return ArrayNumber(argument.name, offset + record * stride, narrow=argument.dtype.itemsize < 8)
+        at = offset + record * stride + column * self._column
+        return ArrayNumber(argument.name, at, narrow=argument.dtype.itemsize < 8)
 
     def enter(self, scope: Scope, run: TextRun) -> None:
         """Turn to a run of records: what is asked for is that of its queries, counted record by record."""
         self.run = run
         # Negative where the first record of the text is gone.
-        self.text = scope.integer(CHUNK + run.first - run.position)
+        self.text = scope.integer(self.state_row(run.first) - run.position)
 
     def kept_base(self, scope: Scope, operand: Operand, matrix: IndexLike) -> IndexLike:
         """Declare the offset of key 0 of the text in the state."""

@@ -86,7 +86,9 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
             at = lies.offset + ADDED // (heads * size) * lies.record
             at += within // size * new.rows.stride + within % size * new.columns.stride
             number = one.factor(scope, Load(new.argument, at))
-            scope.add(Store(kept.argument, CHUNK * (heads * size) + ADDED, number))
+            row = one.state_row(ADDED // (heads * size))
+            to = row * (heads * size) + within if one.has_slots else CHUNK * (heads * size) + ADDED
+            scope.add(Store(kept.argument, to, number))
             made.append(For(ADDED, WID, N * (heads * size), WSIZE, tuple(scope.statements)))
         return list(made)
 

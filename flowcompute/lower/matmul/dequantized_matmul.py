@@ -1,7 +1,7 @@
 """Products with numbers that are decoded from blocks, on CPUs: both factors are read along k.
 
 The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a file's weights. A vector of them is
-decoded at once and multiplied by a vector of a row of A, so a single row takes as long as decoding. Columns that are
+decoded at once and multiplied by a vector of a row of A. So a single row takes as long as decoding. Columns that are
 decoded for many rows are kept in a private array.
 
 Lane l of `LANES` sums the products whose k is l modulo `LANES`, in order. Panels of `RUN` * `LANES` products are summed
@@ -11,7 +11,8 @@ order belongs to products whose right factor is `dequantize` along k; no tile ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import EXPERTS
@@ -25,9 +26,7 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     Below,
-    Combine,
     For,
-    Half,
     If,
     IndexLike,
     Kernel,
@@ -35,7 +34,6 @@ from flowcompute.ir import (
     MultiplyAdd,
     N,
     Name,
-    Picked,
     PutItem,
     Select,
     SetInteger,
@@ -52,6 +50,7 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul.lane_sums import added_up
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.spec import BOOL, FLOAT32
@@ -66,7 +65,7 @@ STRIP = 16
 DECODED = 4
 """Columns that are decoded together. Those of many rows stay in the nearest cache for all of them."""
 UNROLL = 2
-"""Vectors of k for each turn of the loop: as many as there are in the smallest block, whose scales they share."""
+"""Vectors of k for each turn of the loop: as many as there are in most of the small blocks, whose scales they share."""
 TILE_ROWS, TILE_COLUMNS = 2, 2
 """Rows and columns of a tile: the sums take half of AVX2's 16 registers."""
 LEFT_BYTES = 512 << 10
@@ -88,6 +87,19 @@ ROW, COLUMN, WITHIN, PART = Name("r"), Name("j"), Name("c"), Name("d")
 """A row, the first column of a strip, the first one of those decoded together, and of a tile among them."""
 
 
+@dataclass(frozen=True)
+class _Along:
+    """A place along k: `behind` numbers behind one that vectors share."""
+
+    k: IndexLike
+    behind: int = 0
+
+    @property
+    def index(self) -> IndexLike:
+        """The place as one index."""
+        return self.k + self.behind
+
+
 class _DequantizedLowering:
     """Lowering of a region with such a product."""
 
@@ -102,6 +114,8 @@ class _DequantizedLowering:
         # Where A is computed as it is loaded, or scattered, each number is computed and picked once.
         self.kept = not in_place and self.row_bytes <= LEFT_BYTES
         self.many = (region.stream if one.shared else False) or one.height > 1 or (one.shared and one.units > 1)
+        whole = one.inner - one.inner % LANES
+        self.together = UNROLL if whole % (UNROLL * LANES) == 0 and self._is_aligned(one.b, UNROLL * LANES) else 1
         self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
         fit = LEFT_BYTES // max(1, self.row_bytes)
         fewest = 1 if self.kept else FEWEST_ROWS
@@ -186,23 +200,22 @@ class _DequantizedLowering:
         line = Scope(one.names, lanes=self.width)
         at_a, stride = one.of_a(line, one.row(line, ROW)), one.a.columns.stride
 
-        def vector(scope: Scope, k: IndexLike, count: int | None) -> None:
-            numbers = one.factor(scope, Load(one.a.argument, at_a + k * stride, stride, count))
-            scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + k, numbers, vector=True))
+        def vector(scope: Scope, at: _Along, count: int | None) -> None:
+            numbers = one.factor(scope, Load(one.a.argument, at_a + at.index * stride, stride, count))
+            scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + at.index, numbers, vector=True))
 
         self._along_k(line, vector, self.width)
         return For(ROW, BEGIN, END, 1, tuple(line.statements))
 
     def _along_k(
-        self, scope: Scope, vector: Callable[[Scope, IndexLike, int | None], None], width: int = LANES
+        self, scope: Scope, vector: Callable[[Scope, _Along, int | None], None], width: int = LANES, together: int = 1
     ) -> None:
         """Repeat statements for each vector of k; the last one may have fewer numbers."""
-        inner, rest = scope.inner(), self.contraction.inner % width
-        vector(inner, K, None)
-        scope.add(For(K, 0, self.contraction.inner - rest, width, tuple(inner.statements), unroll=UNROLL))
+        rest = self.contraction.inner % width
+        scope.add(_loop(scope, vector, 0, self.contraction.inner - rest, width, together))
         if rest:
             last = scope.inner()
-            vector(last, self.contraction.inner - rest, rest)
+            vector(last, _Along(self.contraction.inner - rest), rest)
             scope.add(If(True, tuple(last.statements)))
 
     def _epilogue(self) -> list[Stmt]:
@@ -235,11 +248,11 @@ class _DequantizedLowering:
         one_column = scope.inner()
         start = self._start(one_column, at_b, WITHIN + PART)
 
-        def in_place(inner: Scope, _: int, k: IndexLike, count: int | None) -> Var:
-            return self._right(inner, start, k, count)
+        def in_place(inner: Scope, _: int, at: _Along, count: int | None) -> Var:
+            return self._right(inner, start, at, count)
 
         # Of one column at a time, since scales take many registers.
-        one_column.add(For(ROW, BEGIN, END, 1, tuple(self._tile(one_column, ROW, 1, PART, 1, in_place))))
+        one_column.add(For(ROW, BEGIN, END, 1, tuple(self._tile(one_column, ROW, 1, PART, 1, in_place, self.together))))
         alone = For(PART, 0, DECODED, 1, tuple(one_column.statements))
         if not self.buffered:
             scope.add(alone)
@@ -255,17 +268,21 @@ class _DequantizedLowering:
             column = index_min(column, one.columns - 1)
         return scope.integer(at_b + column * one.b.columns.stride)
 
-    def _right(self, scope: Scope, start: IndexLike, k: IndexLike, count: int | None) -> Var:
+    def _right(self, scope: Scope, start: IndexLike, at: _Along, count: int | None) -> Var:
         """Load numbers of a column of B."""
         one, stride = self.contraction, self.contraction.b.rows.stride
-        aligned = count is None and self._is_aligned(one.b)
-        return one.factor(scope, Load(one.b.argument, start + k * stride, stride, count, aligned=aligned))
+        if self.together > 1 and count is None:
+            load = Load(one.b.argument, start + at.k, behind=at.behind, aligned=True, together=self.together * LANES)
+        else:
+            aligned = count is None and self._is_aligned(one.b)
+            load = Load(one.b.argument, start + at.index * stride, stride, count, aligned=aligned)
+        return one.factor(scope, load)
 
-    def _is_aligned(self, operand: Operand) -> bool:
-        """Check whether vectors along k begin at multiples of their length, counted in numbers that are decoded."""
+    def _is_aligned(self, operand: Operand, run: int = LANES) -> bool:
+        """Check whether runs along k begin at multiples of their length, counted in numbers that are decoded."""
         lies = operand.lies
         places = (lies.offset, lies.record, operand.columns.stride, *lies.strides[: operand.stack])
-        return self.contraction.is_computed(operand) and all(place % LANES == 0 for place in places)
+        return self.contraction.is_computed(operand) and all(place % run == 0 for place in places)
 
     def _buffered(self, scope: Scope, at_b: IndexLike) -> list[Stmt]:
         """Decode columns into a private array, and multiply them by all rows of the block."""
@@ -273,15 +290,15 @@ class _DequantizedLowering:
         line = made.inner()
         start = self._start(line, at_b, WITHIN + PART)
 
-        def vector(inner: Scope, k: IndexLike, count: int | None) -> None:
-            numbers = self._right(inner, start, k, count)
-            inner.add(PutItem("decoded", PART * self.pitch + k, numbers, vector=True))
+        def vector(inner: Scope, at: _Along, count: int | None) -> None:
+            numbers = self._right(inner, start, at, count)
+            inner.add(PutItem("decoded", PART * self.pitch + at.index, numbers, vector=True))
 
-        self._along_k(line, vector)
+        self._along_k(line, vector, together=self.together)
         made.add(For(PART, 0, DECODED, 1, tuple(line.statements)))
 
-        def decoded(inner: Scope, column: int, k: IndexLike, _: int | None) -> Var:
-            return inner.let(ArrayItem("decoded", (PART + column) * self.pitch + k, vector=True), FLOAT32)
+        def decoded(inner: Scope, column: int, at: _Along, _: int | None) -> Var:
+            return inner.let(ArrayItem("decoded", (PART + column) * self.pitch + at.index, vector=True), FLOAT32)
 
         high, wide = self.tile_rows, TILE_COLUMNS
         whole = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, high, PART, wide, decoded)))
@@ -300,7 +317,8 @@ class _DequantizedLowering:
         rows: int,
         part: IndexLike,
         columns: int,
-        right: Callable[[Scope, int, IndexLike, int | None], Var],
+        right: Callable[[Scope, int, _Along, int | None], Var],
+        together: int = 1,
     ) -> list[Stmt]:
         """Compute `columns` sums of each of `rows` rows, and keep them for the epilogue."""
         one = self.contraction
@@ -308,28 +326,28 @@ class _DequantizedLowering:
         at_a = [self._of_a(scope, one.row(scope, scope.integer(first + row))) for row in range(rows)]
         totals = zeros(one, scope, rows, columns)
 
-        def products(inner: Scope, sums: list[list[Var]], k: IndexLike, count: int | None) -> None:
-            left = [self._left(inner, at, k, count) for at in at_a]
+        def products(inner: Scope, sums: list[list[Var]], at: _Along, count: int | None) -> None:
+            left = [self._left(inner, row, at.index, count) for row in at_a]
             mask = None if count is None else inner.let(Below(count), BOOL, mask_bytes=FLOAT32.itemsize)
             for column in range(columns):
-                b = right(inner, column, k, count)
+                b = right(inner, column, at, count)
                 for a, line in zip(left, sums, strict=True):
                     made = inner.let(MultiplyAdd(a, b, line[column]), FLOAT32)
                     kept = made if mask is None else inner.let(Select(mask, made, line[column]), FLOAT32)
                     inner.add(Assign(line[column], Splat(kept)))
 
         def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
-            step = inner.inner()
-            products(step, sums, K, None)
-            inner.add(For(K, start, stop, LANES, tuple(step.statements), unroll=UNROLL))
+            inner.add(
+                _loop(inner, lambda step, at, count: products(step, sums, at, count), start, stop, LANES, together)
+            )
 
         rest = one.inner % LANES
         sum_in_panels(one, scope, totals, add, one.inner - rest, RUN * LANES)
         if rest:
             last = scope.inner()
-            products(last, totals, one.inner - rest, rest)
+            products(last, totals, _Along(one.inner - rest), rest)
             scope.add(If(True, tuple(last.statements)))
-        for row, own in enumerate(added_up(scope, [total for line in totals for total in line], rows)):
+        for row, own in enumerate(added_up(scope, [total for line in totals for total in line], rows, LANES)):
             place = (first + row - BEGIN) * STRIP + WITHIN + part
             scope.add(PutItem("sums", place, own, vector=own.lanes > 1))
         return scope.statements
@@ -346,40 +364,19 @@ class _DequantizedLowering:
         return one.factor(scope, Load(one.a.argument, at + k * stride, stride, count))
 
 
-def added_up(scope: Scope, sums: Sequence[Var], rows: int) -> list[Var]:
-    """Return the sum of the lanes of each vector, as a tree by halves: for each of `rows` rows a vector of its sums.
-
-    Halves of two vectors are joined, so that as many lanes are added at once as processors have.
-    """
-    parts = list(sums)
-    width = LANES
-    while width > 1:
-        width //= 2
-        step = 2 if len(parts) > 1 and parts[0].lanes <= LANES // 2 else 1
-        parts = [_folded(scope, parts[i : i + step], width) for i in range(0, len(parts), step)]
-    joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
-    each = len(sums) // rows
-    return [_picked(scope, [joined], range(row * each, (row + 1) * each)) for row in range(rows)]
-
-
-def _folded(scope: Scope, parts: Sequence[Var], width: int) -> Var:
-    """Add the upper half of each run of 2 * `width` lanes to its lower half."""
-    lanes = sum(part.lanes for part in parts)
-    lower = [lane for lane in range(lanes) if lane % (2 * width) < width]
-    a, b = _picked(scope, parts, lower), _picked(scope, parts, [lane + width for lane in lower])
-    return scope.let(Combine("sum", (a,), (b,), 0), FLOAT32, len(lower))
-
-
-def _picked(scope: Scope, parts: Sequence[Var], lanes: Sequence[int]) -> Var:
-    """Return lanes of some vectors."""
-    if len(parts) == 1:
-        (part,) = parts
-        if list(lanes) == list(range(part.lanes)):
-            return part
-        for upper in (False, True):
-            if list(lanes) == [lane + upper * part.lanes // 2 for lane in range(part.lanes // 2)]:
-                return scope.let(Half(part, upper), FLOAT32, len(lanes))
-    return scope.let(Picked(tuple(parts), tuple(lanes)), FLOAT32, len(lanes))
+def _loop(
+    scope: Scope,
+    vector: Callable[[Scope, _Along, int | None], None],
+    start: IndexLike,
+    stop: IndexLike,
+    width: int,
+    together: int,
+) -> Stmt:
+    """Return a loop over whole vectors of k, `together` of them in each turn."""
+    step = scope.inner()
+    for number in range(together):
+        vector(step, _Along(K, number * width), None)
+    return For(K, start, stop, width * together, tuple(step.statements), unroll=UNROLL)
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowcompute.elements.nn import SELF_ATTENTION
-from flowcompute.elements.streams import SCAN, KernelScan
+from flowcompute.elements.streams import SCAN, TEXT_PLACES, KernelScan
 from flowcompute.graph import Node
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.lower.scan.column_look_back import column_scan_bytes, takes_columns
@@ -26,6 +26,8 @@ def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) 
         return "NumPy scans it by itself"
     if node.op is SELF_ATTENTION:
         return None
+    if node.op is TEXT_PLACES:
+        return "the host counts records, and attention asks it where they are"
     if by_hand and not (is_walked(node) and node.spec.item_numbers >= LEAST_SEQUENCES):
         return "records are sent by hand, a few at a time, and are scanned on the host"
     if node.op is SCAN:

@@ -13,10 +13,12 @@ from flowcompute.errors import SourceError
 class Architecture(Protocol):
     """A module of this folder that makes the graph of an architecture."""
 
-    def states(self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
-        """Return the vectors that scores are made of."""
+    def states(
+        self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any
+    ) -> Any:
+        """Return the vectors that scores are made of; see `layers.TextLimits`."""
 
-    def graph(self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+    def graph(self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
         """Return the scores of the next token."""
 
 

@@ -16,6 +16,7 @@ from flowcompute.elements.math import tanh
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.models.architectures.layers import (
     Sizes,
+    TextLimits,
     embedded,
     gated,
     head,
@@ -33,7 +34,7 @@ LARGEST = 62
 """Layers of the model of 27 billion weights, whose queries are scaled by another size than that of its heads."""
 
 
-def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a vector (embedding_length,) for each token, normalised for the last product."""
     says = Hyperparameters(meta)
     sizes, inner = Sizes.of(says), says.whole("feed_forward_length")
@@ -44,7 +45,8 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     window = says.whole("attention.sliding_window", 0, least=0)
     near_layers = says.flags("attention.sliding_window_pattern", sizes.layers, PERIOD)
     act = functools.partial(nn.gelu, approximate="tanh")
-    at = nn.position(tokens, text=text)
+    most = TextLimits.of(limits, sizes.context)
+    at = nn.position(tokens, text=text, slots=most.slots)
     x = embedded(w, tokens, sizes.wide) * math.sqrt(sizes.wide)
     for i in range(sizes.layers):
         layer, is_near = f"blk.{i}", window > 0 and near_layers[i]
@@ -53,7 +55,14 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         q, k = (normed(one, w, f"{layer}.attn_{name}_norm", sizes.eps) for one, name in ((q, "q"), (k, "k")))
         q, k = (nn.rope(one, at, pairs="halves", **(near if is_near else far)) for one in (q, k))
         seen = nn.self_attention(
-            q, k, v, text=text, window=window if is_near else None, context=sizes.context, scale=scaled_by**-0.5
+            q,
+            k,
+            v,
+            text=text,
+            window=window if is_near else None,
+            context=most.context,
+            slots=most.slots,
+            scale=scaled_by**-0.5,
         )
         made = projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
         x = x + normed(made, w, f"{layer}.post_attention_norm", sizes.eps)
@@ -62,8 +71,8 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     return normed(x, w, "output_norm", sizes.eps)
 
 
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a score for each token of the vocabulary as the next one."""
     cap = Hyperparameters(meta).real("final_logit_softcapping", 0.0)
-    scores = head(states(w, meta, tokens, text), w)
+    scores = head(states(w, meta, tokens, text, **limits), w)
     return tanh(scores / cap) * cap if cap else scores

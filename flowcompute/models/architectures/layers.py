@@ -9,7 +9,7 @@ from typing import Any
 from flowcompute.elements import nn
 from flowcompute.elements.axes import reshape, take
 from flowcompute.elements.search import argsort, take_along_axis
-from flowcompute.errors import SourceError
+from flowcompute.errors import SourceError, SpecError
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.spec import FLOAT32, format_shape
 
@@ -81,6 +81,33 @@ class Sizes:
             context=says.whole("context_length"),
             eps=says.real("attention.layer_norm_rms_epsilon"),
         )
+
+
+@dataclass(frozen=True)
+class TextLimits:
+    """How much of the texts of a stream is kept.
+
+    Attributes:
+        slots: texts that may be open at once; see `fc.nn.self_attention`.
+        context: tokens of each at most; None for what the file says.
+    """
+
+    slots: int
+    context: int | None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any], context: int | None = None) -> TextLimits:
+        """Read what the caller of a graph says; `context` is what the file says."""
+        return cls(said.get("slots", 1), said.get("context") or context)
+
+    def require_one_slot(self, why: str) -> None:
+        """Refuse texts whose tokens come one by one of each.
+
+        Raises:
+            SpecError: if there are several slots.
+        """
+        if self.slots > 1:
+            raise SpecError(f"cannot keep several texts apart: {why}", expected="slots=1", got=f"slots={self.slots}")
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------

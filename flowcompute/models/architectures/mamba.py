@@ -15,13 +15,13 @@ from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import exp, where
 from flowcompute.elements.streams import linear_recurrence, scan
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
-from flowcompute.models.architectures.layers import MOST_LAYERS, embedded, head, normed, projected, tensor
+from flowcompute.models.architectures.layers import MOST_LAYERS, TextLimits, embedded, head, normed, projected, tensor
 
 MOST_TAPS = 16
 """Most tokens that a convolution sees."""
 
 
-def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a vector (embedding_length,) for each token, normalised for the last product."""
     says = Hyperparameters(meta)
     wide, layers = says.whole("embedding_length"), says.whole("block_count", most=MOST_LAYERS)
@@ -29,6 +29,7 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     count, rank = says.whole("ssm.state_size"), says.whole("ssm.time_step_rank")
     eps = says.real("attention.layer_norm_rms_epsilon")
     says.refuse("ssm.dt_b_c_rms")
+    TextLimits.of(limits).require_one_slot("mamba remembers one text at a time")
     is_first = nn.position(tokens, text=text) == 0
     x = embedded(w, tokens, wide)
     for i in range(layers):
@@ -49,9 +50,9 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     return normed(x, w, "output_norm", eps)
 
 
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text), w)
+    return head(states(w, meta, tokens, text, **limits), w)
 
 
 def _shifted(last: Any, before: Any, x: Any, is_first: Any) -> Any:  # noqa: ARG001 - the second carry is the result

@@ -13,6 +13,7 @@ from flowcompute.elements import nn
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.models.architectures.layers import (
     Sizes,
+    TextLimits,
     embedded,
     head,
     joined_heads,
@@ -23,7 +24,7 @@ from flowcompute.models.architectures.layers import (
 )
 
 
-def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a vector (embedding_length,) for each token, normalised for the last product."""
     says = Hyperparameters(meta)
     sizes, inner = Sizes.of(says), says.whole("feed_forward_length")
@@ -34,7 +35,8 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     window = says.whole("attention.sliding_window", 0, least=0)
     seen_at_most = window if 0 < window < sizes.context else None
     of_queries, of_keys = sizes.heads * sizes.head, sizes.kv_heads * sizes.head
-    at = nn.position(tokens, text=text)
+    most = TextLimits.of(limits, sizes.context)
+    at = nn.position(tokens, text=text, slots=most.slots)
     x = embedded(w, tokens, sizes.wide)
     for i in range(sizes.layers):
         layer = f"blk.{i}"
@@ -44,7 +46,7 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         k = split_heads(qkv[:, of_queries : of_queries + of_keys], sizes.kv_heads)
         v = split_heads(qkv[:, of_queries + of_keys :], sizes.kv_heads)
         q, k = (nn.rope(one, at, pairs="halves", **turn) for one in (q, k))
-        seen = nn.self_attention(q, k, v, text=text, window=seen_at_most, context=sizes.context)
+        seen = nn.self_attention(q, k, v, text=text, window=seen_at_most, context=most.context, slots=most.slots)
         x = x + projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
         n = normed(x, w, f"{layer}.ffn_norm", sizes.eps)
         gate_up = projected(n, w, f"{layer}.ffn_up", 2 * inner)
@@ -52,6 +54,6 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
     return normed(x, w, "output_norm", sizes.eps)
 
 
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text), w)
+    return head(states(w, meta, tokens, text, **limits), w)

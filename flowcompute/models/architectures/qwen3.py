@@ -9,6 +9,7 @@ from flowcompute.elements import nn
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.models.architectures.layers import (
     Sizes,
+    TextLimits,
     embedded,
     gated,
     head,
@@ -20,12 +21,13 @@ from flowcompute.models.architectures.layers import (
 )
 
 
-def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a vector (embedding_length,) for each token, normalised for the last product."""
     says = Hyperparameters(meta)
     sizes, inner = Sizes.of(says), says.whole("feed_forward_length")
     turn = rotation(says, w, sizes.head)
-    at = nn.position(tokens, text=text)
+    most = TextLimits.of(limits, sizes.context)
+    at = nn.position(tokens, text=text, slots=most.slots)
     x = embedded(w, tokens, sizes.wide)
     for i in range(sizes.layers):
         layer = f"blk.{i}"
@@ -33,12 +35,12 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         q, k, v = queries_keys_values(n, w, layer, sizes)
         q, k = (normed(one, w, f"{layer}.attn_{name}_norm", sizes.eps) for one, name in ((q, "q"), (k, "k")))
         q, k = (nn.rope(one, at, pairs="halves", **turn) for one in (q, k))
-        seen = nn.self_attention(q, k, v, text=text, context=sizes.context)
+        seen = nn.self_attention(q, k, v, text=text, context=most.context, slots=most.slots)
         x = x + projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
         x = x + gated(normed(x, w, f"{layer}.ffn_norm", sizes.eps), w, layer, inner)
     return normed(x, w, "output_norm", sizes.eps)
 
 
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None) -> Any:
+def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
     """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text), w)
+    return head(states(w, meta, tokens, text, **limits), w)

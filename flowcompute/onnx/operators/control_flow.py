@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,6 @@ def _check_length(turns: int, body: Any) -> None:
 
 def _scan(call: NodeCall) -> list[Value]:
     body, count = call.attribute("body"), call.attribute("num_scan_inputs")
-    if call.opset < 9:
-        raise Refusal("opset", "a scan as of opset 8", "convert the model to opset 9 or later")
     values = call.given
     carried, scanned = values[: len(values) - count], values[len(values) - count :]
     made_count = len(body.outputs) - len(carried)
@@ -62,6 +61,40 @@ def _scan(call: NodeCall) -> list[Value]:
     turned = call.attribute("scan_input_directions") or (0,) * count
     out_axes = call.attribute("scan_output_axes") or (0,) * made_count
     out_turned = call.attribute("scan_output_directions") or (0,) * made_count
+    carried, kept = _turns(call, carried, scanned, axes, turned)
+    results = []
+    for own, axis, back in zip(kept, out_axes, out_turned, strict=True):
+        results.append(_stacked(own[::-1] if back else own, axis))
+    return [*carried, *results]
+
+
+def _scan_of_records(call: NodeCall) -> list[Value]:
+    """Scan as of opset 8: each record of (N, turns, ...) by itself."""
+    count, values = call.attribute("num_scan_inputs"), [value for value in call.values[1:] if value is not None]
+    if call.get(0) is not None:
+        raise Refusal("missing", "sequences of several lengths", "convert the model to opset 9 or later")
+    if any(value.axis is not None for value in values):
+        raise Refusal("batch axis", "a scan of a stream, as of opset 8", "convert the model to opset 9 or later")
+    records = {value.size(0) for value in values}
+    if len(records) != 1 or 0 in records:
+        raise Refusal("invalid", f"scans of {sorted(records)} records", "correct the model")
+    (total,) = records
+    _check_length(total * values[-1].size(1), call.attribute("body"))
+    made: list[list[Value]] = []
+    for record in range(total):
+        own = [_picked(value, 0, record) for value in values]
+        first = len(own) - count
+        directions = call.attribute("directions") or (0,) * count
+        carried, kept = _turns(call, own[:first], own[first:], [0] * count, directions)
+        made.append([*carried, *(_stacked(one, 0) for one in kept)])
+    return [_stacked(list(one), 0) for one in zip(*made, strict=True)]
+
+
+def _turns(
+    call: NodeCall, carried: list[Value], scanned: list[Value], axes: Sequence[int], turned: Sequence[int]
+) -> tuple[list[Value], list[list[Value]]]:
+    """Return what the last turn carries, and the other results of each turn."""
+    body = call.attribute("body")
     for value, axis in zip(scanned, axes, strict=True):
         value.item_axis(axis, "scan along")
     turns = {value.size(axis) for value, axis in zip(scanned, axes, strict=True)}
@@ -69,7 +102,7 @@ def _scan(call: NodeCall) -> list[Value]:
         raise Refusal("invalid", f"scans of {sorted(turns)} turns", "correct the model")
     (total,) = turns
     _check_length(total, body)
-    kept: list[list[Value]] = [[] for _ in range(made_count)]
+    kept: list[list[Value]] = [[] for _ in range(len(body.outputs) - len(carried))]
     for turn in range(total):
         parts = [
             _picked(value, axis, total - 1 - turn if back else turn)
@@ -79,10 +112,7 @@ def _scan(call: NodeCall) -> list[Value]:
         carried = made[: len(carried)]
         for own, one in zip(kept, made[len(carried) :], strict=True):
             own.append(one)
-    results = []
-    for own, axis, back in zip(kept, out_axes, out_turned, strict=True):
-        results.append(_stacked(own[::-1] if back else own, axis))
-    return [*carried, *results]
+    return carried, kept
 
 
 def _picked(value: Value, axis: int, place: int) -> Value:
@@ -106,18 +136,19 @@ def _stacked(values: list[Value], axis: int) -> Value:
     return concatenated(opened, place)
 
 
+_SCANNED = {"body": REQUIRED, "num_scan_inputs": REQUIRED}
+
 OPERATORS: tuple[Operator, ...] = (
     Operator("If", _if, attributes={"then_branch": REQUIRED, "else_branch": REQUIRED}),
     Operator("Loop", _loop, attributes={"body": REQUIRED}),
+    Operator("Scan", _scan_of_records, 8, 9, attributes={**_SCANNED, "directions": None}),
     Operator(
         "Scan",
         _scan,
+        9,
         attributes={
-            "body": REQUIRED,
-            "num_scan_inputs": REQUIRED,
-            **dict.fromkeys(
-                ("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions", "directions")
-            ),
+            **_SCANNED,
+            **dict.fromkeys(("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions")),
         },
     ),
 )

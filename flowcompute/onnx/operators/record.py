@@ -69,7 +69,7 @@ class NodeCall:
 
     @property
     def count(self) -> int:
-        """How many outputs are asked for: up to the last one with a name."""
+        """Number of outputs that are asked for: up to the last one with a name."""
         return max((at + 1 for at, name in enumerate(self.node.outputs) if name), default=0)
 
     def wants(self, place: int) -> bool:
@@ -119,7 +119,7 @@ class NodeCall:
         return str(found)
 
 
-Builder = Callable[[NodeCall], Value | Sequence[Value]]
+Builder = Callable[[NodeCall], Value | Sequence[Value] | None]
 Integers = Callable[[NodeCall], Any]
 
 
@@ -129,7 +129,8 @@ class Operator:
 
     Attributes:
         name: the operator.
-        build: makes the values of its outputs; None for one that is refused or defined.
+        build: makes the values of its outputs; None for one that is refused or defined. One that has a definition, too,
+            returns None where that is to be taken.
         since, until: the opsets in which it means this: from `since` on, before `until`.
         domain: empty for ONNX's own.
         attributes: their defaults by name.
@@ -166,6 +167,13 @@ def refused(reason: str, hint: str, *names: str, domain: str = "") -> tuple[Oper
     return tuple(Operator(name, None, domain=domain, reason=reason, hint=hint) for name in names)
 
 
-def defined(name: str, since: int, domain: str = "", **attributes: Any) -> Operator:
-    """Return the record of an operator that is built of those by which the standard defines it."""
-    return Operator(name, None, since, domain=domain, attributes=attributes, by_definition=True)
+def defined(
+    name: str, since: int, domain: str = "", build: Builder | None = None, until: int | None = None, **attributes: Any
+) -> Operator:
+    """Return the record of an operator that is built of those by which the standard defines it.
+
+    Args:
+        name, since, until, domain, attributes: as of the record.
+        build: tried first; it returns None where it cannot.
+    """
+    return Operator(name, build, since, until, domain=domain, attributes=attributes, by_definition=True)

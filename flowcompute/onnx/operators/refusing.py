@@ -27,7 +27,7 @@ OPERATORS: tuple[Operator, ...] = (
     *refused("codec", "decode the files before the model", "ImageDecoder"),
     *refused(
         "missing", _LATER,
-        "BitCast", "Col2Im", "DeformConv", "GridSample", "MaxRoiPool", "MaxUnpool", "RoiAlign", "TensorScatter",
+        "MaxRoiPool",
     ),
     *refused(
         "training", "train with fc, and export the model for inference",

@@ -63,6 +63,7 @@ def _ordinary(at: NodeOverRows, *values: Value | None) -> Value:
     """Build a node as ever, of values whose sizes are those of their elements."""
     assert at.record.build is not None
     made = at.record.build(replace(at.call, values=tuple(values)))
+    assert made is not None
     return made if isinstance(made, Value) else made[0]
 
 

@@ -150,6 +150,11 @@ class Pool:
         self._tracker.lent += 1
         return buffer
 
+    @property
+    def is_free(self) -> bool:
+        """True where a buffer need not be waited for."""
+        return bool(self._free) or len(self._made) < self.count
+
     async def acquire(self) -> SharedBuffer:
         """Return a buffer held once, as soon as one is free."""
         while (buffer := self.acquire_nowait()) is None:

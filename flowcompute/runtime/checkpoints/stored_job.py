@@ -33,7 +33,7 @@ def refuse_unreadable(plan: Plan) -> None:
     for source in (source for one in plan.passes for source in one.sources):
         if not source.element.rereadable:
             raise PlanError(
-                "can be read only once, so a job that reads it cannot be resumed",
+                "cannot resume a job whose source can be read only once",
                 element=source.name,
                 site=source.element.site,
                 expected="a source that can be read again from any record, like a file or an array",

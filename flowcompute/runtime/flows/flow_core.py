@@ -152,7 +152,7 @@ class FlowCore:
         self.check()
         if self._dead_letters:
             raise CheckpointError(
-                "a flow that writes dead letters cannot be frozen",
+                "cannot freeze a flow that writes dead letters",
                 element="flow",
                 hint='use on_error="skip", whose counts are kept, or a run over a file',
             )

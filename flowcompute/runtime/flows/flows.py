@@ -137,7 +137,7 @@ def _check_clock(plan: Plan, clock: Clock) -> None:
     for entry in clock.entries:
         if len({origin for origin, _ in entry.inputs}) > 1 and entry.node is not None:
             raise PlanError(
-                "streams joined end to end cannot flow: the first ends only when all do",
+                "cannot join streams end to end in a flow: the first ends only when all do",
                 element=entry.node.name,
                 site=entry.node.element.site,
                 hint="send to one feed what comes first, then what follows",

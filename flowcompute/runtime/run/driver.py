@@ -46,7 +46,9 @@ class Driver:
         # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
         self._workers = Workers(ends + 3 + 2 * moving)
         self._writers: OpenWriters = []
+        self._values: dict[int, Any] = {}
         self._resident: dict[int, np.ndarray] = {}
+        self._resumes = request is not None and request.path is not None
         self._dead_letters = find_dead_letters(plan.graph)
         dead_letters = tuple(self._dead_letters.values())
         self._coordinator = CheckpointCoordinator(
@@ -65,13 +67,11 @@ class Driver:
             FrozenError: when it was asked to freeze, and has.
         """
         try:
-            body = await self._workers.call(self._begin)
+            body = await self._workers.call(self._begin) if self._resumes else None
             if body is not None and body["done"]:
-                values = await self._workers.call(self._recover, body)
+                self._values = await self._workers.call(self._recover, body)
             else:
                 await self._run_passes(body)
-                with trio.CancelScope(shield=True):
-                    values = await self._workers.call(self._complete)
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
             with trio.CancelScope(shield=True):
@@ -81,7 +81,7 @@ class Driver:
             if self._coordinator.is_open:
                 with trio.CancelScope(shield=True):
                     await self._workers.call(self._coordinator.close)
-        return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
+        return tuple(self._values[root] for root in sorted(self._values) if root != SinkStage.NO_ROOT)
 
     @property
     def after_stop(self) -> str:
@@ -150,14 +150,16 @@ class Driver:
         )
         self._coordinator.enter_pass(index, self._resident, resumed=resume is not None)
         try:
-            await running.open()
+            # Whether there is a pass to go on with is known; the rest needs no hand-over of its own.
+            await running.open(lambda: None if index or self._resumes else self._begin())
             await running.run()
         except BaseException:
             with trio.CancelScope(shield=True):
                 self.notes += [f"also failed: {failure}" for failure in await running.close()]
             raise
+        is_last = index == len(self._plan.passes) - 1
         with trio.CancelScope(shield=True):
-            failures = await running.close()
+            failures = await running.close(self._complete if is_last else lambda: None)
         if failures:
             self.notes += [f"also failed: {failure}" for failure in failures[1:]]
             raise failures[0]
@@ -170,10 +172,10 @@ class Driver:
     def _letters_token(self, position: int) -> str | None:
         return None if self._coordinator.token is None else self._coordinator.letters_token(position)
 
-    def _complete(self) -> dict[int, Any]:
+    def _complete(self) -> None:
         """Decide that the job is done, and give all results their names."""
         self._coordinator.finish()
-        return self._commit()
+        self._values = self._commit()
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}

@@ -25,7 +25,7 @@ class Interrupts:
     """Handlers within `with`: the first Ctrl-C, SIGTERM or SIGHUP asks for a clean end, the second does not wait.
 
     Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
-    Python only, the others unless they are ignored: a process that ignores a signal (one that was begun by `nohup`)
+    Python only, the others unless they are ignored. A process that ignores a signal (one that was begun by `nohup`)
     goes on ignoring it. The earlier handlers are restored.
 
     Args:

@@ -232,7 +232,7 @@ class Run(Watched):
         target = self._request.aim(path, self.plan)
         if self._settled.is_set():
             self._raise_error()
-            raise RunError("the run has ended and cannot be frozen any more", hint="run.values has its results")
+            raise RunError("cannot freeze the run: it has ended", hint="run.values has its results")
         self._ask_freeze()
         if self._is_own_thread():
             return target
@@ -409,7 +409,7 @@ class Run(Watched):
 
     def _refuse_own_thread(self) -> None:
         if self._is_own_thread():
-            raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+            raise RunError("cannot let a run wait for itself", hint="in on_batch= and the like only call run.stop()")
 
     def _is_own_thread(self) -> bool:
         return (working_for := _working_for.get()) is not None and working_for() is self

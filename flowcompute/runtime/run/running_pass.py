@@ -22,6 +22,9 @@ from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, Ove
 from flowcompute.schedule import Clock, SinkStage, SourceStage, is_uncached, policies, records_wanted, with_defaults
 from flowcompute.spec import Spec
 
+_SMALL_BYTES = 1 << 16
+"""Results in memory that are copied in less time than it takes to hand them to a thread."""
+
 OpenWriters = list[tuple[SinkStage, Writer]]
 
 
@@ -91,6 +94,7 @@ class RunningPass:
         self._readers: list[Reader] = []
         self._channels: list[Channel] = []
         self._pools: list[Pool] = []
+        self._values: dict[int, np.ndarray] | None = None
         self._executor = job.executor(index, resident)
         steps = [step.name for step in self._pass.steps]
         self._record = record.begin_pass(
@@ -101,9 +105,13 @@ class RunningPass:
             index,
         )
 
-    async def open(self) -> None:
-        """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
-        took_s = await self._workers.call(self._open)
+    async def open(self, before: Callable[[], object] = lambda: None) -> None:
+        """Open sources, destinations and the executor, in this order: what fails soonest comes first.
+
+        Args:
+            before: called first, in the same thread.
+        """
+        took_s = await self._workers.call(self._open, before)
         self._record.compute.mark("building kernels", trio.current_time() - took_s)
         if self._resume is not None:
             with attributed(self._record.compute.label):
@@ -114,8 +122,9 @@ class RunningPass:
                 skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
                 self._skips.watch(skip_counter)
 
-    def _open(self) -> float:
+    def _open(self, before: Callable[[], object]) -> float:
         """Open everything in one thread call; gives the seconds that the executor took."""
+        before()
         knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
         mapped = knobs.input == "mapped"
         for source in self._pass.sources:
@@ -135,7 +144,11 @@ class RunningPass:
         began_s = time.perf_counter()
         with attributed(self._record.compute.label):
             self._executor.open()
-        return time.perf_counter() - began_s
+        took_s = time.perf_counter() - began_s
+        if not self._pass.clocks and self._resume is None:
+            # Without streams all has been computed by now.
+            self._values = self._finish()
+        return took_s
 
     def _is_uncached(self, stage: SourceStage | SinkStage) -> bool:
         return is_uncached(stage, self._index, self._plan.passes, self._plan.memory.budget_bytes)
@@ -178,10 +191,11 @@ class RunningPass:
 
     async def run(self) -> None:
         """Let all batches through, look at the sources again, and write what is known only at the end."""
-        await self._flow()
+        if self._pass.clocks:
+            await self._flow()
         compute = self._record.compute
         compute.enter(StageState.BUSY, "finishing")
-        values = await self._workers.call(self._finish)
+        values = self._values if self._values is not None else await self._workers.call(self._finish)
         compute.observe(self._executor)
         compute.enter(StageState.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
@@ -190,7 +204,10 @@ class RunningPass:
             record.enter(StageState.BUSY, "writing")
             with attributed(sink.name, sink.element.site):
                 array = values[sink.value]
-                await self._workers.call(writer.write, array, 0)
+                if sink.element.in_memory and array.nbytes <= _SMALL_BYTES:
+                    writer.write(array, 0)
+                else:
+                    await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
             record.enter(StageState.DONE)
 
@@ -203,8 +220,12 @@ class RunningPass:
                 reader.check()
         return values
 
-    async def close(self) -> list[BaseException]:
-        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""
+    async def close(self, after: Callable[[], object] = lambda: None) -> list[BaseException]:
+        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled.
+
+        Args:
+            after: called in the same thread where nothing has failed; what it raises is raised.
+        """
         failures: list[BaseException] = []
         for source, reader in zip(self._pass.sources, self._readers, strict=False):
             if isinstance(reader, AsyncReader):
@@ -213,9 +234,10 @@ class RunningPass:
                         await reader.aclose()
                 except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
                     failures.append(error)
-        return [*failures, *await self._workers.call(self._close)]
+        failures += await self._workers.call(self._close, after if not failures else lambda: None)
+        return failures
 
-    def _close(self) -> list[BaseException]:
+    def _close(self, after: Callable[[], object]) -> list[BaseException]:
         failures: list[BaseException] = []
         for source, reader in zip(self._pass.sources, self._readers, strict=False):
             try:
@@ -229,6 +251,8 @@ class RunningPass:
                 self._executor.close()
         except Exception as error:  # noqa: BLE001 - as above
             failures.append(error)
+        if not failures:
+            after()
         return failures
 
     async def _flow(self) -> None:
@@ -295,7 +319,14 @@ class RunningPass:
             if sink.spec.is_stream:
                 channel = self._channel(record.giver, stage)
                 task = SinkTask(
-                    sink, writer, stage, channel, workers=self._workers, tracker=self._tracker, position=position
+                    sink,
+                    writer,
+                    stage,
+                    channel,
+                    workers=self._workers,
+                    tracker=self._tracker,
+                    position=position,
+                    together=self._together(),
                 )
                 by_value.setdefault(sink.value, []).append(task)
         compute = (ComputeTask if record.transfers is None else OverlappedTask)(
@@ -310,6 +341,7 @@ class RunningPass:
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
+            together=self._together(),
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -319,6 +351,13 @@ class RunningPass:
         pool = self._pool(spec, clock.batch_items, clock.length if clock.is_root else None)
         self._record.edges += [(task.channel, pool) for task in tasks]
         return Output(value, clock, pool, tasks)
+
+    def _together(self) -> int:
+        """Return the most batches that are computed in one hand-over: one where somebody looks at each of them."""
+        settings = self._settings
+        each = settings.after_batch is not None or settings.throttle_s > 0 or settings.live is not None
+        # The destinations have the others meanwhile.
+        return 1 if each or self._coordinator.is_open else max(1, self._plan.depth // 2)
 
     def _items_cut(self, clock: Clock) -> int:
         """Return the records that are read at a time: several batches of a stream that nobody has to wait for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -9,7 +10,7 @@ from functools import partial
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN, Executor
+from flowcompute.engine import DRAIN, Executor, check_stopped
 from flowcompute.errors import RunError
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import (
@@ -23,6 +24,7 @@ from flowcompute.runtime.channels import (
 )
 from flowcompute.runtime.checkpoints import CheckpointCoordinator
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
+from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.runtime.stages.turn import BatchTurn, ComputedBatch, Output
 from flowcompute.runtime.stages.writing import SinkTask
 from flowcompute.schedule import Clock
@@ -30,6 +32,9 @@ from flowcompute.schedule import Clock
 
 class ComputeTask:
     """Computes the batches of a pass in record order.
+
+    Small batches that are there, with memory for their results, are computed in one hand-over to the thread. Nothing
+    is waited for to that end.
 
     A destination with memory of its own that nobody shares is written in place. The executor fills that memory, in the
     same thread call, and no buffer or task lies between. Batches of a source that destinations take as they are go on
@@ -47,6 +52,7 @@ class ComputeTask:
         starts: by root clock the first record, where not all begin with their streams.
         coordinator: says when a barrier is due, and takes it.
         boundaries: where the batches of each root clock end.
+        together: the most batches that are computed in one hand-over.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class ComputeTask:
         starts: Mapping[int, int] | None = None,
         coordinator: CheckpointCoordinator | None = None,
         boundaries: Mapping[int, BatchBoundaries],
+        together: int = 1,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -81,6 +88,8 @@ class ComputeTask:
         self._throttle_s = throttle_s
         self._after_batch = after_batch
         self._channels = [sink.channel for output in outputs for sink in output.sinks]
+        # A batch of one clock can let others advance, or end the streams: what is wanted next is asked for each.
+        self._group = GroupSize(together if len(clocks) == 1 else 1)
 
     async def run(self) -> None:
         """Compute until the sources end, then tell the destinations."""
@@ -99,20 +108,62 @@ class ComputeTask:
             if wanted == DRAIN:
                 await self._pass_on(await self._drained())
                 continue
-            messages: list[Message] = []
+            computed = await self._compute_some(wanted, seq)
+            if computed:
+                await self._pause()
+            else:
+                await self._pass_on(await self._ended(wanted))
+            seq += computed
+
+    async def _compute_some(self, root: int, seq: int) -> int:
+        """Compute the next batch of a root clock, and those behind it that are there; 0 at the end of the clock."""
+        group: list[BatchTurn] = []
+        failure: Exception | None = None
+        try:
             try:
-                batch = await self._receive(wanted, seq, messages)
-                if batch is None:
-                    await self._pass_on(await self._ended(wanted))
-                    continue
-                await self._pass_on(await self._compute(batch, [messages]))
-                self._starts[wanted] = batch.stop
-                self._done(batch)
-            finally:
-                for message in messages:
-                    message.release()
-            await self._pause()
-            seq += 1
+                while (turn := await self._take_turn(root, seq + len(group))) is not None:
+                    group.append(turn)
+                    if len(group) >= self._group.batches or not self._follows(self._clocks[root]):
+                        break
+            except Exception as error:
+                if not group:
+                    raise
+                # What came before it counts, as it does where each batch goes by itself.
+                failure = error
+            if not group:
+                return 0
+            self._record.enter(StageState.BUSY, "computing", _span(group))
+            computed, failed = await self._workers.call(self._work_through, group)
+            for turn in group[:computed]:
+                await self._leave(turn)
+            failure = failed or failure
+            if failure is not None:
+                raise failure
+            return computed
+        finally:
+            for turn in group:
+                turn.release()
+
+    async def _take_turn(self, root: int, seq: int) -> BatchTurn | None:
+        """Take the next batch of a root clock, and the memory that it may fill; None at its end."""
+        messages: list[Message] = []
+        turn: BatchTurn | None = None
+        try:
+            batch = await self._receive(root, seq, messages)
+            if batch is None:
+                return None
+            turn = await self._turn_of(batch)
+            turn.taken, messages = messages, []
+            await self._lend(turn)
+            self._starts[root] = batch.stop
+        except BaseException:
+            if turn is not None:
+                turn.release()
+            raise
+        finally:
+            for message in messages:
+                message.release()
+        return turn
 
     def _wanted(self) -> int | None:
         """Return the root clock to read next, `DRAIN`, or None when all has been computed."""
@@ -131,7 +182,12 @@ class ComputeTask:
 
     async def _ended(self, root: int) -> ComputedBatch:
         """Tell the executor that a root clock has no more records."""
-        return await self._make(BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root)))
+        turn = BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root))
+        if not turn.clocks:
+            # Nothing is computed that would be worth a hand-over.
+            self._work(turn, settled=True)
+            return turn.outgoing
+        return await self._make(turn)
 
     async def _pass_on(self, outgoing: ComputedBatch) -> None:
         try:
@@ -182,19 +238,47 @@ class ComputeTask:
         self, batch: Batch, messages: Sequence[Sequence[Message]], *, settled: bool = True
     ) -> ComputedBatch:
         """Compute a batch of a root clock; the messages of its sources, one after the other, stay the caller's."""
-        clock = self._clocks[batch.clock]
-        if clock.id in self._choose:
-            await self._choose_places(clock, batch)
-        turn = BatchTurn(self._reached[clock.id], partial(self._executor.process, batch), batch)
-        outgoing = await self._make(turn, settled=settled)
-        if self._forwarded:
-            sources = [stage.value for stage in clock.sources]
-            for output in self._outputs:
-                if output.value in self._forwarded and output.clock is clock:
-                    position = sources.index(output.value)
-                    for each in messages:
-                        outgoing.messages += [(sink.channel, each[position].share()) for sink in output.sinks]
+        outgoing = await self._make(await self._turn_of(batch), settled=settled)
+        self._forward(batch, messages, outgoing)
         return outgoing
+
+    async def _turn_of(self, batch: Batch) -> BatchTurn:
+        """Return what is to be done for a batch of a root clock."""
+        if batch.clock in self._choose:
+            await self._choose_places(self._clocks[batch.clock], batch)
+        return BatchTurn(self._reached[batch.clock], partial(self._executor.process, batch), batch)
+
+    def _forward(self, batch: Batch, messages: Sequence[Sequence[Message]], outgoing: ComputedBatch) -> None:
+        """Add what destinations take as sources gave it."""
+        if not self._forwarded:
+            return
+        clock = self._clocks[batch.clock]
+        sources = [stage.value for stage in clock.sources]
+        for output in self._outputs:
+            if output.value in self._forwarded and output.clock is clock:
+                position = sources.index(output.value)
+                for each in messages:
+                    outgoing.messages += [(sink.channel, each[position].share()) for sink in output.sinks]
+
+    async def _leave(self, turn: BatchTurn) -> None:
+        """Pass on what was computed of a batch."""
+        batch, outgoing = turn.batch, turn.collect()
+        assert batch is not None
+        self._forward(batch, [turn.taken], outgoing)
+        await self._pass_on(outgoing)
+        self._done(batch)
+        turn.release()
+
+    def _follows(self, clock: Clock) -> bool:
+        """Check whether the next batch of a clock is there, with memory for its results."""
+        if clock.sources:
+            there = all(self._sources[stage.value].queued for stage in clock.sources)
+        else:
+            there = self._starts[clock.id] < (clock.length or 0)
+        return there and all(
+            output.pool.is_free or output.value in self._placed or output.value in self._forwarded
+            for output in self._outputs
+        )
 
     async def _make(self, turn: BatchTurn, *, settled: bool = True) -> ComputedBatch:
         """Compute in a thread; `settled`: and tell destinations of their own memory."""
@@ -250,16 +334,51 @@ class ComputeTask:
             buffer = await output.pool.acquire()
         return buffer
 
+    def _work_through(self, group: Sequence[BatchTurn]) -> tuple[int, Exception | None]:
+        """Do everything for some batches in the thread; gives how many it was done for, and what the next failed with.
+
+        What was done counts also where a later batch fails.
+        """
+        if len(group) == 1:
+            return self._work_on_one(group[0])
+        began_s, computed, failure = time.perf_counter(), 0, None
+        with attributed(self._record.label, None, _span(group)), self._executor.together():
+            for turn in group:
+                if computed:
+                    check_stopped()
+                    self._record.records = turn.records
+                try:
+                    self._take(turn, settled=False)
+                except Exception as error:  # noqa: BLE001 - raised when what came before it has been passed on
+                    failure = error
+                    break
+                computed += 1
+        for position, turn in enumerate(group[:computed]):
+            try:
+                turn.outgoing.settle()
+            except Exception as error:  # noqa: BLE001 - as above
+                computed, failure = position, error
+                break
+        self._record.observe(self._executor)
+        self._group.took(time.perf_counter() - began_s, len(group))
+        return computed, failure
+
+    def _work_on_one(self, turn: BatchTurn) -> tuple[int, None]:
+        began_s = time.perf_counter()
+        self._work(turn, settled=True)
+        self._group.took(time.perf_counter() - began_s, 1)
+        return 1, None
+
     def _work(self, turn: BatchTurn, settled: bool) -> None:
         """Everything that is done for a batch in the thread."""
-        self._take(turn, settled)
+        self._take(turn, settled=settled)
         self._record.observe(self._executor)
         if turn.batch is not None and self._after_batch is not None:
             self._record.detail = "running on_batch after"
             with attributed("on_batch", None, turn.records):
                 self._after_batch()
 
-    def _take(self, turn: BatchTurn, settled: bool) -> None:
+    def _take(self, turn: BatchTurn, *, settled: bool) -> None:
         """Compute a batch."""
         batch, records, outputs, outgoing = turn.batch, turn.records, turn.outputs, turn.outgoing
         for value, sink in turn.placed.items():
@@ -296,6 +415,14 @@ class ComputeTask:
             got=f"{ends[short]}",
             hint="make the streams equally long before they meet",
         )
+
+
+def _span(group: Sequence[BatchTurn]) -> tuple[int, int]:
+    """Return the records of neighbouring batches."""
+    first, last = group[0].records, group[-1].records
+    assert first is not None
+    assert last is not None
+    return first[0], last[1]
 
 
 def reached_clocks(clocks: Sequence[Clock]) -> dict[int, set[int]]:

@@ -66,6 +66,7 @@ class BatchTurn:
 
     Attributes:
         clocks, compute, batch: as given.
+        taken: what the batch lies in, where that is given back with the turn.
         outputs: memory for the results, by value.
         buffers: the buffers among it.
         placed: the destinations whose own memory is among it.
@@ -77,6 +78,7 @@ class BatchTurn:
         self.clocks = clocks
         self.compute = compute
         self.batch = batch
+        self.taken: Sequence[Message] = ()
         self.outputs: dict[int, np.ndarray] = {}
         self.buffers: list[tuple[Output, SharedBuffer]] = []
         self.placed: Mapping[int, SinkTask] = {}
@@ -103,6 +105,9 @@ class BatchTurn:
         return self.outgoing
 
     def release(self) -> None:
-        """Give back the buffers of what was not collected."""
+        """Give back the buffers of what was not collected, and what the batch lies in."""
         while self.buffers:
             self.buffers.pop()[1].release()
+        taken, self.taken = self.taken, ()
+        for message in taken:
+            message.release()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import numpy as np
 
 from flowcompute.elements import State, Writer
+from flowcompute.engine import check_stopped
 from flowcompute.errors import RunError
 from flowcompute.observe import StageState
-from flowcompute.runtime.channels import Channel, CheckpointBarrier, MemoryTracker, Workers, attributed
+from flowcompute.runtime.channels import Channel, CheckpointBarrier, MemoryTracker, Message, Workers, attributed
 from flowcompute.runtime.events import StageReporter
+from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.schedule import SinkStage
 
 
@@ -25,6 +29,7 @@ class SinkTask:
         workers: threads to write in.
         tracker: counts results that grow in memory.
         position: among all destinations of the run.
+        together: the most batches that are written in one hand-over.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class SinkTask:
         workers: Workers,
         tracker: MemoryTracker,
         position: int = 0,
+        together: int = 1,
     ) -> None:
         self.stage = stage
         self.record = record
@@ -47,6 +53,8 @@ class SinkTask:
         self.position = position
         self._written = 0
         self._grows = stage.element.in_memory and stage.spec.length is None
+        # What outgrows the budget is told before it is written, and after what came before it was.
+        self._group = GroupSize(1 if writer.immediate or self._grows else together)
 
     async def run(self) -> None:
         """Write to the end of the stream."""
@@ -54,18 +62,38 @@ class SinkTask:
             if isinstance(message, CheckpointBarrier):
                 message.reach(self.position, self.snapshot())
                 continue
+            messages, barrier = [message], None
             try:
-                self.record.enter(StageState.BUSY, "writing", (message.start, message.stop))
-                self.reserve(len(message.array))
-                with self._attributed(message.start, message.stop):
-                    if self._writer.immediate:
-                        self._writer.write(message.array, message.start)
-                    else:
-                        await self._workers.call(self._writer.write, message.array, message.start)
-                self._count(message.stop - message.start, message.array.nbytes)
+                while barrier is None and len(messages) < self._group.batches and self.channel.queued:
+                    following = await self.channel.receive()
+                    if isinstance(following, CheckpointBarrier):
+                        barrier = following
+                    elif following is not None:
+                        messages.append(following)
+                self.record.enter(StageState.BUSY, "writing", (message.start, messages[-1].stop))
+                self.reserve(messages[-1].stop - message.start)
+                if self._writer.immediate:
+                    self._write(messages)
+                else:
+                    await self._workers.call(self._write, messages)
             finally:
-                message.release()
+                for each in messages:
+                    each.release()
+            if barrier is not None:
+                barrier.reach(self.position, self.snapshot())
         self.record.enter(StageState.DONE)
+
+    def _write(self, messages: Sequence[Message]) -> None:
+        """Write batches one after the other; may block."""
+        began_s = time.perf_counter()
+        for position, message in enumerate(messages):
+            if position:
+                check_stopped()
+                self.record.records = message.start, message.stop
+            with self._attributed(message.start, message.stop):
+                self._writer.write(message.array, message.start)
+            self._count(message.stop - message.start, message.array.nbytes)
+        self._group.took(time.perf_counter() - began_s, len(messages))
 
     def snapshot(self) -> State:
         """Return what has been written."""

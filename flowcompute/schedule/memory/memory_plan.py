@@ -35,7 +35,12 @@ from flowcompute.schedule.placement import (
     why_dependent,
 )
 from flowcompute.schedule.plan import MemoryPlan, Pass
-from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.run_knobs import (
+    default_batch_bytes,
+    depth_of_small_batches,
+    joined_batches,
+    with_defaults,
+)
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
@@ -99,8 +104,13 @@ def plan_memory(
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, capabilities).depth or 1
     if strategy.depth is None:
-        wished = depth = depth + max(map(extra_batches, passes))
-    if strategy.depth is None:
+        depth += max(map(extra_batches, passes))
+        # Batches are handed over together in passes of one clock, where no checkpoint is cut between them.
+        alone = not config.resumable and all(len(one.clocks) == 1 for one in passes)
+        more = depth_of_small_batches(strategy, capabilities) if alone else 0
+        while more > depth and any(sizer.asked_bytes(more) > room for sizer in sizers):
+            more -= 1
+        wished = depth = max(depth, more)
         while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
             depth -= 1
         if depth < wished:
@@ -192,6 +202,11 @@ class _PassSizer:
     def least(self, depth: int) -> int:
         """Return the bytes of the smallest batches."""
         return sum(size for _, size in self.lines(self.edges(depth), 1))
+
+    def asked_bytes(self, depth: int) -> int:
+        """Return the bytes of batches of the size that was asked for."""
+        edges = self.edges(depth)
+        return sum(size for _, size in self.lines(edges, max(1, self._wanted(edges, self.batch_bytes))))
 
     def choose(self, depth: int, room: int, fixed_bytes: int, *, grows: bool) -> _SizedPass:
         """Choose the largest batches that the knobs and the memory allow.

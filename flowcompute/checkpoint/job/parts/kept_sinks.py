@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 from flowcompute.checkpoint.job.fields import Fields
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
-from flowcompute.elements import Destination, Element
-from flowcompute.sinks import CallbackSink, DiscardSink, MemorySink, NpySink, RawSink, StoredSink
+from flowcompute.checkpoint.store import DTYPES
+from flowcompute.elements import MOST, MOST_AXES, Destination, Element
+from flowcompute.elements.creation import MOST_PACKED
+from flowcompute.sinks import (
+    CallbackSink,
+    DiscardSink,
+    MemorySink,
+    NpySink,
+    RawSink,
+    SafetensorsSink,
+    SavedTensor,
+    StoredSink,
+)
+
+Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink)
+
+
+def _check_input(node: KeptNode, fields: Fields) -> None:
+    if len(node.inputs) != 1 or isinstance(node.inputs[0], Destination):
+        fields.wrong("inputs", "one element with a value")
 
 
 def _bound(sink: Destination, node: KeptNode, fields: Fields) -> Element:
-    if len(node.inputs) != 1 or isinstance(node.inputs[0], Destination):
-        fields.wrong("inputs", "one element with a value")
+    _check_input(node, fields)
     return sink.bind(node.inputs[0])
 
 
@@ -21,24 +38,48 @@ def _describe_file(sink: StoredSink, _: Describing) -> dict[str, Any]:
     return {"path": str(sink.path), "target": str(sink.target), "durable": bool(sink.durable)}
 
 
-def _rebuild_file(
-    kind: type[NpySink] | type[RawSink], fields: Fields, node: KeptNode, rebuilding: Rebuilding
-) -> Element:
+def _file(kind: type[Stored], fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Stored:
     path, target = fields.text("path"), fields.text("target")
     if not os.path.basename(target) or target != os.path.abspath(target):
         fields.wrong("target", "the absolute path of the file")
     sink = kind(path, name=node.given, durable=fields.flag("durable"))
     # Settled when the job was composed, whatever the folder is now. Who made the checkpoint has chosen it.
     sink.freeze_fields(target=target, allow=rebuilding.allow)
-    return _bound(sink, node, fields)
+    return sink
 
 
 def _rebuild_npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    return _rebuild_file(NpySink, fields, node, rebuilding)
+    return _bound(_file(NpySink, fields, node, rebuilding), node, fields)
 
 
 def _rebuild_raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    return _rebuild_file(RawSink, fields, node, rebuilding)
+    return _bound(_file(RawSink, fields, node, rebuilding), node, fields)
+
+
+def _describe_safetensors(sink: SafetensorsSink, describing: Describing) -> dict[str, Any]:
+    tensors = None if sink.tensors is None else [[one.name, one.dtype.name, list(one.shape)] for one in sink.tensors]
+    return {**_describe_file(sink, describing), "tensor": sink.tensor, "tensors": tensors}
+
+
+def _rebuild_safetensors(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    kind, tensors = SafetensorsSink, fields.maybe("tensors", lambda key: fields.items(key, MOST_PACKED))
+    sink = _file(kind, fields, node, rebuilding)
+    sink = sink.with_tensor(fields.text("tensor"))
+    if tensors is not None:
+        sink = sink.with_tensors([_tensor(fields, one) for one in tensors])
+    _check_input(node, fields)
+    return sink.bound_to(node.inputs[0])
+
+
+def _tensor(fields: Fields, one: Any) -> SavedTensor:
+    parts = one if isinstance(one, list | tuple) and len(one) == 3 else ("", "", ())
+    name, dtype, shape = parts
+    known = isinstance(name, str) and isinstance(dtype, str) and dtype in DTYPES
+    if not known or not isinstance(shape, list | tuple) or len(shape) > MOST_AXES:
+        fields.wrong("tensors", "names, dtypes and shapes")
+    if not all(type(size) is int and 0 <= size < MOST for size in shape):
+        fields.wrong("tensors", "shapes")
+    return SavedTensor(name, DTYPES[dtype], tuple(shape))
 
 
 def _nothing(_: Destination, __: Describing) -> dict[str, Any]:
@@ -64,6 +105,7 @@ def _rebuild_callback(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
 SINKS: dict[type[Element], Part] = {
     NpySink: Part("save_npy", _describe_file, _rebuild_npy),
     RawSink: Part("save_raw", _describe_file, _rebuild_raw),
+    SafetensorsSink: Part("save_safetensors", _describe_safetensors, _rebuild_safetensors),
     MemorySink: Part("to_array", _nothing, _rebuild_memory),
     DiscardSink: Part("discard", _nothing, _rebuild_discard),
     CallbackSink: Part("callback", _describe_callback, _rebuild_callback, "function"),

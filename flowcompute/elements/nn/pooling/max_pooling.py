@@ -44,7 +44,7 @@ def max_pool1d(
 
     Returns:
         An element of the dtype of `x`. With `return_indices` a pair of it and of its places along the axis, int64 from
-        0 on: the first one of the largest, or of the NaNs. Over several axes they count in C order.
+        0 on. A place is that of the first of the largest, or of the NaNs. Over several axes they count in C order.
 
     Raises:
         SpecError: if no window fits, the padding is too wide, or windows would run along the stream.

@@ -49,7 +49,7 @@ def grid_sample(
     Args:
         x: (N, C, *sizes) of one to three axes, as images (N, C, H, W): a stream or a resident value.
         grid: (N, *places, axes) of floats, a stream or a resident value. The last axis says where along each axis of
-            sizes, the last one first, so (x, y) of images: -1 is one end, and 1 the other.
+            sizes, the last one first, so (x, y) of images. There -1 is one end, and 1 the other.
         method: "nearest" (halves to even), "linear" or "cubic".
         padding: what lies beyond the ends: "zeros", the numbers at the ends ("border"), or a mirror ("reflection").
         align_corners: whether -1 and 1 are the middles of the first and the last number, instead of their outer edges.

@@ -15,7 +15,7 @@ import flowcompute.elements.math as fc
 from flowcompute.elements import nn
 from flowcompute.onnx.logical_value import Value, together
 from flowcompute.onnx.onnx_types import dtype_of
-from flowcompute.onnx.operators.record import Integers, NodeCall, Operator, known_of
+from flowcompute.onnx.operators.record import REQUIRED, Integers, NodeCall, Operator, known_of
 from flowcompute.onnx.operators.shape_numbers import (
     as_dtype,
     larger,
@@ -157,6 +157,10 @@ def _as(value: Any, dtype: np.dtype) -> Any:
     return value if value.dtype == dtype else fc.astype(value, dtype)
 
 
+def _bit_cast(call: NodeCall) -> Value:
+    return call[0].like(fc.view(call[0].element, dtype_of(call.attribute("to"))))
+
+
 def _where(call: NodeCall) -> Value:
     return together(fc.where, call[0], call[1], call[2])
 
@@ -262,6 +266,7 @@ OPERATORS: tuple[Operator, ...] = (
         integers=_cast_like_integers,
         integers_of=1,
     ),
+    Operator("BitCast", _bit_cast, 26, attributes={"to": REQUIRED}),
     Operator("Identity", _identity, integers=lambda call: known_of(call)[0]),
     Operator("Dropout", _dropout, 1, attributes={"ratio": 0.5, "is_test": 0, "consumed_inputs": None, "seed": 0}),
 )

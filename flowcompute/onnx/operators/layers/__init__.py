@@ -10,7 +10,9 @@ from flowcompute.onnx.operators.layers import (
     quantising,
     recurrent,
     resizing_layers,
+    sampled_places,
     transforms,
+    unpooling,
 )
 from flowcompute.onnx.operators.layers.matrix_products import product
 from flowcompute.onnx.operators.record import Operator
@@ -19,8 +21,10 @@ LAYERS: tuple[Operator, ...] = (
     *matrix_products.OPERATORS,
     *normalising.OPERATORS,
     *pooling_windows.OPERATORS,
+    *unpooling.OPERATORS,
     *convolving.OPERATORS,
     *resizing_layers.OPERATORS,
+    *sampled_places.OPERATORS,
     *quantising.OPERATORS,
     *class_losses.OPERATORS,
     *transforms.OPERATORS,

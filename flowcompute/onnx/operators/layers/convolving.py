@@ -7,7 +7,7 @@ from typing import Any
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import nn
-from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.logical_value import StreamPlace, Value, same_streams
 from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES, window_axes
 from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
@@ -77,9 +77,31 @@ def _conv_integer(call: NodeCall) -> Value:
     return integer_convolution(call, call[0], call.get(2), weight, None)
 
 
+def _causal_conv(call: NodeCall) -> tuple[Value, Value]:
+    """Convolve each channel along the positions before, which go on from a state."""
+    value, past, weight = call[0], call.get(3), call[1].resident("weights")
+    if value.ndim != 3 or len(weight.shape) != 3:
+        raise Refusal("invalid", f"{value.shape} and weights {weight.shape}", "correct the model")
+    activation = call.choice("activation", ("none", "silu", "swish"))
+    before, layout = weight.shape[2] - 1, StreamPlace(value.axis, value.shape[0])
+    if past is None:
+        x = value.batch_first("convolve")
+        wide = fc_axes.pad(x, [(0, 0), (0, 0), (before, 0)]) if before else x
+    else:
+        (value, past), layout = same_streams([value, past])
+        wide = fc_axes.concat([past.batch_first("convolve"), value.batch_first("convolve")], axis=2)
+    if wide.shape[2] != value.size(2) + before:
+        raise Refusal("invalid", f"a state {past and past.shape} for {before} positions", "correct the model")
+    bias = call.get(2)
+    made = nn.conv1d(wide, weight, None if bias is None else bias.resident("bias"), groups=weight.shape[0])
+    made = made if activation == "none" else nn.silu(made)
+    return layout.value(made), layout.value(wide[:, :, wide.shape[2] - before :])
+
+
 CONVOLUTION = {**WINDOW_ATTRIBUTES, "group": 1}
 
 OPERATORS: tuple[Operator, ...] = (
     Operator("Conv", _conv, attributes=CONVOLUTION),
+    Operator("CausalConvWithState", _causal_conv, 27, attributes={"activation": "none"}),
     Operator("ConvInteger", _conv_integer, 10, attributes=CONVOLUTION),
 )

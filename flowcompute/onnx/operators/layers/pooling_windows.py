@@ -15,6 +15,7 @@ from flowcompute.onnx.operators.arrays import lowest_of
 from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES, WindowAxis, window_axes
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.sizes import Records
 from flowcompute.spec import BFLOAT16, FLOAT16
 
 MOST_WINDOWS = 1 << 24
@@ -52,12 +53,38 @@ def _pooled(x: Any, axes: list[WindowAxis], pool1d: Any, pool2d: Any) -> Any:
     return pool2d(x, kernel, stride, 0, spread)
 
 
-def _max_pool(call: NodeCall) -> Value:
-    if call.wants(1):
-        raise Refusal("missing", "the places of the largest numbers", "leave the second output out")
+def _max_pool(call: NodeCall) -> Any:
     value, axes = _windows(call)
+    if call.wants(1):
+        return _largest_and_places(call, value, axes)
     x = _padded(value.element, axes, lowest_of(value.dtype))
     return value.like(_pooled(x, axes, nn.max_pool1d, nn.max_pool2d))
+
+
+def _largest_and_places(call: NodeCall, value: Value, axes: list[WindowAxis]) -> tuple[Value, Value]:
+    """Return the largest numbers, and where they stand, counted over all records and channels."""
+    functions = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
+    if len(axes) not in functions:
+        raise Refusal("missing", f"places along {len(axes)} axes", "pool one to three axes")
+    if isinstance(value.shape[0], Records) or (value.axis is not None and value.shape[0] != 1):
+        raise Refusal("batch axis", "places that are counted over records", "give a resident array")
+    kernel, stride, spread = ([getattr(axis, name) for axis in axes] for name in ("kernel", "stride", "dilation"))
+    edges = [(axis.before, max(0, axis.after + axis.extra)) for axis in axes]
+    made, places = functions[len(axes)](value.element, kernel, stride, edges, spread, return_indices=True)
+    sizes = [axis.size for axis in axes]
+    if call.attribute("storage_order"):
+        # Counted with the first axis as the fastest one.
+        step, rest, turned = math.prod(sizes), places, None
+        for at, size in enumerate(sizes):
+            step //= size
+            part = fc.multiply(fc.floor_divide(rest, step), math.prod(sizes[:at]))
+            turned, rest = part if turned is None else fc.add(turned, part), fc.remainder(rest, step)
+        places = turned
+    records, channels = value.shape[0], value.size(1)
+    firsts = np.arange(records * channels, dtype=np.int64).reshape(records, channels, *(1,) * len(axes))
+    if records * channels > 1:
+        places = fc.add(places, (firsts if value.axis is None else firsts[0]) * math.prod(sizes))
+    return value.like(made), value.like(places)
 
 
 def _summed(x: Any, axes: list[WindowAxis]) -> Any:

@@ -46,6 +46,7 @@ def _quantize(call: NodeCall) -> Value:
     if zero is None and call.attribute("output_dtype"):
         dtype = dtype_of(call.attribute("output_dtype"))
     if zero is None and call.attribute("block_size"):
+        # The standard's one test of it holds its answer as a proto, which nothing can be compared with.
         raise Refusal("missing", "blocks without a zero point", "give a zero point, which may be 0")
     if dtype.kind not in "iu":
         raise Refusal("dtype", f"quantised numbers of {dtype.name}", "quantise to integers")

@@ -1,17 +1,14 @@
-"""Recurrent layers: RNN, GRU and LSTM, unrolled along the steps of a sequence."""
+"""Recurrent layers: RNN, GRU and LSTM, as core's own; their gates stand in another order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import nn
-from flowcompute.elements.creation import zeros
-from flowcompute.onnx.logical_value import Value
+from flowcompute.onnx.logical_value import APART, Value, repeated_beside
 from flowcompute.onnx.operators.control_flow import MOST_UNROLLED
 from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
@@ -32,8 +29,7 @@ _BY_ALPHA: dict[str, tuple[Callable[[Any, float, float], Any], float, float]] = 
     "thresholdedrelu": (lambda x, alpha, _: fc.where(fc.greater(x, alpha), x, 0), 1.0, 0.0),
 }
 
-Step = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
-"""Makes the next states of the projected input and the states before."""
+Activation = Callable[[Any], Any]
 
 
 def _activations(call: NodeCall, usual: Sequence[str], direction: int) -> list[Callable[[Any], Any]]:
@@ -64,128 +60,153 @@ def _limited(function: Callable[[Any], Any], clip: float | None) -> Callable[[An
     return function if clip is None else lambda x: function(fc.clip(x, -clip, clip))
 
 
-class _Direction:
-    """The weights of one direction, and its steps."""
+class _Direction(NamedTuple):
+    """What one direction of a layer is given.
 
-    def __init__(self, call: NodeCall, place: int, gates: int, usual: Sequence[str]) -> None:
-        self.hidden = call.attribute("hidden_size") or call[2].size(2)
-        self.input = fc_axes.permute_dims(call[1].resident("W")[place], (1, 0))
-        self.again = fc_axes.permute_dims(call[2].resident("R")[place], (1, 0))
-        bias = call.get(3)
-        self.functions = _activations(call, usual, place)
-        wide = gates * self.hidden
-        self.biases = None if bias is None else (bias.resident("B")[place][:wide], bias.resident("B")[place][wide:])
+    Attributes:
+        call: the node.
+        place: 0 or 1, where its weights stand.
+        functions: its activations.
+        hidden: numbers of a state.
+    """
 
-    def gate(self, x: Any, place: int) -> Any:
-        """Return the numbers of one gate."""
-        return x[:, place * self.hidden : (place + 1) * self.hidden]
+    call: NodeCall
+    place: int
+    functions: Sequence[Activation]
+    hidden: int
 
-    def projected(self, x: Any) -> Any:
-        """Return the input of a step times its weights."""
-        made = fc.matmul(x, self.input)
-        return made if self.biases is None else fc.add(made, self.biases[0])
+    def weights(self, order: Sequence[int]) -> tuple[Any, Any, Any, Any]:
+        """Return weights and biases of the inputs and of the state, whose gates stand in that order; as core has it."""
+        w, r, bias = self.call[1].resident("W")[self.place], self.call[2].resident("R")[self.place], self.call.get(3)
+        if bias is None:
+            return self._ordered(w, order), self._ordered(r, order), None, None
+        row, wide = bias.resident("B")[self.place], len(order) * self.hidden
+        parts = (w, r, row[:wide], row[wide:])
+        first, again, before, after = (self._ordered(one, order) for one in parts)
+        return first, again, before, after
 
-    def repeated(self, state: Any) -> Any:
-        """Return the state times its weights."""
-        made = fc.matmul(state, self.again)
-        return made if self.biases is None else fc.add(made, self.biases[1])
-
-
-def _rnn_step(one: _Direction, _: NodeCall, __: int) -> Step:
-    def step(x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        return (one.functions[0](fc.add(x, one.repeated(states[0]))),)
-
-    return step
+    def _ordered(self, one: Any, order: Sequence[int]) -> Any:
+        if tuple(order) == tuple(range(len(order))):
+            return one
+        size = self.hidden
+        return fc_axes.concat([one[gate * size : (gate + 1) * size] for gate in order], axis=0)
 
 
-def _gru_step(one: _Direction, call: NodeCall, _: int) -> Step:
-    f, g = one.functions
-    before = call.attribute("linear_before_reset")
-
-    def step(x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        (h,) = states
-        again = one.repeated(h)
-        update = f(fc.add(one.gate(x, 0), one.gate(again, 0)))
-        reset = f(fc.add(one.gate(x, 1), one.gate(again, 1)))
-        if before:
-            inner = fc.multiply(reset, one.gate(again, 2))
-        else:
-            inner = fc.matmul(fc.multiply(reset, h), one.again[:, 2 * one.hidden :])
-            inner = inner if one.biases is None else fc.add(inner, one.biases[1][2 * one.hidden :])
-        new = g(fc.add(one.gate(x, 2), inner))
-        return (fc.add(fc.multiply(fc.subtract(1, update), new), fc.multiply(update, h)),)
-
-    return step
+def _rnn(one: _Direction, x: Any, states: Sequence[Any], how: dict[str, Any]) -> tuple[Any, ...]:
+    w, r, before, after = one.weights((0,))
+    bias = None if before is None else fc.add(before, after)
+    return nn.rnn(x, w, r, bias, initial=states[0], activation=one.functions[0], **how)
 
 
-def _lstm_step(one: _Direction, call: NodeCall, place: int) -> Step:
-    f, g, last = one.functions
-    holes = call.get(7)
-    peep = [0.0] * 3
-    if holes is not None:
-        row = holes.resident("P")[place]
-        peep = [row[at * one.hidden : (at + 1) * one.hidden] for at in range(3)]
-    coupled = call.attribute("input_forget")
-
-    def step(x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        h, c = states
-        total = fc.add(x, one.repeated(h))
-        add = f(_seen(one.gate(total, 0), c, peep[0]))
-        keep = fc.subtract(1, add) if coupled else f(_seen(one.gate(total, 2), c, peep[2]))
-        made = fc.add(fc.multiply(keep, c), fc.multiply(add, g(one.gate(total, 3))))
-        out = f(_seen(one.gate(total, 1), made, peep[1]))
-        return fc.multiply(out, last(made)), made
-
-    return step
+def _gru(one: _Direction, x: Any, states: Sequence[Any], how: dict[str, Any]) -> tuple[Any, ...]:
+    # Update, reset, new; core has the reset first.
+    w, r, before, after = one.weights((1, 0, 2))
+    how = {**how, "reset_after": bool(one.call.attribute("linear_before_reset")), "activations": one.functions}
+    return nn.gru(x, w, r, before, after, initial=states[0], **how)
 
 
-def _seen(x: Any, state: Any, weights: Any) -> Any:
-    return x if isinstance(weights, float) else fc.add(x, fc.multiply(weights, state))
+def _lstm(one: _Direction, x: Any, states: Sequence[Any], how: dict[str, Any]) -> tuple[Any, ...]:
+    # Input, output, forget, cell; core has input, forget, cell, output.
+    w, r, before, after = one.weights((0, 2, 3, 1))
+    bias, holes, size = None if before is None else fc.add(before, after), None, one.hidden
+    given = one.call.get(7)
+    if given is not None:
+        row = given.resident("P")[one.place]
+        holes = fc_axes.stack([row[at * size : (at + 1) * size] for at in (0, 2, 1)], axis=0)
+    if one.call.attribute("input_forget"):
+        _check_mirrored(one.call, one.place)
+        w, r, bias = (None if each is None else _mirrored(each, size) for each in (w, r, bias))
+        holes = None if holes is None else _mirrored(holes, 1)
+    initial = None
+    if any(state is not None for state in states):
+        other = next(state for state in states if state is not None)
+        initial = [fc.multiply(other, 0) if state is None else state for state in states]
+    return nn.lstm(x, w, r, bias, initial=initial, peephole=holes, activations=one.functions, **how)
 
 
-def _layer(gates: int, usual: Sequence[str], make: Callable[[_Direction, NodeCall, int], Step], states: int) -> Any:
+def _mirrored(one: Any, size: int) -> Any:
+    """Return rows of gates in which those of forgetting are the opposites of those of the input."""
+    return fc_axes.concat([one[:size], fc.negative(one[:size]), one[2 * size :]], axis=0)
+
+
+def _check_mirrored(call: NodeCall, place: int) -> None:
+    """Check that 1 - f(x) is f(-x)."""
+    names = call.node.attributes.get("activations")
+    name = "sigmoid" if names is None else names[3 * place].lower()
+    betas = call.attribute("activation_beta")
+    if name != "sigmoid" and (name != "hardsigmoid" or (betas and betas[0] != 0.5)):
+        raise Refusal("missing", f"input_forget=1 with {name}", "use Sigmoid for the gates")
+
+
+Layer = Callable[[_Direction, Any, Sequence[Any], dict[str, Any]], tuple[Any, ...]]
+"""Runs one direction over (N, steps, inputs): the states at all steps, and the last ones."""
+
+
+def _layer(usual: Sequence[str], run: Layer, states: int) -> Any:
     def build(call: NodeCall) -> list[Value]:
         x, by_batch = call[0], bool(call.attribute("layout"))
-        if x.axis is not None:
-            raise Refusal("missing", "a recurrent layer of a stream", "give a resident array")
-        element = fc_axes.permute_dims(x.element, (1, 0, 2)) if by_batch else x.element
-        steps, batch, _ = element.shape
+        if x.ndim != 3:
+            raise Refusal("invalid", f"sequences {x.shape}", "correct the model")
+        records = 0 if by_batch else 1
+        if x.axis not in (None, records):
+            raise Refusal("batch axis", "a recurrent layer over the records", f"set batch_axis= to axis {records}")
+        steps = x.size(1 - records)
+        element = x.element if by_batch or x.axis is not None else fc_axes.permute_dims(x.element, (1, 0, 2))
         directions = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}
         turned = directions[call.choice("direction", tuple(directions))]
-        if not 1 <= steps * len(turned) * 8 <= 8 * MOST_UNROLLED:
+        if not 1 <= steps * len(turned) <= MOST_UNROLLED:
             raise Refusal("unbounded", f"{steps} steps", f"use at most {MOST_UNROLLED // len(turned)}")
-        lengths = call.get(4)
-        if lengths is not None and any(one != steps for one in lengths.ints("sequence_lens")):
-            raise Refusal("missing", "sequences of unequal length", "pad them, and leave sequence_lens out")
         made, lasts = [], []
         for place, back in enumerate(turned):
-            one = _Direction(call, place, gates, usual)
-            step = make(one, call, place)
-            carried = [_initial(call, 5 + at, place, batch, one.hidden, x.dtype, by_batch) for at in range(states)]
-            results: list[Any] = [None] * steps
-            for at in range(steps - 1, -1, -1) if back else range(steps):
-                carried = list(step(one.projected(element[at]), carried))
-                results[at] = carried[0]
-            made.append(fc_axes.stack(results, axis=0))
-            lasts.append(carried)
-        # (steps, directions, batch, hidden), and (directions, batch, hidden) of each state.
-        outputs = [fc_axes.stack(made, axis=1)]
-        outputs += [fc_axes.stack([one[at] for one in lasts], axis=0) for at in range(states)]
-        if by_batch:
-            outputs[0] = fc_axes.permute_dims(outputs[0], (2, 0, 1, 3))
-            outputs[1:] = [fc_axes.permute_dims(one, (1, 0, 2)) for one in outputs[1:]]
-        return [Value.of(one) for one in outputs]
+            hidden = call.attribute("hidden_size") or call[2].size(2)
+            one = _Direction(call, place, _activations(call, usual, place), hidden)
+            begin = [_initial(call, 5 + at, place, x, records) for at in range(states)]
+            every, *last = run(one, element, begin, {"reverse": bool(back), "lengths": _lengths(call, x, steps)})
+            made.append(every)
+            lasts.append(last)
+        # (N, steps, directions, hidden), and (N, directions, hidden) of each state.
+        outputs = [fc_axes.stack(made, axis=2)]
+        outputs += [fc_axes.stack([one[at] for one in lasts], axis=1) for at in range(states)]
+        if x.axis is None and not by_batch:
+            outputs = [
+                fc_axes.permute_dims(one, order)
+                for one, order in zip(outputs, ((1, 2, 0, 3), *[(1, 0, 2)] * states), strict=True)
+            ]
+        if x.axis is None:
+            return [Value.of(one) for one in outputs]
+        places = [0] * len(outputs) if by_batch else [2, *[1] * states]
+        return [x.like(one, place) for one, place in zip(outputs, places, strict=True)]
 
     return build
 
 
-def _initial(call: NodeCall, at: int, place: int, batch: int, hidden: int, dtype: np.dtype, by_batch: bool) -> Any:
-    """Return a state before the first step."""
+def _lengths(call: NodeCall, x: Value, steps: int) -> Any:
+    """Return how many steps of each record count; None where all do."""
+    given = call.get(4)
+    if given is None or (given.known is not None and all(one == steps for one in given.known.reshape(-1))):
+        return None
+    if x.axis is None or given.axis == 0:
+        return given.resident("sequence_lens") if x.axis is None else given.element
+    if given.size(0) != 1:
+        raise Refusal("batch axis", "lengths of a resident value beside a stream", "give sequence_lens as a stream")
+    return repeated_beside(fc_axes.squeeze(given.element, 0), x.element)
+
+
+def _initial(call: NodeCall, at: int, place: int, x: Value, records: int) -> Any:
+    """Return a state before the first step, (hidden,) or one of each record; None for zeros."""
     given = call.get(at)
     if given is None:
-        return zeros((batch, hidden), dtype)
-    element = given.resident("an initial state")
-    return element[:, place] if by_batch else element[place]
+        return None
+    if x.axis is None:
+        element = given.resident("an initial state")
+        return element[place] if records else element[:, place]
+    if given.axis is None:
+        if given.size(records) != 1:
+            raise Refusal("batch axis", "states of a resident value beside a stream", "give the states as a stream")
+        return fc_axes.reshape(given.element, (-1, given.size(2)))[place]
+    if given.axis != records:
+        raise Refusal("batch axis", f"a state whose records stand along axis {given.axis}", APART)
+    return given.element[:, place]
 
 
 _COMMON = {
@@ -200,9 +221,7 @@ _COMMON = {
 }
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator("RNN", _layer(1, ("Tanh",), _rnn_step, 1), 7, attributes=_COMMON),
-    Operator("GRU", _layer(3, ("Sigmoid", "Tanh"), _gru_step, 1), 7, attributes={**_COMMON, "linear_before_reset": 0}),
-    Operator(
-        "LSTM", _layer(4, ("Sigmoid", "Tanh", "Tanh"), _lstm_step, 2), 7, attributes={**_COMMON, "input_forget": 0}
-    ),
+    Operator("RNN", _layer(("Tanh",), _rnn, 1), 7, attributes=_COMMON),
+    Operator("GRU", _layer(("Sigmoid", "Tanh"), _gru, 1), 7, attributes={**_COMMON, "linear_before_reset": 0}),
+    Operator("LSTM", _layer(("Sigmoid", "Tanh", "Tanh"), _lstm, 2), 7, attributes={**_COMMON, "input_forget": 0}),
 )

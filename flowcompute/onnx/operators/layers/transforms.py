@@ -11,7 +11,7 @@ import flowcompute.elements.math as fc
 from flowcompute.elements import linalg
 from flowcompute.elements.fft import fft, ifft, irfft, rfft
 from flowcompute.onnx.logical_value import APART, Value
-from flowcompute.onnx.operators.record import NodeCall, Operator, defined
+from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 
 
@@ -78,5 +78,4 @@ OPERATORS: tuple[Operator, ...] = (
     Operator("DFT", _dft, 20, attributes={"inverse": 0, "onesided": 0}),
     Operator("STFT", _stft, 17, attributes={"onesided": 1}),
     Operator("Det", _det, 11),
-    defined("AffineGrid", 20, align_corners=0),
 )

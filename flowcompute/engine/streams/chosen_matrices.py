@@ -1,0 +1,85 @@
+"""Matrices that are larger than memory: the system reads them from their file as soon as they are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flowcompute.elements import Element
+from flowcompute.elements.axes import LOOKUP
+from flowcompute.elements.nn import EXPERTS
+from flowcompute.graph import Node
+from flowcompute.model_files import Weight
+
+MOST_BYTES = 1 << 24
+"""Bytes that are read ahead for a product at most. More would push out what was read for it before."""
+
+
+@dataclass
+class ReadAhead:
+    """What is read when a choice is known.
+
+    Attributes:
+        chosen: stored matrices of the products that take the choice.
+        others: what else is stored and read from there to the next choice, whole.
+    """
+
+    chosen: list[Weight] = field(default_factory=list)
+    others: list[Weight] = field(default_factory=list)
+
+
+class ChosenMatrices:
+    """The stored matrices of products, by the choices of those that take a few of many.
+
+    A page that a kernel misses brings megabytes beside it, most of them of matrices that nobody has chosen. Where the
+    matrices of all products do not fit the memory, exactly those that come next are read, while kernels run.
+
+    Args:
+        nodes: of the graph, in the order in which they are computed.
+        budget_bytes: the job's memory. Matrices that fit it stay in the system's cache, and are left alone.
+    """
+
+    def __init__(self, nodes: Sequence[Node], budget_bytes: int) -> None:
+        products = [node for node in nodes if node.op is EXPERTS]
+        found: dict[int, ReadAhead] = {node.inputs[2]: ReadAhead() for node in products}
+        chosen = {id(one): one for node in products if (one := _stored(node.element.inputs[1])) is not None}
+        every = dict(chosen)
+        for node in products:
+            one = _stored(node.element.inputs[1])
+            found[node.inputs[2]].chosen += [] if one is None else [one]
+        # What stands before the first choice comes after the last one of the batch before.
+        last = max(found, default=-1)
+        for node in nodes if found else ():
+            last = node.id if node.id in found else last
+            for value in node.element.inputs if node.op is not LOOKUP else ():
+                one = _stored(value)
+                if one is not None and id(one) not in every:
+                    every[id(one)] = one
+                    found[last].others.append(one)
+        self._by_choice = found if sum(one.value.nbytes for one in every.values()) > budget_bytes else {}
+
+    def read_ahead(self, choice: int, numbers: np.ndarray) -> None:
+        """Read what a batch has chosen, and what comes after it.
+
+        Args:
+            choice: value that holds the numbers of matrices.
+            numbers: of matrices.
+        """
+        if choice not in self._by_choice or not numbers.size:
+            return
+        wanted, plan = np.unique(numbers).tolist(), self._by_choice[choice]
+        for stored in plan.chosen:
+            if len(wanted) * stored.value.nbytes <= MOST_BYTES * stored.spec.shape[0]:
+                stored.read_ahead(wanted)
+        for stored in plan.others:
+            if stored.value.nbytes <= MOST_BYTES:
+                stored.read_ahead(None)
+
+
+def _stored(value: Element) -> Weight | None:
+    """Return what is stored of a value that is read as it is, decoded or seen in another way."""
+    while len(value.inputs) == 1:
+        (value,) = value.inputs
+    return value if isinstance(value, Weight) and value.spec.shape else None

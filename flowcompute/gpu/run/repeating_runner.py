@@ -1,0 +1,88 @@
+"""A runner whose launches over few records are repeated where arrays stay, and waited for once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+import numpy as np
+
+from flowcompute.engine import BatchSlice
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
+from flowcompute.gpu.run.transferring_runner import TransferringRunner
+from flowcompute.gpu.worker import Launcher
+from flowcompute.ir import Kernel
+from flowcompute.schedule import RegionStep
+
+FEW_RECORDS = 32
+"""Kernels of so few records are not waited for one by one. Waiting takes 0.1 ms; the seconds of a step that does not
+wait are those of the one that does."""
+
+
+class RepeatingRunner(TransferringRunner):
+    """A runner that knows its last launches. Whoever computes sets the attributes.
+
+    Attributes:
+        adopted: by name the kernels that are launched in place of those of the plan.
+        _launcher: of the device, while it is open.
+        _repeated: the last launches.
+        _is_alone: whether no other device and no other runner has a part in the pass.
+        _can_defer: whether the device lets launches be waited for later.
+    """
+
+    adopted: dict[str, Kernel]
+    _launcher: Launcher | None
+    _repeated: RepeatedLaunches
+    _is_alone: bool
+    _can_defer: bool
+
+    @abstractmethod
+    def _told(self, step: RegionStep) -> AbstractContextManager[None]:
+        """Let errors name the step and its line."""
+
+    @abstractmethod
+    def _on_host(self, batch_slice: BatchSlice, anchor: int | None, place: int) -> np.ndarray:
+        """Return the numbers of an operand of an anchor on the host."""
+
+    def _is_timed(self, step: RegionStep, *, deferred: bool = False) -> bool:
+        return self.log is not None and self.log.is_timed(step.name, deferred=deferred)
+
+    def _is_deferred(self, step: RegionStep, items: int) -> bool:
+        """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
+        region = step.region
+        few = region.stream and (items <= FEW_RECORDS or self.waits_once)
+        few = few and not region.folds and region.weight_tiles is None
+        return few and self._is_alone and self.tuner is None and self._can_defer
+
+    def known(
+        self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
+    ) -> RepeatedLaunch | None:
+        """See `RegionRunner.known`."""
+        if step.kernel is None or not self._is_deferred(step, batch_slice.items):
+            return None
+        return self._repeated.find(step, self.adopted.get(step.kernel.name, step.kernel), batch_slice, outputs)
+
+    def repeat(self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice) -> bool:  # type: ignore[override]
+        """Launch steps as they were launched last, where nothing but the record index differs."""
+        assert self._launcher is not None
+        if not self._repeated.are_last(known) or any(self._is_timed(one.step, deferred=True) for one in known):
+            return False
+        on_host = partial(self._on_host, batch_slice)
+        for one in known:
+            try:
+                one.again(self._launcher, batch_slice.start, on_host)
+            except Exception:
+                with self._told(one.step):
+                    raise
+            batch_slice.launches += one.kernel.stages
+        if self.log is not None:
+            self.log.launched_again(one.step.name for one in known)
+        return True
+
+    def wait(self) -> None:
+        """Wait for the launches that nobody has waited for."""
+        if self._memory is not None and self._launcher is not None:
+            with self._launcher.told():
+                self._memory.wait()

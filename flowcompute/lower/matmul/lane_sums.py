@@ -1,0 +1,45 @@
+"""Sums of the lanes of vectors, as trees by halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowcompute.ir import Combine, Half, Picked, Var
+from flowcompute.lower.emit import Scope
+from flowcompute.spec import FLOAT32
+
+
+def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[Var]:
+    """Return the sum of the lanes of each vector, as a tree by halves: for each of `rows` rows a vector of its sums.
+
+    Halves of two vectors are joined, so that as many lanes are added at once as processors have.
+    """
+    parts = list(sums)
+    width = lanes
+    while width > 1:
+        width //= 2
+        step = 2 if len(parts) > 1 and parts[0].lanes <= lanes // 2 else 1
+        parts = [_folded(scope, parts[i : i + step], width) for i in range(0, len(parts), step)]
+    joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
+    each = len(sums) // rows
+    return [_picked(scope, [joined], range(row * each, (row + 1) * each)) for row in range(rows)]
+
+
+def _folded(scope: Scope, parts: Sequence[Var], width: int) -> Var:
+    """Add the upper half of each run of 2 * `width` lanes to its lower half."""
+    lanes = sum(part.lanes for part in parts)
+    lower = [lane for lane in range(lanes) if lane % (2 * width) < width]
+    a, b = _picked(scope, parts, lower), _picked(scope, parts, [lane + width for lane in lower])
+    return scope.let(Combine("sum", (a,), (b,), 0), FLOAT32, len(lower))
+
+
+def _picked(scope: Scope, parts: Sequence[Var], lanes: Sequence[int]) -> Var:
+    """Return lanes of some vectors."""
+    if len(parts) == 1:
+        (part,) = parts
+        if list(lanes) == list(range(part.lanes)):
+            return part
+        for upper in (False, True):
+            if list(lanes) == [lane + upper * part.lanes // 2 for lane in range(part.lanes // 2)]:
+                return scope.let(Half(part, upper), FLOAT32, len(lanes))
+    return scope.let(Picked(tuple(parts), tuple(lanes)), FLOAT32, len(lanes))

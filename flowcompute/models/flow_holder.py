@@ -1,0 +1,64 @@
+"""A flow that is open inside of a `with` block, plain or asynchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import ClassVar, Self
+
+from flowcompute.errors import RunError
+from flowcompute.runtime.flows import AsyncFlow, Flow, FlowOpener
+
+
+class FlowHolder:
+    """What writes texts through a flow: a context manager that opens it.
+
+    Args:
+        open_flow: opens the flow from tokens to the next token, or to the scores of all.
+    """
+
+    _example: ClassVar[str]
+
+    def __init__(self, open_flow: Callable[[], FlowOpener]) -> None:
+        self._open_flow = open_flow
+        self._opener: FlowOpener | None = None
+        self._flow: Flow | AsyncFlow | None = None
+
+    def __enter__(self) -> Self:
+        self._opener = self._open_flow()
+        self._flow = self._opener.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opener, self._opener, self._flow = self._opener, None, None
+        if opener is not None:
+            opener.__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> Self:
+        self._opener = self._open_flow()
+        self._flow = await self._opener.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opener, self._opener, self._flow = self._opener, None, None
+        if opener is not None:
+            await opener.__aexit__(kind, error, trace)
+
+    def _plain(self) -> Flow:
+        if not isinstance(self._flow, Flow):
+            raise self._closed("with")
+        return self._flow
+
+    def _asynchronous(self) -> AsyncFlow:
+        if not isinstance(self._flow, AsyncFlow):
+            raise self._closed("async with")
+        return self._flow
+
+    def _closed(self, how: str) -> RunError:
+        return RunError(
+            "cannot go on with a generation that is not open", element="generate", hint=f"{how} {self._example}: ..."
+        )

@@ -1,0 +1,25 @@
+"""How many batches are handed to a thread together."""
+
+from __future__ import annotations
+
+LONGEST_S = 2e-3
+"""Seconds that batches which are handed over together take, about: ten times what handing over takes."""
+
+
+class GroupSize:
+    """The number of batches of a stage that go to a thread in one hand-over, by what the last ones took.
+
+    Args:
+        most: what it never exceeds.
+
+    Attributes:
+        batches: the next group's, at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.batches = 1
+        self._most = most
+
+    def took(self, seconds: float, batches: int) -> None:
+        """Note what a group took in its thread."""
+        self.batches = max(1, min(self._most, int(LONGEST_S * batches / max(seconds, 1e-9))))
