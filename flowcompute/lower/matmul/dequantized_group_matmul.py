@@ -60,11 +60,13 @@ UNROLLED = 4
 """Small blocks of a single row whose loads are on their way together."""
 LARGE = 64
 """Numbers of a block from which on it is work enough for a turn of the loop."""
-SIDE = 8
+HIGH, WIDE = 4, 8
 """Rows and columns whose sums a line keeps in registers, where there are several rows."""
-ACROSS = LINES // SIDE
+ACROSS = LINES // WIDE
 """Lines that share rows of a tile; the others share its columns."""
-ROWS = SIDE * LINES // ACROSS
+DOWN = LINES // ACROSS
+"""Lines that share columns."""
+ROWS = HIGH * DOWN
 """Rows of a tile, which has `LINES` columns."""
 DEPTH = 2 * LANES
 """Numbers of k in the tiles of operands; divides a panel."""
@@ -98,7 +100,7 @@ class _DequantizedGroupLowering:
         place = place_of_tile(scope, one, self.rows, LINES)
         row, until, column = place.row, place.until, place.column
         alone = self._single(scope, row, column)
-        arrays: list[Stmt] = [Array("sums", FLOAT32, 1, max(1, self.rows // SIDE) * LINES * PITCH, local=True)]
+        arrays: list[Stmt] = [Array("sums", FLOAT32, 1, (DOWN if self.rows > 1 else 1) * LINES * PITCH, local=True)]
         if self.rows == 1:
             scope.add(*alone)
         else:
@@ -106,7 +108,7 @@ class _DequantizedGroupLowering:
             arrays += [
                 Array("left", FLOAT32, 1, ROWS * TILE_PITCH, local=True),
                 Array("right", FLOAT32, 1, LINES * TILE_PITCH, local=True),
-                Array("totals", FLOAT32, 1, SIDE * SIDE),
+                Array("totals", FLOAT32, 1, HIGH * WIDE),
             ]
         return Kernel(
             name,
@@ -175,11 +177,11 @@ class _DequantizedGroupLowering:
         """
         one = self.contraction
         scope = outer.inner()
-        down, across = LINE // ACROSS * SIDE, LINE % ACROSS * SIDE
+        down, across = LINE // ACROSS * HIGH, LINE % ACROSS * WIDE
         in_panels = one.inner > RUN * LANES
         if in_panels:
             zero = scope.let(one.zero(), one.dtype)
-            scope.add(For(PART, 0, SIDE * SIDE, 1, (PutItem("totals", PART, zero),), unroll=2))
+            scope.add(For(PART, 0, HIGH * WIDE, 1, (PutItem("totals", PART, zero),), unroll=2))
         every, tall = LID % DEPTH, GROUP // DEPTH
         rows = [LID // DEPTH + turn * tall for turn in range(ROWS // tall)]
         columns = [LID // DEPTH + turn * tall for turn in range(LINES // tall)]
@@ -200,7 +202,7 @@ class _DequantizedGroupLowering:
             inner.add(For(K, start, stop, DEPTH, tuple(step.statements), unroll=2))
 
         def panel(inner: Scope, start: IndexLike, stop: IndexLike) -> None:
-            sums = zeros(one, inner, SIDE, SIDE)
+            sums = zeros(one, inner, HIGH, WIDE)
             add(inner, sums, start, stop)
             for number, total in enumerate(chain(*sums)):
                 made = total
@@ -215,7 +217,7 @@ class _DequantizedGroupLowering:
             scope.add(For(FIRST_K, 0, one.inner, RUN * LANES, tuple(inner.statements), unroll=1))
         else:
             panel(scope, 0, one.inner)
-        scope.add(For(PART, 0, SIDE, 1, tuple(self._one_of_each(scope, row, until, column, across)), unroll=2))
+        scope.add(For(PART, 0, HIGH, 1, tuple(self._one_of_each(scope, row, until, column, across)), unroll=2))
         return scope.statements
 
     def _bring(
@@ -241,8 +243,8 @@ class _DequantizedGroupLowering:
     def _multiply(self, scope: Scope, sums: list[list[Var]], down: IndexLike, across: IndexLike, k: IndexLike) -> None:
         """Add the products of one k to the sums of a line."""
         dtype = self.contraction.dtype
-        left = [scope.let(ArrayItem("left", (down + i) * TILE_PITCH + k), dtype) for i in range(SIDE)]
-        right = [scope.let(ArrayItem("right", (across + i) * TILE_PITCH + k), dtype) for i in range(SIDE)]
+        left = [scope.let(ArrayItem("left", (down + i) * TILE_PITCH + k), dtype) for i in range(HIGH)]
+        right = [scope.let(ArrayItem("right", (across + i) * TILE_PITCH + k), dtype) for i in range(WIDE)]
         for a, line in zip(left, sums, strict=True):
             for b, total in zip(right, line, strict=True):
                 scope.add(Assign(total, Splat(scope.let(MultiplyAdd(a, b, total), dtype))))
@@ -253,14 +255,14 @@ class _DequantizedGroupLowering:
         """Add up and store row `PART` of each line."""
         scope = outer.inner()
         mine = LINE // ACROSS * LINES + across
-        for i in range(SIDE):
-            total = scope.let(ArrayItem("totals", PART * SIDE + i), FLOAT32)
+        for i in range(WIDE):
+            total = scope.let(ArrayItem("totals", PART * WIDE + i), FLOAT32)
             scope.add(PutItem("sums", (mine + i) * PITCH + LANE, total))
         scope.add(WorkGroupBarrier())
-        own_row = row + RESULT // LINES * SIDE + PART
+        own_row = row + RESULT // LINES * HIGH + PART
         own = scope.inner()
         self._add_stored(own, RESULT, own_row, column, own_row < until)
-        scope.add(For(RESULT, LID, ROWS // SIDE * LINES, GROUP, tuple(own.statements), unroll=2), WorkGroupBarrier())
+        scope.add(For(RESULT, LID, DOWN * LINES, GROUP, tuple(own.statements), unroll=2), WorkGroupBarrier())
         return scope.statements
 
     def _add_stored(
