@@ -228,8 +228,9 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "rows", "inner", "columns"), slow_but([GROUPS[1], GROUPS[2]], GROUPS))
-def test_gpus_add_like_cpus(name: str, rows: int, inner: int, columns: int) -> None:
+@pytest.mark.parametrize("case", slow_but([GROUPS[1], GROUPS[2]], GROUPS))
+def test_gpus_add_like_cpus(case: tuple[str, int, int, int]) -> None:
+    name, rows, inner, columns = case
     w, _ = weights(name, columns, inner)
     x = np.random.default_rng(5).standard_normal((rows, inner), dtype=np.float32)
     product = fc.tanh(fc.source(x) @ w.T) + 1
