@@ -133,6 +133,8 @@ def _of_streams(element: Any, inputs: tuple[Any, ...]) -> Any:
             result=element.step.result,
         )
     op = getattr(element, "op", None)
+    if op is not None and op.transparent:
+        return Compute(op, inputs, inputs[0].spec)
     if type(element) is not Compute or op is None or (op.rebuild is None and not isinstance(op, UserOp)):
         raise SpecError(
             "cannot compute this for each record",
