@@ -30,8 +30,8 @@ _DROP_BYTES = 1 << 24
 _KEPT_VIEWS = 4
 """Views whose pages are kept behind the reader: those of batches in flight."""
 
-_KEPT_BYTES = 8 << 20
-"""The same for small views, of which more are in flight."""
+_KEPT_BYTES = 4 << 20
+"""The same for small views, of which more are in flight: of an edge at most as many bytes."""
 
 _MIN_GATHERED = 16
 """Records at places of their own that are worth a thread."""
