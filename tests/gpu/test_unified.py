@@ -58,4 +58,5 @@ def test_memory_that_a_driver_refuses_is_copied() -> None:
         run_on_gpu(x, backend=backend)
     with FaultyDriver(sound.calls.index("Buffer"), -37) as failing:
         assert run_on_gpu(x, backend=backend).value.tobytes() == (DATA * 2).tobytes()
-    assert len(failing.calls) == len(sound.calls) + 1
+    # How often a run waits depends on which batches are there together.
+    assert failing.calls.count("Buffer") == sound.calls.count("Buffer") + 1
