@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine import numpy_functions as user_functions
+from flowcompute.engine.host import numpy_functions as user_functions
 from flowcompute.spec import BFLOAT16
 
 TABLE = [1.0, 2.0]

@@ -225,7 +225,9 @@ def test_a_stopped_run_says_what_is_kept(x: fc.Element, tmp_path: Path) -> None:
 
 def test_sources_that_cannot_be_read_again_are_refused_when_planned(tmp_path: Path) -> None:
     once = fc.iterate(iter([DATA]), shape=(4,), dtype="float32", name="once")
-    with pytest.raises(PlanError, match=r"once: cannot resume a job whose source can be read only once(.|\n)*file first"):
+    with pytest.raises(
+        PlanError, match=r"once: cannot resume a job whose source can be read only once(.|\n)*file first"
+    ):
         once.sum().resolve(checkpoint=tmp_path / "ckpt", device="numpy")
     assert not (tmp_path / "ckpt").exists()
 

@@ -95,7 +95,7 @@ def test_a_larger_source_is_not_touched_but_changed() -> None:
 
 def test_a_checkpoint_without_contents_is_read_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("flowcompute.checkpoint.job.describe.Describing", lambda put, contents: _without(put))
+        patch.setattr("flowcompute.checkpoint.job.describe.Describing", lambda put, **_: _without(put))
         freeze(SOURCES["npy"][1])
     with CheckpointFolder.peek("kept") as folder:
         assert "contents" not in folder.job()["graph"]["nodes"][0]["file"]
