@@ -40,7 +40,7 @@ def view(x: Operand, dtype: object) -> Compute:
     """See the bits of numbers as those of another dtype of the same width, as `ndarray.view` of NumPy.
 
     Nothing is converted: `fc.view(x, "int32")` of float32 gives sign, exponent and fraction. A NaN that an operation
-    made has NumPy's bits.
+    made is the quiet one without a sign or a payload.
 
     Args:
         x: any element but of half formats; bools are seen as 8-bit integers.
