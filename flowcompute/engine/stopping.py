@@ -1,4 +1,4 @@
-"""How long work on the host is stopped, and shows that it moves: it asks, now and then, whether it should go on."""
+"""Stopping of long work on the host, which asks now and then whether it should go on, and so shows that it moves."""
 
 from __future__ import annotations
 

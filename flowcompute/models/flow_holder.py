@@ -11,7 +11,7 @@ from flowcompute.runtime.flows import AsyncFlow, Flow, FlowOpener
 
 
 class FlowHolder:
-    """What writes texts through a flow: a context manager that opens it.
+    """Writer of texts through a flow: a context manager that opens it.
 
     Args:
         open_flow: opens the flow from tokens to the next token, or to the scores of all.

@@ -106,7 +106,7 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class Length(Records):
-    """How many rows a state holds before a step, and some more. Both are known when a session takes the step.
+    """Number of rows that a state holds before a step, and some more. Both are known when a session takes the step.
 
     Attributes:
         rows: the number of rows, a resident element.

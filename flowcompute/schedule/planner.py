@@ -52,7 +52,7 @@ PLANS = PlanCache()
 """The plans of this process."""
 
 _STEP_SHARE = 0.75
-"""Of the budget of a training what its steps may take; the rest is for results and for what else the job does."""
+"""Share of the budget of a training that its steps may take; the rest is for results and for what else the job does."""
 
 
 def make_plan(

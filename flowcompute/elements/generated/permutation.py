@@ -21,7 +21,7 @@ _KEY_BLOCKS = ROUNDS // 2 + 1
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _BLOCKS, _RECORDS = 0, 1
-"""What is permuted: blocks of the stream, or records of a window."""
+"""Subject of a permutation: blocks of the stream, or records of a window."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class GivenStream(Source):
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """Word for it in drawings."""
         return "records"
 
     @property

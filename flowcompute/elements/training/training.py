@@ -40,7 +40,7 @@ MOST_EPOCHS = 1 << 32
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """Which records are in which step.
+    """Division of the records into steps.
 
     Attributes:
         records: of each source.
@@ -112,7 +112,7 @@ class Training(Compute):
 
     @property
     def initial(self) -> tuple[Element, ...]:
-        """What all values begin with."""
+        """Values that everything begins with."""
         return self.inputs[: len(self.inputs) - len(self.sources)]
 
     @property

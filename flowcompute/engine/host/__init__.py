@@ -1,4 +1,4 @@
-"""What the host computes with NumPy: functions of users, LAPACK, and operations record by record."""
+"""Computing on the host with NumPy: functions of users, LAPACK, and operations record by record."""
 
 from flowcompute.engine.host.host_call import call_host, read_only
 from flowcompute.engine.host.numpy_functions import evaluate

@@ -19,7 +19,7 @@ MOST_BYTES = 1 << 24
 
 @dataclass
 class ReadAhead:
-    """What is read when a choice is known.
+    """Readings that begin when a choice is known.
 
     Attributes:
         chosen: stored matrices of the products that take the choice.

@@ -85,7 +85,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class TextLimits:
-    """How much of the texts of a stream is kept.
+    """Amount of the texts of a stream that is kept.
 
     Attributes:
         slots: texts that may be open at once; see `fc.nn.self_attention`.

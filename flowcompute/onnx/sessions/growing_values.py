@@ -115,7 +115,7 @@ class Appended:
 
 
 class GrowingRows:
-    """What a step knows of its states: their room, and the rows that are added to them.
+    """Knowledge of a step about its states: their room, and the rows that are added to them.
 
     Args:
         capacity: rows of a buffer.

@@ -88,7 +88,7 @@ _ONE_STEP = Strategy(batch_bytes=1)
 
 @dataclass(frozen=True)
 class StepKind:
-    """What tells steps apart whose graphs differ.
+    """Key of steps whose graphs are equal.
 
     Attributes:
         ports: what a step is given.
@@ -136,7 +136,7 @@ class Session:
 
     @property
     def programs(self) -> int:
-        """How many kernels have been made so far."""
+        """Number of kernels that have been made so far."""
         return len(self._sources)
 
     # -- life -----------------------------------------------------------------------------------------

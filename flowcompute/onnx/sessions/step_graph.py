@@ -65,7 +65,7 @@ class StepPort:
 
 @dataclass(frozen=True)
 class StepGraph:
-    """What is computed in a step.
+    """Computation of a step.
 
     Attributes:
         roots: streams, a record each step: the outputs, and what keeps states alive that no output reads.

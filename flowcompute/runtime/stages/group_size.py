@@ -1,4 +1,4 @@
-"""How many batches are handed to a thread together."""
+"""Number of batches that are handed to a thread together."""
 
 from __future__ import annotations
 
