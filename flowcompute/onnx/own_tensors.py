@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEAST_BYTES = 4096
-"""Of a tensor that is left in the file."""
+"""Least size of a tensor that is left in the file."""
 
 DEEPEST = 64
 """Messages within messages that are walked."""

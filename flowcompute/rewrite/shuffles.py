@@ -38,7 +38,7 @@ class _Order:
 
 
 _Steps = tuple[_Order | SourcePart, ...]
-"""What is done to a stream, the first of it first."""
+"""Operations on a stream, the first one first."""
 
 _Key = tuple[int, _Steps]
 

@@ -41,7 +41,7 @@ from tests.checkpoint.kept import graph_of, round_trip
 
 BASES = {Element, Source, Destination, StoredSource, StoredSink}
 TRANSPARENT = {Trainable}
-"""Of these graphs hold the operand."""
+"""Elements of which graphs hold the operand."""
 
 OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""

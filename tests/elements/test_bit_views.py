@@ -29,7 +29,7 @@ def any_bits(dtype: str, count: int = 999) -> np.ndarray:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_bits_are_those_of_numpy(device: str) -> None:
-    """Of files and of integers, whatever they are: nothing is rounded, and no NaN becomes another."""
+    """Bits of files and of integers, whatever they are: nothing is rounded, and no NaN becomes another."""
     for source, target in PAIRS:
         array = any_bits(source)
         streamed = fc.view(fc.source(array), target)

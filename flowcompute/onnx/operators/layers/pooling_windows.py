@@ -19,7 +19,7 @@ from flowcompute.onnx.sizes import Records
 from flowcompute.spec import BFLOAT16, FLOAT16
 
 MOST_WINDOWS = 1 << 24
-"""Of an item, whose numbers are counted when the graph is composed."""
+"""Limit of an item, whose numbers are counted when the graph is composed."""
 
 
 def _windows(call: NodeCall) -> tuple[Value, list[WindowAxis]]:

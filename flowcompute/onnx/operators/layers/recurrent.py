@@ -61,7 +61,7 @@ def _limited(function: Callable[[Any], Any], clip: float | None) -> Callable[[An
 
 
 class _Direction(NamedTuple):
-    """What one direction of a layer is given.
+    """Operands of one direction of a layer.
 
     Attributes:
         call: the node.
