@@ -20,7 +20,7 @@ from flowcompute.fuse import (
     find_stencils,
 )
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel, is_copied
+from flowcompute.ir import FoldSpec, Kernel, is_copied, is_view
 from flowcompute.lower import KernelCache, KernelStyle
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
@@ -84,7 +84,46 @@ class StepMaker:
             taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
             for place, steps in self._steps_on(placement, mine, wanted | taken, entered or {}).items():
                 made.setdefault(place, []).extend(steps)
-        return {place: _ordered(steps) for place, steps in made.items()}
+        return self._without_unread_views({place: _ordered(steps) for place, steps in made.items()}, wanted)
+
+    def _without_unread_views(self, steps: dict[int, list[Step]], wanted: set[int]) -> dict[int, list[Step]]:
+        """Leave out views of streams that nobody reads: kernels read what they are views of.
+
+        A view that is left brings its operand to the host, which costs a transfer on a discrete device. Where there are
+        several devices, what a view is of crosses from one to the other.
+        """
+        if len(self.backend.placements) > 1:
+            return steps
+        needed = wanted.union(*(self._read_by(step) for place in steps.values() for step in place))
+        kept: dict[int, list[Step]] = {}
+        for place, ordered in steps.items():
+            left: list[Step] = []
+            for step in reversed(ordered):
+                if isinstance(step, NodeStep) and self._is_only_seen(step.node):
+                    if step.node.id not in needed:
+                        continue
+                    needed.update(step.node.inputs)
+                left.append(step)
+            kept[place] = left[::-1]
+        return kept
+
+    def _is_only_seen(self, node: Node) -> bool:
+        """Check whether a node is a view of a stream's records that has strides, and does nothing else."""
+        if node.kind is not Kind.VIEW or not node.spec.is_stream or node.op is INDICES:
+            return False
+        return is_view(self.graph, node.id)
+
+    def _read_by(self, step: Step) -> set[int]:
+        """Return the values that a step reads, without those that views of streams read."""
+        if isinstance(step, NodeStep):
+            return set() if self._is_only_seen(step.node) else set(step.node.inputs)
+        if step.kernel is None:
+            return set(step.region.inputs)
+        read = {argument.value for argument in step.kernel.arguments}
+        if step.region.anchor is None:
+            return read
+        # The carry of an attention asks the host for the positions, which stand behind queries, keys and values.
+        return read.union(self.graph.nodes[step.region.anchor].inputs[3:])
 
     def _steps_on(
         self, placement: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
