@@ -56,7 +56,7 @@ LINES = GROUP // LANES
 """Lines of `LANES` work-items in a work-group."""
 PITCH = LANES + 1
 """Distance of the sums of two results in local memory, so that they lie in different banks."""
-UNROLLED = 4
+UNROLLED = 8
 """Small blocks of a single row whose loads are on their way together."""
 LARGE = 64
 """Numbers of a block from which on it is work enough for a turn of the loop."""
