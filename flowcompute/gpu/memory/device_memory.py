@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -21,7 +21,14 @@ class Memory(ABC):
 
     A batch is uploaded (`upload`), worked on between `begin` and `forget`, and downloaded (`download`). On
     discrete devices, three neighbouring batches may be in these three phases at a time.
+
+    Attributes:
+        in_place: whether kernels work on the very bytes of arrays.
+        replaced: called before a buffer that kernels may know is given back.
     """
+
+    in_place = False
+    replaced: Callable[[], None] = staticmethod(lambda: None)
 
     def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:  # noqa: B027 - in place elsewhere
         """Set which values share a buffer. Call this first."""
@@ -77,7 +84,7 @@ class Memory(ABC):
         """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then."""
         raise NotImplementedError
 
-    def wait(self) -> None:  # noqa: B027 - only arrays in place are written behind the host's back
+    def wait(self) -> None:  # noqa: B027 - in a process of its own each kernel is waited for
         """Wait for the kernels that were deferred."""
 
     @abstractmethod
@@ -119,6 +126,8 @@ def make_memory(device: Device, staging_bytes: int, device_bytes: int | None = N
 
 class HostMemory(Memory):
     """Memory whose buffers are the arrays themselves: nothing is uploaded or downloaded."""
+
+    in_place = True
 
     def __init__(self, device: Device) -> None:
         self._buffers = HostBuffers(device)
@@ -206,6 +215,7 @@ class DeviceMemory(Memory):
         self._prefetched: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
         self._prefetcher: ThreadPoolExecutor | None = None
         self._pinned_rooms: list[np.ndarray] = []
+        self._is_deferred = False
 
     def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:
         """Set which values share a buffer. Each buffer has room for its largest value from the beginning."""
@@ -218,7 +228,9 @@ class DeviceMemory(Memory):
         buffer = buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
-                # The plan counts only the larger buffer.
+                # The plan counts only the larger buffer. Another queue may get the memory of this one.
+                self.wait()
+                self.replaced()
                 self._arena.give(buffers.pop(key))
                 self._arena.release_free()
             buffer = buffers[key] = self._arena.take(size_bytes)
@@ -314,7 +326,17 @@ class DeviceMemory(Memory):
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:  # noqa: ARG002 - nothing to map
         """Wait for the kernels so far."""
+        self._is_deferred = False
         self._device.queue.finish()
+
+    def defer(self, held: Sequence[object]) -> None:  # noqa: ARG002 - the driver holds the buffers of its commands
+        """Note that kernels are in progress. All that follows on their queue comes after them."""
+        self._is_deferred = True
+
+    def wait(self) -> None:
+        """Wait for the kernels that were deferred, before another queue touches what they work on."""
+        if self._is_deferred:
+            self.finish(())
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Download the value."""
@@ -323,6 +345,9 @@ class DeviceMemory(Memory):
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a separate queue. The copy is tried again where the driver had no room for it."""
         buffer = self._slots[slot][self._reused.get(key, key)]
+        if self._is_deferred:
+            # Another thread may go on deferring: the mark stays.
+            self._device.queue.finish()
         try:
             self._transfers.download(buffer, array, self._device.download_queue)
         except cl.Error as error:
@@ -353,6 +378,8 @@ class DeviceMemory(Memory):
 
     def release(self, keys: set[Hashable]) -> None:
         """Give their buffers back to the device."""
+        self.wait()
+        self.replaced()
         self.forget(keys)
         for key in self._buffers.keys() & {self._reused.get(key, key) for key in keys}:
             self._arena.give(self._buffers.pop(key))
@@ -369,6 +396,7 @@ class DeviceMemory(Memory):
             all_of_it.callback(self._unpin)
             all_of_it.callback(self._transfers.close)
             all_of_it.callback(self._end_uploads)
+            all_of_it.callback(self.wait)
 
     def _end_uploads(self) -> None:
         """Wait for uploads that were not used."""

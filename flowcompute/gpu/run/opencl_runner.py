@@ -110,6 +110,7 @@ class OpenCLRunner(RepeatingRunner):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
+            self._memory.replaced = self._repeated.clear
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(
                 device_buffer_assignment(
@@ -123,6 +124,8 @@ class OpenCLRunner(RepeatingRunner):
                     self._memory,
                     self.state.resident.__getitem__,
                 )
+                # Parts of weights are uploaded over those that the kernel before has read.
+                self._can_defer = False
 
     def _compiled(self, kernel: Kernel) -> Any:
         assert self._launcher is not None
@@ -226,7 +229,7 @@ class OpenCLRunner(RepeatingRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
-        if deferred and count and not batch_slice.bases:
+        if deferred and count and not batch_slice.bases and self._stays(kernel):
             compiled = self._compiled(kernel)
             self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, (count, chunk, groups))
         chunk = launch or chunk
@@ -244,12 +247,24 @@ class OpenCLRunner(RepeatingRunner):
         if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
             self._tune(tuner, step, batch_slice, outputs, (blocks, start, phase), again)
-        for i, array in outputs.items() if not deferred else ():
+        for i, array in outputs.items() if not (deferred and self.memory.in_place) else ():
             self._bring(i, array)
         for fold in region.folds:
             self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
+
+    def _stays(self, kernel: Kernel) -> bool:
+        """Check whether all that a kernel reads and makes stays where kernels work, from batch to batch."""
+        if self.memory.in_place:
+            return True
+        for one in kernel.arguments:
+            made = one.value in self._made_here
+            if one.kind == "input" and one.value in self._streamed and not made:
+                return False
+            if one.kind == "output" and (self.slots.holds(one.value) or one.value in self._transfer_plan.on_host):
+                return False
+        return True
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.engine import BatchSlice
 from flowcompute.engine.scans import Carry
+from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Kernel
@@ -51,15 +52,27 @@ class RepeatedLaunch:
             start: the first record.
             on_host: gives the numbers of an operand on the host, by its scan and place.
         """
-        kernel, chunk = self.kernel, self.chunk
+        kernel, chunk, memory = self.kernel, self.chunk, launcher.memory
         if self.carry is not None:
             scanned = ScanLaunch(0, start, self.items, partial(on_host, self.carry.value))
             chunk = self.carry.begin(scanned) or chunk
+        if not memory.in_place:
+            self._hand_on(memory)
         for stage in range(kernel.stages):
             values = [*self.buffers, self.total, chunk, 0, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:
             self.carry.advanced(start + self.items)
+
+    def _hand_on(self, memory: Memory) -> None:
+        """Let later kernels find the results on the device, and this one what the host has changed of its carry."""
+        for argument in self.kernel.arguments:
+            if argument.kind == "state" and self.carry is not None:
+                self.carry.buffer(argument)
+        outputs = self.step.region.outputs
+        for value, array in self.arrays:
+            if value in outputs:
+                memory.output(value, array)
 
 
 class RepeatedLaunches:

@@ -52,9 +52,14 @@ class RepeatingRunner(TransferringRunner):
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
-        few = region.stream and (items <= FEW_RECORDS or self.waits_once)
-        few = few and not region.folds and region.weight_tiles is None
-        return few and self._is_alone and self.tuner is None and self._can_defer
+        if not region.stream or region.folds or region.weight_tiles is not None or not self._can_defer:
+            return False
+        if self.memory.in_place:
+            few = items <= FEW_RECORDS or self.waits_once
+        else:
+            # What a discrete device fails at is told before the next batch begins.
+            few = items <= FEW_RECORDS and not self.waits_once
+        return few and self._is_alone and self.tuner is None
 
     def known(
         self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]

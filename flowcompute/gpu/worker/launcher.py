@@ -112,8 +112,8 @@ class LocalLauncher(Launcher):
 
     @property
     def can_defer(self) -> bool:
-        """True where kernels work on the very bytes of arrays, in the order of one queue."""
-        return self._device.is_in_place
+        """True where kernels run in the order of one queue, and nothing but it writes what they have made."""
+        return not self._device.capabilities.host_memory or self._device.is_in_place
 
     def launch(
         self,
