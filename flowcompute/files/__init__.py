@@ -1,23 +1,21 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
 from flowcompute.files.draft_names import is_draft_of, lies_in
-from flowcompute.files.explained import explain, shown
+from flowcompute.files.explained import MissingObjectError, StoreError, explain, shown
 from flowcompute.files.file_layer import (
     FILES,
     Draft,
     Files,
-    Fingerprint,
-    Sealed,
-    Unfinished,
     in_the_way,
     roll_forward,
     temporary_path,
 )
+from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
 from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages
-from flowcompute.files.paths import is_pattern, path_text
+from flowcompute.files.paths import is_pattern, is_url, path_text, without_secrets
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -34,10 +32,12 @@ __all__ = [
     "ForeignJsonError",
     "LeftDraft",
     "Maybe",
+    "MissingObjectError",
     "PassedPages",
     "Scratch",
     "ScratchFullError",
     "Sealed",
+    "StoreError",
     "Unfinished",
     "WrittenPages",
     "cache_folder",
@@ -48,6 +48,7 @@ __all__ = [
     "in_the_way",
     "is_draft_of",
     "is_pattern",
+    "is_url",
     "lies_in",
     "path_text",
     "private_folder",
@@ -58,5 +59,6 @@ __all__ = [
     "roll_forward",
     "shown",
     "temporary_path",
+    "without_secrets",
     "write_private",
 ]

@@ -23,8 +23,27 @@ _HINTS = {
 }
 
 
+class StoreError(OSError):
+    """A failed operation on an object store, in words that hold no credentials.
+
+    Args:
+        message: what happened.
+        advice: the remedy.
+    """
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class MissingObjectError(StoreError, FileNotFoundError):
+    """An object, or its bucket, that is not there."""
+
+
 def explain(error: OSError) -> tuple[str, str]:
     """Return the system's message with its error code, and advice on what to do."""
+    if isinstance(error, StoreError):
+        return str(error), error.advice
     code = errno.errorcode.get(error.errno or 0)
     text = error.strerror or str(error) or type(error).__name__
     return f"{text} ({code})" if code else text, _HINTS.get(error.errno or 0, "see what the system says above")

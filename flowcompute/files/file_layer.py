@@ -15,49 +15,27 @@ import mmap
 import os
 import secrets
 import stat
-from typing import NamedTuple
 
+from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
 from flowcompute.files.folders import Folders
-
-
-class Fingerprint(NamedTuple):
-    """Properties of a file that change when its content changes."""
-
-    size: int
-    mtime_ns: int
-    inode: int
-    device: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Fingerprint:
-        """Return the fingerprint in a file's status."""
-        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
-
-
-class Unfinished(NamedTuple):
-    """A file that an earlier process began, and how many of its bytes count."""
-
-    path: str
-    size: int
-
-
-class Sealed(NamedTuple):
-    """Properties that identify a finished file, also after it was renamed."""
-
-    size: int
-    mtime_ns: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Sealed:
-        """Return the properties in a file's status."""
-        return cls(status.st_size, status.st_mtime_ns)
 
 
 class Files(Folders):
     """Operations on files that the package needs. Each raises OSError as the system does.
 
     Descriptors are plain integers from `open_read` and `create_temporary`. They are given back to `close`.
+
+    Attributes:
+        local: whether files have descriptors of the system, so that they can be mapped and cached.
+        least_part_bytes: bytes that are worth a read of their own.
     """
+
+    local = True
+    least_part_bytes = 1 << 18  # handing less to another thread costs more than reading it
+
+    def readers(self, threads: int) -> int:
+        """Return how many threads share one read, of those that may."""
+        return threads
 
     # -- reading --------------------------------------------------------------------------
 
@@ -142,6 +120,14 @@ class Files(Folders):
     def status(self, handle: int) -> os.stat_result:
         """Return the status of an open file."""
         return os.fstat(handle)
+
+    def fingerprint(self, handle: int) -> Fingerprint:
+        """Return the state of an open file."""
+        return Fingerprint.of(self.status(handle))
+
+    def look(self, path: str) -> Fingerprint:
+        """Return the state of the file at `path`."""
+        return Fingerprint.of(self.stat(path))
 
     def matching(self, pattern: str) -> list[str]:
         """Return the paths that match a glob pattern (`**` spans folders), in lexical order."""

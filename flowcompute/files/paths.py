@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
+import re
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_NOT_IN_URLS = re.compile(r"(?<=://).*@|[?#].*", re.DOTALL)
 
 
 def is_pattern(path: str) -> bool:
@@ -15,11 +19,25 @@ def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path as the text that the system will be given.
 
     Raises:
-        ValueError: if no file can have it: it is not text, is empty, or cannot be encoded.
+        ValueError: if no file can have it: it is not text, is empty, cannot be encoded, or is a URL.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"cannot use a value of type {type(path).__name__} as a path")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
         raise ValueError(f"cannot use {text!r} as a path")
+    if is_url(text):
+        raise ValueError(
+            f"cannot use {without_secrets(text)!r} as a path: it is a URL, and this place takes local paths"
+        )
     return text
+
+
+def is_url(path: object) -> bool:
+    """Check whether a path names an object in a store or on a server: it begins with a scheme, as "s3://" is."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL as messages may show it: without a user, a password, a query and a fragment."""
+    return _NOT_IN_URLS.sub("", url)

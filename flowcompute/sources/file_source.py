@@ -17,7 +17,8 @@ import numpy as np
 
 from flowcompute.elements import Reader, Source, user_site
 from flowcompute.errors import Site, SourceError, SpecError, short_repr
-from flowcompute.files import Files, Fingerprint, PassedPages, explain, path_text, shown
+from flowcompute.files import Files, Fingerprint, PassedPages, explain, is_url, path_text, shown
+from flowcompute.objects import UrlError, parse_url
 from flowcompute.sources.layout import Layout, first_bad_bool
 from flowcompute.spec import BOOL
 from flowcompute.thread_pool import ThreadPool
@@ -35,8 +36,6 @@ _KEPT_BYTES = 4 << 20
 
 _MIN_GATHERED = 16
 """Records at places of their own that are worth a thread."""
-
-_MIN_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
 class StoredSource(Source):
@@ -61,7 +60,7 @@ class StoredSource(Source):
         self, path: str | os.PathLike[str], layout: Layout, fingerprint: Fingerprint, *, name: str | None, files: Files
     ) -> None:
         super().__init__(layout.spec, name=name)
-        self.freeze_fields(path=os.path.abspath(path), layout=layout, fingerprint=fingerprint, files=files)
+        self.freeze_fields(path=located(path, name), layout=layout, fingerprint=fingerprint, files=files)
 
     @property
     def label(self) -> str:
@@ -77,7 +76,9 @@ class StoredSource(Source):
     def identity(self) -> tuple[object, ...]:
         """The file, in the state in which it was composed."""
         state = self.fingerprint
-        return (self.format, os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
+        path = os.path.realpath(self.path) if self.files.local else self.path
+        kept = (state.inode, state.device, state.size, state.mtime_ns)
+        return (self.format, path, *kept, *((state.etag,) if state.etag else ()))
 
     def must_read(self, *, mapped: bool = True) -> str | None:
         """Return the reason why the records are read into buffers, or None when the file may be mapped.
@@ -90,6 +91,8 @@ class StoredSource(Source):
         """
         if self.layout.copy_reason is not None:
             return self.layout.copy_reason
+        if not self.files.local:
+            return "objects come from a store"
         with source_errors("look at", self.path, element=self.name or self.label, site=self.site):
             status = self.files.stat(self.path)
         return why_not_mapped(self.path, status) or (None if mapped else "files are not to be mapped")
@@ -151,7 +154,7 @@ class StoredReader(Reader):
     @property
     def reads_at_a_time(self) -> int:
         """Number of reads in progress: two where threads share a read, so that idle threads begin the next one."""
-        together = self._bytes is None and self.threads > 1 and not self._layout.is_columns
+        together = self._bytes is None and self._files.readers(self.threads) > 1 and not self._layout.is_columns
         return 2 if together else 1
 
     def read_at(self, position: int, out: np.ndarray) -> int:
@@ -178,7 +181,7 @@ class StoredReader(Reader):
         """
         layout = self._layout
         end = layout.offset + (position + items) * layout.item_bytes
-        if self.uncached and not layout.is_columns:
+        if self.uncached and self._files.local and not layout.is_columns:
             if self._passed is None:
                 self._passed = PassedPages(self._files, self._handle, self._source.fingerprint.size)
             self._passed.ask(end)
@@ -187,7 +190,8 @@ class StoredReader(Reader):
     def _read(self, begin: int, out: np.ndarray) -> bool:
         """Fill `out`, with a run of records for each thread. Return False when the file ends before that."""
         layout = self._layout
-        parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _MIN_PART_BYTES))
+        readers, worth_it = self._files.readers(self.threads), out.nbytes // self._files.least_part_bytes
+        parts = 1 if layout.is_columns else min(readers, len(out), max(1, worth_it))
         if parts <= 1:
             return layout.read(self._files, self._handle, begin, out)
         ends = [len(out) * part // parts for part in range(parts + 1)]
@@ -222,7 +226,7 @@ class StoredReader(Reader):
             begin, end = layout.offset, layout.offset + self._length * layout.item_bytes
             mapped = self._bytes[begin:end].view(layout.dtype).reshape(self._length, *layout.item_shape)
         pick = partial(layout.gather, self._files, self._handle, mapped, records)
-        parts = 1 if mapped is not None else min(self.threads, max(1, len(order) // _MIN_GATHERED))
+        parts = 1 if mapped is not None else min(self._files.readers(self.threads), max(1, len(order) // _MIN_GATHERED))
         if parts <= 1:
             return pick(order, out)
         ends = [len(order) * part // parts for part in range(parts + 1)]
@@ -260,7 +264,7 @@ class StoredReader(Reader):
             SourceError: if it has changed.
         """
         with self._errors("look at"):
-            now = Fingerprint.of(self._files.status(self._handle))
+            now = self._files.fingerprint(self._handle)
         if now != self._source.fingerprint:
             fail_changed(self._source, now, element=self.element)
 
@@ -363,8 +367,8 @@ def changed(path: str, then: Fingerprint, now: Fingerprint, *, element: str | No
 
 
 def _describe(fingerprint: Fingerprint, fields: list[str]) -> str:
-    units = {"size": " bytes", "mtime_ns": " ns", "inode": "", "device": ""}
-    return ", ".join(f"{field} {getattr(fingerprint, field)}{units[field]}" for field in fields)
+    units = {"size": " bytes", "mtime_ns": " ns"}
+    return ", ".join(f"{field} {getattr(fingerprint, field)}{units.get(field, '')}" for field in fields)
 
 
 def check_position(position: int, length: int, *, element: str | None, site: Site | None) -> None:
@@ -401,6 +405,23 @@ def absolute(path: str | os.PathLike[str], name: str | None) -> str:
         ) from None
 
 
+def located(path: str | os.PathLike[str], name: str | None) -> str:
+    """Return the absolute path of a file, or the URL of an object.
+
+    Raises:
+        SpecError: if there can be neither.
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not is_url(text):
+        return absolute(path, name)
+    try:
+        return str(parse_url(text))
+    except UrlError as error:
+        raise SpecError(
+            f"cannot open this URL: {error}", element=name, site=user_site(), expected=error.expected, hint=error.hint
+        ) from None
+
+
 @contextlib.contextmanager
 def source_errors(
     doing: str,
@@ -425,6 +446,6 @@ def probe(path: str, *, element: str | None, site: Site | None, files: Files) ->
     with source_errors("open", path, element=element, site=site):
         handle = files.open_read(path)
         try:
-            yield handle, Fingerprint.of(files.status(handle))
+            yield handle, files.fingerprint(handle)
         finally:
             files.close(handle)

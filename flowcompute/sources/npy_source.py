@@ -10,7 +10,8 @@ import numpy.typing as npt
 from flowcompute.elements import user_site
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.files import FILES, Files, Fingerprint, shown
-from flowcompute.sources.file_source import StoredSource, absolute, probe
+from flowcompute.objects import layer_of
+from flowcompute.sources.file_source import StoredSource, located, probe
 from flowcompute.sources.layout import Layout
 from flowcompute.sources.npy_header import Header, HeaderError, read_header
 from flowcompute.spec import BFLOAT16, parse_dtype
@@ -46,7 +47,8 @@ class NpySource(StoredSource):
         name: str | None = None,
         files: Files = FILES,
     ) -> None:
-        where = absolute(path, name)
+        where = located(path, name)
+        files = layer_of(where, files)
         with probe(where, element=name, site=user_site(), files=files) as (handle, fingerprint):
 
             def read(offset: int, count: int) -> bytes:

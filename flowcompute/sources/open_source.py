@@ -11,8 +11,18 @@ import numpy.typing as npt
 from flowcompute.elements import ItemShape, user_site
 from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, Files, format_of, is_pattern, shown
-from flowcompute.sources.file_source import StoredSource, absolute, source_errors
+from flowcompute.files import (
+    FILES,
+    FOREIGN_FORMATS,
+    FORMATS,
+    WEIGHTS_FORMATS,
+    Files,
+    format_of,
+    is_pattern,
+    is_url,
+    shown,
+)
+from flowcompute.sources.file_source import StoredSource, located, source_errors
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
 from flowcompute.sources.several import SeveralSource
@@ -36,7 +46,8 @@ def open(
 
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
-            for all files that match, in lexical order.
+            for all files that match, in lexical order. A URL stands for one object: "s3://bucket/x.npy", and so with
+            gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed.
         format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
             unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are
@@ -55,9 +66,9 @@ def open(
         return _open_one(file, format=format, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
-        # A file's name may hold the characters of a pattern.
-        where = absolute(path, name)
-        if not is_pattern(where) or os.path.lexists(where):
+        # The name of a file or an object may hold the characters of a pattern.
+        where = located(path, name)
+        if not is_pattern(where) or is_url(where) or os.path.lexists(where):
             return one(where)
         paths: list[Path] = list(_matching(where, name, files))
         got = f"no file matches {shown(where)}"
@@ -82,7 +93,7 @@ def _open_one(
     name: str | None,
     files: Files,
 ) -> StoredSource:
-    where = absolute(path, name)
+    where = located(path, name)
     if format is None and os.path.isdir(where):
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",

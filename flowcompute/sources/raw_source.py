@@ -12,7 +12,8 @@ import numpy.typing as npt
 from flowcompute.elements import ItemShape, item_dtype, parse_item_shape, user_site
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import FILES, Files, shown
-from flowcompute.sources.file_source import StoredSource, absolute, probe
+from flowcompute.objects import layer_of
+from flowcompute.sources.file_source import StoredSource, located, probe
 from flowcompute.sources.layout import Layout
 from flowcompute.spec import parse_dtype
 
@@ -46,7 +47,8 @@ class RawSource(StoredSource):
         name: str | None = None,
         files: Files = FILES,
     ) -> None:
-        where = absolute(path, name)
+        where = located(path, name)
+        files = layer_of(where, files)
         said = item_dtype(shape, dtype, name)
         if said is None:
             raise SpecError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import Reader, Source, user_site
 from flowcompute.errors import SourceError
-from flowcompute.files import Fingerprint, shown
+from flowcompute.files import shown
 from flowcompute.sources.file_source import StoredReader, StoredSource, check_position, fail_changed, source_errors
 from flowcompute.spec import Spec, Stream
 
@@ -122,7 +122,7 @@ class SeveralReader(Reader):
                 self._current.check()
                 continue
             with source_errors("look at", part.path, element=self.element, site=self._source.site):
-                now = Fingerprint.of(part.files.stat(part.path))
+                now = part.files.look(part.path)
             if now != part.fingerprint:
                 fail_changed(part, now, element=self.element)
 

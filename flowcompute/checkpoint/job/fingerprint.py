@@ -7,6 +7,8 @@ between the blocks is seen by its time alone.
 Whoever says that a file was only touched has its contents compared. For that a second SHA-256 is kept, over up to 256
 blocks of 256 KiB: all bytes of a file of up to 64 MiB. It is taken once, when the checkpoint begins, and costs 0.1 s a
 file (0.3 s from a disk). All bytes of a file of 1 GiB would cost 2.6 s (7.4 s), before the first batch of each job.
+
+Of an object in a store the mark is its ETag, which the store tells without a byte of it being read.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
 from flowcompute.checkpoint.job.not_bound import NotBound
 from flowcompute.files import FILES, Files, explain, shown
 from flowcompute.model_files import WeightFile
+from flowcompute.objects import layer_of
 from flowcompute.sources import StoredSource
 
 _BLOCK_BYTES = 1 << 12
@@ -72,13 +75,16 @@ def contents_digest(path: str, count: int, files: Files = FILES) -> str:
 
 
 def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
-    """Return the state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal).
+    """Return the state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal; or an ETag).
 
     Raises:
         OSError: if it cannot be read.
     """
     handle = files.open_read(path)
     try:
+        if not files.local:
+            state = files.fingerprint(handle)
+            return {"size": state.size, "mtime_ns": state.mtime_ns, "sample": f"ETag {state.etag}"}
         status = files.status(handle)
         digest = hashlib.sha256()
         for begin, length in blocks(status.st_size):
@@ -101,7 +107,7 @@ def described_file(source: StoredSource | WeightFile, contents: int | None = Non
     """
     try:
         state = file_fingerprint(source.path, source.files)
-        if contents is not None:
+        if contents is not None and source.files.local:
             state["contents"] = contents_digest(source.path, contents, source.files)
         return {"path": str(source.path), **state}
     except OSError as error:
@@ -167,6 +173,7 @@ def changed_file(path: str, then: dict[str, Any], files: Files = FILES, *, accep
         accept_touched: whether a file is the same whose contents are, whatever its time of change.
     """
     try:
+        files = layer_of(path, files)
         now = file_fingerprint(path, files)
         found = changes(then, now)
         if found and (then["size"], then["sample"]) == (now["size"], now["sample"]):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flowcompute.elements import Element
 from flowcompute.fuse import Reason
+from flowcompute.objects import REQUEST_BYTES
 from flowcompute.schedule.plan import Pass, SinkStage, SourceStage
 from flowcompute.sinks import NumbersSink, StoredSink
 from flowcompute.sources import SeveralSource, SourceView, StoredSource
@@ -39,4 +41,21 @@ def _is_file(stage: SourceStage | SinkStage) -> bool:
     element = stage.element
     while isinstance(element, (SourceView, NumbersSink)):
         element = element.inner
-    return isinstance(element, (StoredSource, SeveralSource, StoredSink))
+    return isinstance(element, (StoredSource, SeveralSource, StoredSink)) and not _is_remote(element)
+
+
+def request_bytes(passes: tuple[Pass, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the name of each source of objects, with the bytes that its requests hold besides its buffers."""
+    for source in {source.value: source for one in passes for source in one.sources}.values():
+        element = source.element
+        while isinstance(element, SourceView):
+            element = element.inner
+        if _is_remote(element):
+            yield f"{source.name} (requests)", REQUEST_BYTES
+
+
+def _is_remote(element: Element) -> bool:
+    """Check whether an end is an object, or several of which one is."""
+    if isinstance(element, SeveralSource):
+        return any(map(_is_remote, element.sources))
+    return isinstance(element, StoredSource) and not element.files.local

@@ -15,6 +15,7 @@ from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
+from flowcompute.schedule.memory.cache_use import request_bytes
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
@@ -81,7 +82,7 @@ def plan_memory(
         PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
-    fixed = [*held, *(line for one in passes for line in _results(one, config))]
+    fixed = [*held, *(line for one in passes for line in _results(one, config)), *request_bytes(passes)]
     fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     staging = 0
     if (shares := staging_shares(backend)) > 0:

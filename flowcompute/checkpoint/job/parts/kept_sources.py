@@ -23,6 +23,7 @@ from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
+from flowcompute.files import is_url
 from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
     FeedSource,
@@ -55,7 +56,8 @@ def _kept_path(fields: Fields, rebuilding: Rebuilding) -> str:
     """Return the path of a file that is still in the state that was kept. No other one is opened."""
     path, state = read_state(fields)
     # A file that cannot be read at all is told by the source itself.
-    if os.path.exists(path) and (changed := changed_file(path, state, accept_touched=rebuilding.accept_touched)):
+    there = is_url(path) or os.path.exists(path)
+    if there and (changed := changed_file(path, state, accept_touched=rebuilding.accept_touched)):
         # The path is told whole.
         raise CheckpointError(
             "cannot read a file that is not as it was when the job was frozen",

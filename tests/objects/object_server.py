@@ -1,0 +1,135 @@
+"""A small HTTP server of objects on loopback, which fails as it is told."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+CHANGED = "Mon, 23 Nov 2026 10:00:00 GMT"
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    range: str | None
+    condition: str | None
+    authorization: str | None
+
+
+class ObjectServer:
+    """Objects by path, as a web server or an S3 endpoint gives them.
+
+    Attributes:
+        objects: bytes by path, "/bucket/x.npy".
+        fault: says of a request what goes wrong; None for nothing.
+        requests: what was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.fault: Callable[[Request], str | None] = lambda request: None
+        self.requests: list[Request] = []
+        self.elsewhere = ""
+        self.released = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                outer.answer(self)
+
+            do_GET = do_HEAD
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        headers = handler.headers
+        condition = headers["If-Match"] or headers["If-Unmodified-Since"]
+        request = Request(handler.command, handler.path, headers["Range"], condition, headers["Authorization"])
+        self.requests.append(request)
+        fault = self.fault(request)
+        data = self.objects.get(handler.path)
+        if fault in ("500", "503", "403"):
+            return self._say(handler, int(fault), b"<Error>very-secret, as a server may echo</Error>")
+        if fault == "redirect":
+            return self._say(handler, 302, Location=self.elsewhere + handler.path)
+        if fault == "circle":
+            return self._say(handler, 302, Location=handler.path)
+        if fault == "silent":
+            self.released.wait(30)
+            handler.close_connection = True
+            return None
+        if data is None:
+            return self._say(handler, 404)
+        etag = {"weak": 'W/"a"', "no etag": "", "nothing known": ""}.get(
+            fault or "", f'"{hashlib.sha256(data).hexdigest()}"'
+        )
+        known = {"ETag": etag} if etag else {}
+        if fault != "nothing known":
+            known["Last-Modified"] = CHANGED
+        if condition is not None and condition not in (etag, CHANGED) and fault != "no conditions":
+            return self._say(handler, 412)
+        if request.range is None or fault == "no ranges":
+            return self._give(handler, 200, data, fault, known)
+        first, _, last = request.range.removeprefix("bytes=").partition("-")
+        begin, end = int(first), min(int(last or len(data)), len(data) - 1)
+        shift = 1 if fault == "other range" else 0
+        said = f"bytes {begin + shift}-{end + shift}/{len(data)}"
+        return self._give(handler, 206, data[begin : end + 1], fault, {**known, "Content-Range": said})
+
+    def _say(self, handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", **headers: str) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        if handler.command == "GET":
+            handler.wfile.write(body)
+
+    def _give(
+        self, handler: BaseHTTPRequestHandler, status: int, body: bytes, fault: str | None, headers: dict[str, str]
+    ) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(1 << 60 if fault == "absurd length" else len(body)))
+        handler.end_headers()
+        if handler.command == "HEAD":
+            return
+        if fault in ("short", "absurd length"):
+            body = body[: len(body) // 2]
+            handler.close_connection = True
+        handler.wfile.write(body)
+
+
+@contextmanager
+def serving() -> Iterator[ObjectServer]:
+    server = ObjectServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
