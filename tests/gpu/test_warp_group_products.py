@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -20,11 +19,10 @@ from flowcompute.lower import forms
 from flowcompute.lower.matmul import WARP_GROUP_MATMUL
 from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.step_maker import KERNELS
-from tests.golden.test_golden import NVIDIA
+from tests.golden.test_golden import HOPPER
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-HOPPER = replace(NVIDIA, name="a Hopper GPU", warp_groups=True)
 
 
 def numbers(*shape: int, dtype: Any = "f2", seed: int = 0) -> np.ndarray:
@@ -161,7 +159,7 @@ def test_only_ptx_for_hopper_is_retargeted() -> None:
 def hopper() -> str:
     device = real_device()
     gpus = [one for one in all_devices() if one.kind == "gpu"]
-    if not gpus[int(device.partition(":")[2])].with_reason("").capabilities.warp_groups:
+    if not gpus[int(device.partition(":")[2])].has_warp_groups():
         pytest.skip("needs a GPU of compute capability 9.0 with NVIDIA's OpenCL driver")
     return device
 

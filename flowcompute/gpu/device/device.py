@@ -70,11 +70,11 @@ class Device:
         """Return the same device, sharing context and queues, with `capabilities.reason` set."""
         chosen = Device.__new__(Device)
         chosen.__dict__.update(self.__dict__)
-        chosen.capabilities = replace(self.capabilities, reason=reason, warp_groups=self._has_warp_groups())
+        chosen.capabilities = replace(self.capabilities, reason=reason)
         return chosen
 
-    def _has_warp_groups(self) -> bool:
-        """Check whether kernels may have the instructions of Hopper, which is tried once."""
+    def has_warp_groups(self) -> bool:
+        """Check whether kernels may have the instructions of Hopper. It is tried once, in the device's context."""
         if self.platform != "NVIDIA CUDA" or self.handle.compute_capability_major_nv != _WARP_GROUPS:
             return False
         return self._once("warp_groups", lambda: takes_marked(self.context, self.handle))

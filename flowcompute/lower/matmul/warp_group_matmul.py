@@ -179,10 +179,9 @@ def _why_not(task: LoweringTask) -> Reason | None:
     return None
 
 
-WARP_GROUP_MATMUL = Form(
-    name="warp-group matmul",
-    accepts=_why_not,
-    lower=lambda task: _WarpGroupLowering(task).lower(),
-    geometry=by_resident_tiles,
-)
+def _lower(task: LoweringTask) -> Kernel:
+    return _WarpGroupLowering(task).lower()
+
+
+WARP_GROUP_MATMUL = Form(name="warp-group matmul", accepts=_why_not, lower=_lower, geometry=by_resident_tiles)
 """Products of half formats by groups of four sub-groups."""
