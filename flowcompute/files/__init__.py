@@ -13,6 +13,7 @@ from flowcompute.files.file_layer import (
     roll_forward,
     temporary_path,
 )
+from flowcompute.files.folder_draft import FolderDraft, Pieces, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
 from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
@@ -31,10 +32,12 @@ __all__ = [
     "Each",
     "Files",
     "Fingerprint",
+    "FolderDraft",
     "ForeignJsonError",
     "LeftDraft",
     "Maybe",
     "PassedPages",
+    "Pieces",
     "Scratch",
     "ScratchFullError",
     "Sealed",
@@ -55,7 +58,9 @@ __all__ = [
     "read_json_file",
     "read_private",
     "remove_draft",
+    "roll_folder_forward",
     "roll_forward",
+    "seal_of",
     "shown",
     "temporary_path",
     "write_private",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
+FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw", ".zarr": "zarr"}
 """The format that an extension stands for, for reading and writing alike."""
 
 WEIGHTS_FORMATS = {".safetensors": "safetensors"}

@@ -10,6 +10,7 @@ from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink, SavedTensor
 from flowcompute.sinks.save_sink import save
 from flowcompute.sinks.spool_sink import SpoolSink
+from flowcompute.sinks.zarr import ZarrSink
 
 __all__ = [
     "CallbackSink",
@@ -22,6 +23,7 @@ __all__ = [
     "SavedTensor",
     "SpoolSink",
     "StoredSink",
+    "ZarrSink",
     "callback",
     "discard",
     "save",

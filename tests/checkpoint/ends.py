@@ -19,6 +19,8 @@ ENDS: dict[str, Build] = {
         rows("f8").sum() >> fc.save(folder / "z.bin"),
         {"b": rows().sum(axis=0), "a": fc.constant(np.int8(3))} >> fc.save(folder / "w.safetensors"),
         rows("f8").named("x") >> fc.save(folder / "x.safetensors"),
+        rows("f8") >> fc.save(folder / "x.zarr", chunk=7, overwrite=True),
+        rows().sum(axis=0) >> fc.save(folder / "sum.zarr"),
     ),
     "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
     "called": lambda _: rows() >> fc.callback(twice),

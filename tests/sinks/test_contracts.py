@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr
 
 from flowcompute.elements.destination import Destination
 from flowcompute.sinks.array_sink import MemorySink, to_array
@@ -42,6 +43,17 @@ class TestRaw(DestinationContract):
         assert value == str(folder / "y.bin")
         data = np.fromfile(value, spec.dtype)
         return data.reshape(-1, *spec.shape) if spec.stream is not None else data.reshape(spec.shape)
+
+
+class TestZarr(DestinationContract):
+    dtypes = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
+
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.zarr", chunk=3)
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        assert value == str(folder / "y.zarr")
+        return np.asarray(zarr.open_array(value, mode="r")[...])
 
 
 class TestCallback(DestinationContract):

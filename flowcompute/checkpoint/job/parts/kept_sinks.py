@@ -19,9 +19,10 @@ from flowcompute.sinks import (
     SafetensorsSink,
     SavedTensor,
     StoredSink,
+    ZarrSink,
 )
 
-Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink)
+Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink, ZarrSink)
 
 
 def _check_input(node: KeptNode, fields: Fields) -> None:
@@ -82,6 +83,18 @@ def _tensor(fields: Fields, one: Any) -> SavedTensor:
     return SavedTensor(name, DTYPES[dtype], tuple(shape))
 
 
+def _describe_zarr(sink: ZarrSink, describing: Describing) -> dict[str, Any]:
+    return {**_describe_file(sink, describing), "chunk": sink.chunk, "overwrite": bool(sink.overwrite)}
+
+
+def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    kind = ZarrSink
+    sink = _file(kind, fields, node, rebuilding)
+    chunk = fields.maybe("chunk", lambda key: fields.whole(key, least=1))
+    sink.freeze_fields(chunk=chunk, overwrite=fields.flag("overwrite"))
+    return _bound(sink, node, fields)
+
+
 def _nothing(_: Destination, __: Describing) -> dict[str, Any]:
     return {}
 
@@ -106,6 +119,7 @@ SINKS: dict[type[Element], Part] = {
     NpySink: Part("save_npy", _describe_file, _rebuild_npy),
     RawSink: Part("save_raw", _describe_file, _rebuild_raw),
     SafetensorsSink: Part("save_safetensors", _describe_safetensors, _rebuild_safetensors),
+    ZarrSink: Part("save_zarr", _describe_zarr, _rebuild_zarr),
     MemorySink: Part("to_array", _nothing, _rebuild_memory),
     DiscardSink: Part("discard", _nothing, _rebuild_discard),
     CallbackSink: Part("callback", _describe_callback, _rebuild_callback, "function"),
