@@ -68,7 +68,7 @@ class Problem:
                 streams[id(one)] = len(sources)
                 sources.append(one)
             else:
-                _check_leaf(op, one)
+                check_leaf(op, one)
         if not found or not sources:
             raise _refused(op, "a loss of fc.parameter and of records of files or arrays", str(loss.spec))
         parameters = tuple(found) if wanted is None else tuple(wanted)
@@ -97,10 +97,7 @@ class Problem:
             SpecError: if there is no gradient, or the loss cannot be computed of so many records.
         """
         places = {id(one): place for place, one in enumerate(self.parameters)}
-        values = [
-            Given(f"value.{i}", one.spec, name=name)
-            for i, (one, name) in enumerate(zip(self.parameters, self.names, strict=True))
-        ]
+        values = list(self.stands_in().values())
         loss = _Remaking(self, places, values, records).made()
         gradients = grad(loss, values)
         if clip_norm is not None:
@@ -117,6 +114,11 @@ class Problem:
             parameters.append(after)
             states += remembered
         return (loss, *parameters, *states)
+
+    def stands_in(self) -> dict[int, Given]:
+        """Return values that are given in the place of parameters, by the `id` of these."""
+        held = zip(self.parameters, self.names, strict=True)
+        return {id(one): Given(f"value.{i}", one.spec, name=name) for i, (one, name) in enumerate(held)}
 
     def initial(self, optimizer: Optimizer) -> tuple[Element, ...]:
         """Return what all values begin with: the parameters, then the state of each."""
@@ -188,6 +190,22 @@ def _clipped(gradients: Sequence[Any], most: float) -> list[Any]:
     return [cast(one * cast(scale, one.dtype), one.dtype) for one in gradients]
 
 
+def with_others(element: Element, new: dict[int, Element]) -> Element:
+    """Return an element made again of other elements.
+
+    Args:
+        element: what is made again.
+        new: what stands in the place of elements, by their `id`; what is made again is added.
+    """
+    for one in ordered(element):
+        if id(one) in new:
+            continue
+        inputs = [new.get(id(operand), operand) for operand in one.inputs]
+        same = all(operand is other for operand, other in zip(inputs, one.inputs, strict=True))
+        new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
+    return new[id(element)]
+
+
 def ordered(loss: Element) -> tuple[Element, ...]:
     """Return all elements that a loss depends on, operands first; parameters have none here."""
     by_id: dict[int, Element] = {id(loss): loss}
@@ -210,7 +228,7 @@ def _name(parameter: Element) -> str:
     return parameter.name or parameter.inputs[0].name or ""
 
 
-def _check_leaf(op: str, element: Element) -> None:
+def check_leaf(op: str, element: Element) -> None:
     """Refuse a stream that is no leaf and has no operands that are.
 
     Raises:
