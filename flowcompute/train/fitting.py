@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flowcompute.elements import Compute, Destination, Element, public, user_site
+from flowcompute.elements import Compute, Constant, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.random import SEED_BITS
 from flowcompute.elements.training import (
@@ -19,9 +19,10 @@ from flowcompute.elements.training import (
     trained,
 )
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.spec import is_float
-from flowcompute.train.composing import Problem, ordered, with_others
+from flowcompute.spec import INT64, is_float
+from flowcompute.train.composing import Problem, Update, ordered, with_others
 from flowcompute.train.evaluating import Measures, Stop, evaluation_of
+from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
 
 
@@ -34,16 +35,21 @@ class Trained(Mapping[str, Any]):
         losses: the loss of each step, before its update, as a stream. Its length is not known where a criterion may
             end the training.
         measures: by name a stream with what each evaluation has measured.
+        skipped: the number of steps that overflowed and updated nothing, as a resident int64.
         names: of the parameters.
     """
 
     losses: Element
     measures: Mapping[str, Any]
+    skipped: Element
     names: tuple[str, ...]
 
-    def __init__(self, training: Training, problem: Problem) -> None:
+    def __init__(self, training: Training, problem: Problem, update: Update) -> None:
         self.losses, self.measures = _told(training)
         self.names = training.names
+        self.skipped = Constant(0, INT64)
+        if update.loss_scale is not None:
+            self.skipped = trained(training, training.updated - len(update.loss_scale.begin()))
         self._training = training
         self._problem = problem
 
@@ -136,6 +142,7 @@ def fit(
     epochs: int = 1,
     shuffle: int | None = None,
     clip_norm: float | None = None,
+    loss_scale: float | str | None = None,
     evaluate: Measures | None = None,
     every: int | None = None,
     stop: Stop | None = None,
@@ -152,6 +159,9 @@ def fit(
         epochs: how often all records are read.
         shuffle: the seed of another order of the records in each epoch, that of `fc.shuffle`. None for their own.
         clip_norm: gradients that together are longer than this are scaled to it.
+        loss_scale: what gradients are multiplied by while they are computed: a number, or "dynamic" for one that is
+            doubled after 2000 steps without an overflow, and halved after one. A step that overflows updates nothing,
+            and is counted as `skipped`. For losses that compute in half formats.
         evaluate: what is measured between steps, with the parameters as they are then: a resident number, or several
             by name, each over all of its records. `measures` of the result has what was measured.
         every: steps from one evaluation to the next; those of an epoch by default.
@@ -168,14 +178,14 @@ def fit(
     schedule = StepSchedule(
         problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
     )
-    clip = checked_norm("fit", clip_norm)
-    steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
+    update = Update(optimizer, checked_norm("fit", clip_norm), LossScale.of("fit", loss_scale))
+    steps = [problem.step(update, records) for records in schedule.sizes]
     evaluation, state = evaluation_of(problem, schedule, len(steps[0]) - 1, evaluate, every, stop)
-    initial = (*problem.initial(optimizer), *state)
+    initial = (*update.begin(problem.parameters), *state)
     training = Training(initial, problem.sources, schedule, steps, problem.names, evaluation)
     # What the call returns is no element, but this is what it stands for.
     training.freeze_fields(is_step=False)
-    return Trained(training, problem)
+    return Trained(training, problem, update)
 
 
 def checked_optimizer(op: str, optimizer: object) -> Optimizer:
