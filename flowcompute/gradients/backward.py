@@ -57,10 +57,24 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
             expected="an element, or a list or tuple of elements",
             got=short_repr(wrt),
         )
-    _check(total, leaves)
-    found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves, through=True)
-    made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)
+    made = tuple(times_gradient(total, leaves, Constant(np.ones((), _slope_dtype(total)))))
     return made[0] if alone else made
+
+
+def times_gradient(loss: Any, leaves: Sequence[Any], factor: Element) -> list[Element]:
+    """Return the gradient of a number times a factor, which all cotangents have on their way.
+
+    Args:
+        loss: a resident number.
+        leaves: elements that it depends on.
+        factor: a resident number. A loss that is multiplied by one gives the same, but leaves it for the end.
+
+    Raises:
+        SpecError: as `grad`.
+    """
+    _check(loss, leaves)
+    found = pulled(loss, [Term(None, cast(factor, _slope_dtype(loss)))], leaves, through=True)
+    return [_whole(leaf, found.get(id(leaf), [])) for leaf in leaves]
 
 
 def _check(loss: Any, leaves: Sequence[Any]) -> None:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flowcompute.checkpoint.job import made_again
-from flowcompute.elements import Compute, Destination, Element, public, user_site
+from flowcompute.elements import Compute, Constant, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.random import SEED_BITS
-from flowcompute.elements.training import MOST_EPOCHS, StepSchedule, Training, trained
+from flowcompute.elements.training import (
+    EVALUATED,
+    LOSS,
+    MEASURES,
+    MOST_EPOCHS,
+    TAKEN,
+    StepSchedule,
+    Training,
+    trained,
+)
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.train.composing import Problem, ordered
+from flowcompute.spec import INT64, is_float
+from flowcompute.train.composing import Problem, Update, ordered, with_others
+from flowcompute.train.evaluating import Measures, Stop, evaluation_of
+from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
 
 
@@ -21,16 +32,25 @@ class Trained(Mapping[str, Any]):
     `trained >> fc.save("w.safetensors")` writes all parameters.
 
     Attributes:
-        losses: the loss of each step, before its update, as a stream.
+        losses: the loss of each step, before its update, as a stream. Its length is not known where a criterion may
+            end the training.
+        measures: by name a stream with what each evaluation has measured.
+        skipped: the number of steps that overflowed and updated nothing, as a resident int64.
         names: of the parameters.
     """
 
-    losses: Training
+    losses: Element
+    measures: Mapping[str, Any]
+    skipped: Element
     names: tuple[str, ...]
 
-    def __init__(self, training: Training, problem: Problem) -> None:
-        self.losses = training
+    def __init__(self, training: Training, problem: Problem, update: Update) -> None:
+        self.losses, self.measures = _told(training)
         self.names = training.names
+        self.skipped = Constant(0, INT64)
+        if update.loss_scale is not None:
+            self.skipped = trained(training, training.updated - len(update.loss_scale.begin()))
+        self._training = training
         self._problem = problem
 
     def __getitem__(self, name: object) -> Compute:
@@ -44,7 +64,7 @@ class Trained(Mapping[str, Any]):
         """
         for place, (known, one) in enumerate(zip(self.names, self._problem.parameters, strict=True)):
             if known == name if isinstance(name, str) else id(one) == id(name):
-                return trained(self.losses, place)
+                return trained(self._training, place)
         raise SpecError(
             "cannot take a parameter that is not trained",
             element="fit",
@@ -72,10 +92,9 @@ class Trained(Mapping[str, Any]):
                 got=short_repr(element),
             )
         new: dict[int, Element] = {
-            id(one): trained(self.losses, place) for place, one in enumerate(self._problem.parameters)
+            id(one): trained(self._training, place) for place, one in enumerate(self._problem.parameters)
         }
-        order = ordered(element)
-        if not any(id(one) in new for one in order):
+        if not any(id(one) in new for one in ordered(element)):
             raise SpecError(
                 "cannot apply what is trained to an element that has none of its parameters",
                 element=element.name or element.base_name,
@@ -83,13 +102,7 @@ class Trained(Mapping[str, Any]):
                 expected=f"one of {', '.join(self.names)}",
                 got=str(element.spec),
             )
-        for one in order:
-            if id(one) in new:
-                continue
-            inputs = [new.get(id(operand), operand) for operand in one.inputs]
-            same = all(operand is other for operand, other in zip(inputs, one.inputs, strict=True))
-            new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
-        return new[id(element)]
+        return with_others(element, new)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -102,7 +115,22 @@ class Trained(Mapping[str, Any]):
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"<Trained {', '.join(self.names)}: {len(self.losses)} steps>"
+        return f"<Trained {', '.join(self.names)}: {self._training.schedule.steps} steps>"
+
+
+def _told(training: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return what a training tells of its steps: the losses, and by name what was measured."""
+    evaluation = training.evaluation
+    if evaluation is None:
+        return training, {}
+    losses, evaluated = training[:, LOSS], training[:, EVALUATED] != 0
+    if evaluation.stops:
+        losses = losses[training[:, TAKEN] != 0]
+    measures = {
+        name: training[:, MEASURES + i][evaluated].astype(one.dtype if is_float(one.dtype) else training.dtype)
+        for i, (name, one) in enumerate(zip(evaluation.names, evaluation.roots, strict=False))
+    }
+    return losses.astype(training.steps[0][0].dtype), measures
 
 
 @public
@@ -114,6 +142,10 @@ def fit(
     epochs: int = 1,
     shuffle: int | None = None,
     clip_norm: float | None = None,
+    loss_scale: float | str | None = None,
+    evaluate: Measures | None = None,
+    every: int | None = None,
+    stop: Stop | None = None,
 ) -> Trained:
     """Train the parameters that a loss depends on, as one job that streams, freezes and resumes.
 
@@ -127,6 +159,14 @@ def fit(
         epochs: how often all records are read.
         shuffle: the seed of another order of the records in each epoch, that of `fc.shuffle`. None for their own.
         clip_norm: gradients that together are longer than this are scaled to it.
+        loss_scale: what gradients are multiplied by while they are computed: a number, or "dynamic" for one that is
+            doubled after 2000 steps without an overflow, and halved after one. A step that overflows updates nothing,
+            and is counted as `skipped`. For losses that compute in half formats.
+        evaluate: what is measured between steps, with the parameters as they are then: a resident number, or several
+            by name, each over all of its records. `measures` of the result has what was measured.
+        every: steps from one evaluation to the next; those of an epoch by default.
+        stop: what ends the training early: `fc.train.patience`, or a function from the measures by name to whether to
+            stop. It is composed once, of elements, and is part of the job.
 
     Raises:
         SpecError: if an argument makes no sense, or the loss cannot be trained.
@@ -138,12 +178,14 @@ def fit(
     schedule = StepSchedule(
         problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
     )
-    clip = checked_norm("fit", clip_norm)
-    steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
-    training = Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names)
+    update = Update(optimizer, checked_norm("fit", clip_norm), LossScale.of("fit", loss_scale))
+    steps = [problem.step(update, records) for records in schedule.sizes]
+    evaluation, state = evaluation_of(problem, schedule, len(steps[0]) - 1, evaluate, every, stop)
+    initial = (*update.begin(problem.parameters), *state)
+    training = Training(initial, problem.sources, schedule, steps, problem.names, evaluation)
     # What the call returns is no element, but this is what it stands for.
     training.freeze_fields(is_step=False)
-    return Trained(training, problem)
+    return Trained(training, problem, update)
 
 
 def checked_optimizer(op: str, optimizer: object) -> Optimizer:
