@@ -11,6 +11,7 @@ from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
+from flowcompute.sources.zarr import ZarrSource, open_zarr
 
 __all__ = [
     "AWAIT_IN_LOOP",
@@ -24,11 +25,13 @@ __all__ = [
     "SourceView",
     "SpoolSource",
     "StoredSource",
+    "ZarrSource",
     "absolute",
     "changed",
     "feed",
     "iterate",
     "open",
+    "open_zarr",
     "probe",
     "source",
     "source_errors",

@@ -16,6 +16,7 @@ from flowcompute.sources.file_source import StoredSource, absolute, source_error
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
 from flowcompute.sources.several import SeveralSource
+from flowcompute.sources.zarr import ZarrSource, is_zarr, open_zarr
 
 Path = str | os.PathLike[str]
 
@@ -23,13 +24,14 @@ Path = str | os.PathLike[str]
 def open(
     path: Path | Iterable[Path],
     *,
-    format: Literal["npy", "raw"] | None = None,
+    format: Literal["npy", "raw", "zarr"] | None = None,
+    key: str | None = None,
     dtype: npt.DTypeLike | None = None,
     shape: ItemShape | None = None,
     offset: int = 0,
     name: str | None = None,
     files: Files = FILES,
-) -> StoredSource | SeveralSource:
+) -> StoredSource | SeveralSource | ZarrSource:
     """Open a file, or several files one after the other, as a stream of their records.
 
     Only headers are read here. Their contents are checked against the size of the file.
@@ -37,7 +39,9 @@ def open(
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
             for all files that match, in lexical order.
-        format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
+        format: "npy", "raw" or "zarr"; by default that of the extension (.npy; .raw, .bin or .dat; .zarr). A folder
+            that is a Zarr array or group needs no extension.
+        key: name of an array in a Zarr group, such as "images/train".
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
             unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are
             "bfloat16".
@@ -51,8 +55,8 @@ def open(
         SpecError: if the arguments make no sense together.
     """
 
-    def one(file: Path) -> StoredSource:
-        return _open_one(file, format=format, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
+    def one(file: Path) -> StoredSource | ZarrSource:
+        return _open_one(file, format=format, key=key, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
         # A file's name may hold the characters of a pattern.
@@ -68,21 +72,51 @@ def open(
         raise SourceError(
             "cannot open a stream without files", element=name, site=user_site(), expected="at least one file", got=got
         )
-    parts = [one(file) for file in paths]
-    return parts[0] if len(parts) == 1 else SeveralSource(parts, name=name)
+    opened = [one(file) for file in paths]
+    if len(opened) == 1:
+        return opened[0]
+    parts = [part for part in opened if isinstance(part, StoredSource)]
+    if len(parts) < len(opened):
+        raise SourceError(
+            "cannot open several Zarr arrays as one stream",
+            element=name,
+            site=user_site(),
+            expected="one array, or several files of records",
+            hint="open each, and join them: fc.concat([fc.open(a), fc.open(b)])",
+        )
+    return SeveralSource(parts, name=name)
 
 
 def _open_one(
     path: Path,
     *,
     format: str | None,
+    key: str | None,
     dtype: npt.DTypeLike | None,
     shape: ItemShape | None,
     offset: int,
     name: str | None,
     files: Files,
-) -> StoredSource:
+) -> StoredSource | ZarrSource:
     where = absolute(path, name)
+    chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
+    if os.path.isdir(where) and (chosen == "zarr" or (format is None and is_zarr(_names(where, name, files)))):
+        if dtype is not None or shape is not None or offset != 0:
+            raise SpecError(
+                "cannot use dtype=, shape= or offset= for a Zarr array: its metadata says them",
+                element=name,
+                site=user_site(),
+                hint="leave them out",
+            )
+        return open_zarr(where, key, name=name, files=files)
+    if key is not None:
+        raise SpecError(
+            f"cannot use key= for {shown(where)}: it has one array",
+            element=name,
+            site=user_site(),
+            expected="a Zarr group, for which key= names an array",
+            hint="leave it out",
+        )
     if format is None and os.path.isdir(where):
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",
@@ -91,7 +125,15 @@ def _open_one(
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
         )
-    chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
+    if chosen == "zarr":
+        with source_errors("open", where, element=name, site=user_site()):
+            files.stat(where)
+        raise SourceError(
+            f"cannot open {shown(where)}: it is no folder",
+            element=name,
+            site=user_site(),
+            expected="a Zarr array, which is a folder",
+        )
     if chosen == "npy":
         if shape is not None or offset != 0:
             raise SpecError(
@@ -130,8 +172,13 @@ def _open_one(
         site=user_site(),
         expected=", ".join(FORMATS),
         got=short_repr(extension),
-        hint='say which: format="npy" or format="raw"',
+        hint='say which: format="npy", "raw" or "zarr"',
     )
+
+
+def _names(folder: str, name: str | None, files: Files) -> list[str]:
+    with source_errors("look into", folder, element=name, site=user_site()):
+        return files.list_folder(folder)
 
 
 def _matching(pattern: str, name: str | None, files: Files) -> list[str]:

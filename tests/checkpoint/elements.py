@@ -9,6 +9,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import zarr
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
@@ -94,6 +95,11 @@ def _raw(folder: Path, array: np.ndarray, head: int = 0) -> str:
     return str(folder / "x.raw")
 
 
+def _zarr(folder: Path, array: np.ndarray) -> Path:
+    zarr.create_array(folder / "x.zarr", data=array, chunks=(4, 1), overwrite=True)
+    return folder / "x.zarr"
+
+
 def _several(folder: Path) -> str:
     for day in range(3):
         _npy(folder, np.full((4, 2), day, "f4"), f"day-{day}.npy")
@@ -107,6 +113,7 @@ SOURCES: dict[str, Build] = {
     "raw": lambda folder: fc.open(_raw(folder, np.ones((5, 3), ">f4"), 8), dtype=">f4", shape=(3,), offset=8) * 2,
     "raw, bfloat16": lambda folder: fc.open(_raw(folder, np.ones(5, BFLOAT16)), dtype="bfloat16") * 2,
     "raw vectors": lambda folder: fc.open(_raw(folder, np.ones((5, 3), "f8")), shape=fc.Vector(3, "float64")) * 2,
+    "zarr": lambda folder: fc.open(_zarr(folder, np.arange(12.0).reshape(6, 2)), name="z") * 2,
     "several": lambda folder: fc.open(_several(folder)) + 1,
     "several raw": lambda folder: fc.open([_raw(folder, np.arange(6, dtype="i2"))] * 2, dtype="i2", shape=(2,)) + 1,
     "memory": lambda _: (fc.source(np.arange(6.0), name="x") - fc.source(np.arange(6.0)), fc.source(np.eye(3)[::-1])),

@@ -31,6 +31,7 @@ from flowcompute.graph.record_formulas import Placeholder
 from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
+from flowcompute.sources.chunked import ChunkedSource
 from flowcompute.sources.feed_source import FeedSource
 from flowcompute.sources.file_source import StoredSource
 from flowcompute.sources.shuffled_source import ShuffledSource
@@ -39,7 +40,7 @@ from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
-BASES = {Element, Source, Destination, StoredSource, StoredSink}
+BASES = {Element, Source, Destination, StoredSource, StoredSink, ChunkedSource}
 TRANSPARENT = {Trainable}
 """Elements of which graphs hold the operand."""
 

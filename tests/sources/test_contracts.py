@@ -3,11 +3,14 @@
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import zarr
 
 from flowcompute.elements.source import Source
+from flowcompute.sinks.save_sink import save
 from flowcompute.sources.array_source import MemorySource
 from flowcompute.sources.iterate_source import IterateSource
 from flowcompute.sources.npy_source import NpySource
@@ -194,3 +197,32 @@ def test_the_suites_that_should_see_views_do(suite: type[SourceContract], tmp_pa
     assert view is not None
     del view
     reader.close()
+
+
+class ZarrContract(SourceContract):
+    dtypes = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
+    options: ClassVar[dict[str, Any]] = {}
+
+    def make(self, records: np.ndarray, folder: Path) -> Source:
+        chunks = tuple(max(1, min(3, size)) for size in records.shape)
+        path = folder / "x.zarr"
+        zarr.create_array(path, data=records, chunks=chunks, overwrite=True, **self.options)
+        return fc_open(path)  # type: ignore[return-value]
+
+
+class TestZarr(ZarrContract):
+    pass
+
+
+class TestZarrOfVersion2(ZarrContract):
+    options: ClassVar[dict[str, Any]] = {"zarr_format": 2}
+
+
+class TestZarrWritten(SourceContract):
+    dtypes = ZarrContract.dtypes
+
+    def make(self, records: np.ndarray, folder: Path) -> Source:
+        writer = save(folder / "x.zarr", chunk=3, overwrite=True).open(MemorySource(records).spec)
+        writer.write(records, 0)
+        writer.commit()
+        return fc_open(folder / "x.zarr")  # type: ignore[return-value]

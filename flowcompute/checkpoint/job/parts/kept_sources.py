@@ -16,6 +16,7 @@ from flowcompute.checkpoint.job.fingerprint import (
     changed_file,
     content_blocks,
     described_file,
+    described_path,
     read_state,
 )
 from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, KeptNode, Part, Rebuilding
@@ -23,6 +24,7 @@ from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
+from flowcompute.files import FILES, shown
 from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
     FeedSource,
@@ -32,6 +34,8 @@ from flowcompute.sources import (
     RawSource,
     SeveralSource,
     StoredSource,
+    ZarrSource,
+    open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
 
@@ -121,6 +125,26 @@ def _rebuild_several(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
     if not parts:
         fields.wrong("files", "at least one file")
     return SeveralSource(parts, name=node.given)
+
+
+def _describe_zarr(source: ZarrSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    file = described_path(source.metadata, source.files, contents)
+    return {"file": file, "chunks": source.state.chunks.digest}
+
+
+def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    source = open_zarr(os.path.dirname(path), None, name=node.given, files=FILES)
+    if source.state.chunks.digest != fields.text("chunks"):
+        raise CheckpointError(
+            "cannot read an array that is not as it was when the job was frozen",
+            got=f"the files of its chunks have changed: {shown(source.path)}",
+            hint="put them back, with their times, or begin anew",
+        )
+    return source
 
 
 # -- memory ------------------------------------------------------------------------------------------
@@ -250,6 +274,7 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
 
 SOURCES: dict[type[Element], Part] = {
     **{source: _part(source.format) for source in _FORMATS},
+    ZarrSource: Part("zarr", _describe_zarr, _rebuild_zarr),
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
     Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),
