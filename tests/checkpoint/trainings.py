@@ -29,7 +29,14 @@ def _fitted(**options: Any) -> tuple[Any, ...]:
     return made["w"], made["b"], made.losses
 
 
+def _computed_again() -> tuple[Any, ...]:
+    w = fc.parameter(np.full((6, 6), 0.1, "f4"), name="w")
+    inside = fc.nn.dropout(fc.tanh(rows() @ w), 0.5, seed=4)
+    return fc.grad((fc.recompute(inside @ w) ** 2.0).sum(), w), (fc.recompute(rows() * 2.0) + 1).sum()
+
+
 TRAININGS: dict[str, Build] = {
     "evaluated_training": lambda _: _evaluated(),
+    "recompute": lambda _: _computed_again(),
     "training": lambda _: (*_fitted(batch=5, epochs=2), *_fitted(batch=None, clip_norm=0.5)),
 }
