@@ -15,7 +15,7 @@ from flowcompute.files.file_layer import (
 )
 from flowcompute.files.folder_draft import FolderDraft, Pieces, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
-from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, format_of
+from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages
 from flowcompute.files.paths import is_pattern, path_text
@@ -27,7 +27,6 @@ __all__ = [
     "FOREIGN_FORMATS",
     "FORMATS",
     "TEMPORARY",
-    "WEIGHTS_FORMATS",
     "Draft",
     "Each",
     "Files",

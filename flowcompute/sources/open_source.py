@@ -11,12 +11,16 @@ import numpy.typing as npt
 from flowcompute.elements import ItemShape, user_site
 from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, Files, format_of, is_pattern, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, shown
+from flowcompute.sources.chunked import ChunkedSource
 from flowcompute.sources.file_source import StoredSource, absolute, source_errors
+from flowcompute.sources.hdf5 import open_hdf5
+from flowcompute.sources.keyed import parse_key
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
+from flowcompute.sources.safetensors import SafetensorsSource
 from flowcompute.sources.several import SeveralSource
-from flowcompute.sources.zarr import ZarrSource, is_zarr, open_zarr
+from flowcompute.sources.zarr import is_zarr, open_zarr
 
 Path = str | os.PathLike[str]
 
@@ -24,14 +28,14 @@ Path = str | os.PathLike[str]
 def open(
     path: Path | Iterable[Path],
     *,
-    format: Literal["npy", "raw", "zarr"] | None = None,
+    format: Literal["npy", "raw", "zarr", "hdf5", "safetensors"] | None = None,
     key: str | None = None,
     dtype: npt.DTypeLike | None = None,
     shape: ItemShape | None = None,
     offset: int = 0,
     name: str | None = None,
     files: Files = FILES,
-) -> StoredSource | SeveralSource | ZarrSource:
+) -> StoredSource | SeveralSource | ChunkedSource:
     """Open a file, or several files one after the other, as a stream of their records.
 
     Only headers are read here. Their contents are checked against the size of the file.
@@ -39,9 +43,10 @@ def open(
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
             for all files that match, in lexical order.
-        format: "npy", "raw" or "zarr"; by default that of the extension (.npy; .raw, .bin or .dat; .zarr). A folder
-            that is a Zarr array or group needs no extension.
-        key: name of an array in a Zarr group, such as "images/train".
+        format: "npy", "raw", "zarr", "hdf5" or "safetensors"; by default that of the extension (.npy; .raw, .bin or
+            .dat; .zarr; .h5, .hdf5 or .nc; .safetensors). A folder that is a Zarr array or group needs none.
+        key: name of an array where there are several: of a dataset of HDF5 or NetCDF-4, a tensor of safetensors, or an
+            array in a Zarr group, such as "images/train".
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
             unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are
             "bfloat16".
@@ -55,7 +60,7 @@ def open(
         SpecError: if the arguments make no sense together.
     """
 
-    def one(file: Path) -> StoredSource | ZarrSource:
+    def one(file: Path) -> StoredSource | ChunkedSource:
         return _open_one(file, format=format, key=key, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
@@ -78,7 +83,7 @@ def open(
     parts = [part for part in opened if isinstance(part, StoredSource)]
     if len(parts) < len(opened):
         raise SourceError(
-            "cannot open several Zarr arrays as one stream",
+            "cannot open several arrays in chunks as one stream",
             element=name,
             site=user_site(),
             expected="one array, or several files of records",
@@ -97,8 +102,9 @@ def _open_one(
     offset: int,
     name: str | None,
     files: Files,
-) -> StoredSource | ZarrSource:
+) -> StoredSource | ChunkedSource:
     where = absolute(path, name)
+    key = parse_key(key, name)
     chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
     if os.path.isdir(where) and (chosen == "zarr" or (format is None and is_zarr(_names(where, name, files)))):
         if dtype is not None or shape is not None or offset != 0:
@@ -109,14 +115,6 @@ def _open_one(
                 hint="leave them out",
             )
         return open_zarr(where, key, name=name, files=files)
-    if key is not None:
-        raise SpecError(
-            f"cannot use key= for {shown(where)}: it has one array",
-            element=name,
-            site=user_site(),
-            expected="a Zarr group, for which key= names an array",
-            hint="leave it out",
-        )
     if format is None and os.path.isdir(where):
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",
@@ -124,6 +122,32 @@ def _open_one(
             site=user_site(),
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
+        )
+    if chosen in ("hdf5", "safetensors", "npy", "zarr") and (shape is not None or offset != 0):
+        raise SpecError(
+            f"cannot use shape= or offset= for a {chosen} file: it says them itself",
+            element=name,
+            site=user_site(),
+            hint='leave them out, or say format="raw"',
+        )
+    if chosen in ("hdf5", "safetensors"):
+        if dtype is not None:
+            raise SpecError(
+                f"cannot use dtype= for a {chosen} file: it says it itself",
+                element=name,
+                site=user_site(),
+                hint="leave it out, and cast: x.astype(dtype)",
+            )
+        if chosen == "hdf5":
+            return open_hdf5(where, key, name=name, files=files)
+        return SafetensorsSource(where, key=key, name=name, files=files)
+    if key is not None:
+        raise SpecError(
+            f"cannot use key= for {shown(where)}: it has one array",
+            element=name,
+            site=user_site(),
+            expected="a file of several arrays, of which key= names one",
+            hint="leave it out",
         )
     if chosen == "zarr":
         with source_errors("open", where, element=name, site=user_site()):
@@ -135,28 +159,12 @@ def _open_one(
             expected="a Zarr array, which is a folder",
         )
     if chosen == "npy":
-        if shape is not None or offset != 0:
-            raise SpecError(
-                "cannot use shape= or offset= for a .npy file: its header says them",
-                element=name,
-                site=user_site(),
-                hint='leave them out, or say format="raw"',
-            )
         return NpySource(where, dtype=dtype, name=name, files=files)
     if chosen == "raw":
         return RawSource(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )
     extension = os.path.splitext(where)[1]
-    if chosen in WEIGHTS_FORMATS.values():
-        raise SpecError(
-            f"cannot open {shown(where)} as a stream: it holds arrays by name",
-            element=name,
-            site=user_site(),
-            expected=", ".join(FORMATS),
-            got=extension,
-            hint=f"fc.weights({where!r}) has them as resident values",
-        )
     if extension.lower() in FOREIGN_FORMATS:
         raise SpecError(
             f"cannot open {shown(where)}: {extension} files are not read",
@@ -172,7 +180,7 @@ def _open_one(
         site=user_site(),
         expected=", ".join(FORMATS),
         got=short_repr(extension),
-        hint='say which: format="npy", "raw" or "zarr"',
+        hint='say which: format="npy", "raw", "zarr", "hdf5" or "safetensors"',
     )
 
 

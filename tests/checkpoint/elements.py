@@ -9,13 +9,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import zarr
 
 import flowcompute as fc
 from flowcompute.elements.compute import Function
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.ends import ENDS, twice
+from tests.checkpoint.foreign_files import hdf5_file, named_arrays, zarr_file
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
@@ -95,11 +95,6 @@ def _raw(folder: Path, array: np.ndarray, head: int = 0) -> str:
     return str(folder / "x.raw")
 
 
-def _zarr(folder: Path, array: np.ndarray) -> Path:
-    zarr.create_array(folder / "x.zarr", data=array, chunks=(4, 1), overwrite=True)
-    return folder / "x.zarr"
-
-
 def _several(folder: Path) -> str:
     for day in range(3):
         _npy(folder, np.full((4, 2), day, "f4"), f"day-{day}.npy")
@@ -113,7 +108,10 @@ SOURCES: dict[str, Build] = {
     "raw": lambda folder: fc.open(_raw(folder, np.ones((5, 3), ">f4"), 8), dtype=">f4", shape=(3,), offset=8) * 2,
     "raw, bfloat16": lambda folder: fc.open(_raw(folder, np.ones(5, BFLOAT16)), dtype="bfloat16") * 2,
     "raw vectors": lambda folder: fc.open(_raw(folder, np.ones((5, 3), "f8")), shape=fc.Vector(3, "float64")) * 2,
-    "zarr": lambda folder: fc.open(_zarr(folder, np.arange(12.0).reshape(6, 2)), name="z") * 2,
+    "hdf5": lambda folder: fc.open(hdf5_file(folder), key="whole") * 2,
+    "hdf5 in chunks": lambda folder: fc.open(hdf5_file(folder), key="chunks", name="h") * 2,
+    "safetensors": lambda folder: fc.open(named_arrays(folder), key="x") * 2,
+    "zarr": lambda folder: fc.open(zarr_file(folder, np.arange(12.0).reshape(6, 2)), name="z") * 2,
     "several": lambda folder: fc.open(_several(folder)) + 1,
     "several raw": lambda folder: fc.open([_raw(folder, np.arange(6, dtype="i2"))] * 2, dtype="i2", shape=(2,)) + 1,
     "memory": lambda _: (fc.source(np.arange(6.0), name="x") - fc.source(np.arange(6.0)), fc.source(np.eye(3)[::-1])),

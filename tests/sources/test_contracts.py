@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import h5py
 import numpy as np
 import pytest
 import zarr
+from safetensors.numpy import save_file
 
 from flowcompute.elements.source import Source
 from flowcompute.sinks.save_sink import save
@@ -226,3 +228,36 @@ class TestZarrWritten(SourceContract):
         writer.write(records, 0)
         writer.commit()
         return fc_open(folder / "x.zarr")  # type: ignore[return-value]
+
+
+class TestSafetensorsSource(SourceContract):
+    dtypes = ZarrContract.dtypes
+
+    def make(self, records: np.ndarray, folder: Path) -> Source:
+        save_file({"pad": np.ones(5, "u1"), "x": np.ascontiguousarray(records)}, folder / "x.safetensors")
+        return fc_open(folder / "x.safetensors", key="x")  # type: ignore[return-value]
+
+
+class TestHdf5Whole(SourceContract):
+    dtypes = ZarrContract.dtypes
+
+    def make(self, records: np.ndarray, folder: Path) -> Source:
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("a/x", data=records)
+        return fc_open(folder / "x.h5", key="a/x")  # type: ignore[return-value]
+
+
+class TestHdf5Chunks(SourceContract):
+    dtypes = ZarrContract.dtypes
+
+    def make(self, records: np.ndarray, folder: Path) -> Source:
+        chunks = tuple(max(1, min(3, size)) for size in records.shape)
+        with h5py.File(folder / "x.h5", "w") as file:
+            options = {
+                "compression": "gzip",
+                "shuffle": True,
+                "fletcher32": True,
+                "maxshape": (None, *records.shape[1:]),
+            }
+            file.create_dataset("x", data=records, chunks=chunks, **options)
+        return fc_open(folder / "x.h5")  # type: ignore[return-value]

@@ -42,7 +42,7 @@ MOST_CHUNK_BYTES = 1 << 31
 
 TYPES = {
     np.dtype(code): np.dtype(code).name
-    for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
+    for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 }
 """The format's names of types."""
 
@@ -119,7 +119,7 @@ class ZarrSink(StoredSink):
             "data_type": TYPES[spec.dtype],
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(1, size) for size in sizes]}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-            "fill_value": [0.0, 0.0] if spec.dtype.kind == "c" else zero,
+            "fill_value": zero,
             "codecs": [codec],
             "attributes": {},
         }

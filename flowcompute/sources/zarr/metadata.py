@@ -27,9 +27,10 @@ MOST_CHUNK_BYTES = 1 << 34
 MOST_INDEX_BYTES = 1 << 26
 """Bytes of the index of a shard, in which 16 stand for each chunk."""
 
-_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-          "float64", "complex64", "complex128")  # fmt: skip
-_V2_TYPE = re.compile(r"([<>|])([biufc])(1|2|4|8|16)")
+_NAMES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"
+)  # fmt: skip
+_V2_TYPE = re.compile(r"([<>|])([biuf])(1|2|4|8)")
 _V2_CODECS = {"blosc": "blosc", "gzip": "gzip", "lz4": "lz4", "zlib": "zlib", "zstd": "zstd"}
 
 
@@ -249,11 +250,7 @@ def _fill(value: Any, dtype: np.dtype) -> Any:
         return native.type(0)
     if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value) and native.kind == "f":
         return np.array(int(value, 16), f"u{native.itemsize}").view(native)[()]
-    if native.kind == "c" and isinstance(value, list) and len(value) == 2:
-        return native.type(
-            complex(*(float(_SPECIAL.get(part, part) if isinstance(part, str) else part) for part in value))
-        )
-    if isinstance(value, str) and value in _SPECIAL and native.kind in "fc":
+    if isinstance(value, str) and value in _SPECIAL and native.kind == "f":
         return native.type(_SPECIAL[value])
     kinds = {"b": bool, "i": int, "u": int}.get(native.kind, (int, float))
     if not isinstance(value, kinds) or (isinstance(value, bool) and native.kind != "b"):

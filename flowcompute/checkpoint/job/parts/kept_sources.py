@@ -28,13 +28,17 @@ from flowcompute.files import FILES, shown
 from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
     FeedSource,
+    Hdf5ChunkedSource,
+    Hdf5Source,
     IterateSource,
     MemorySource,
     NpySource,
     RawSource,
+    SafetensorsSource,
     SeveralSource,
     StoredSource,
     ZarrSource,
+    open_hdf5,
     open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
@@ -48,6 +52,8 @@ def _stored(source: StoredSource, describing: Describing, files: int = 1) -> dic
     if isinstance(source, RawSource):
         layout = source.layout
         data |= {"stored": _stored_name(layout.dtype), "item": list(layout.item_shape), "offset": layout.offset}
+    if isinstance(source, Hdf5Source | SafetensorsSource):
+        data["key"] = str(source.key)
     return data
 
 
@@ -84,9 +90,23 @@ def _raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource
     return RawSource(path, dtype=stored, shape=fields.wholes("item"), offset=fields.whole("offset"), name=node.given)
 
 
+def _safetensors(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    path = _kept_path(fields, rebuilding)
+    return SafetensorsSource(path, key=fields.text("key"), name=node.given)
+
+
+def _hdf5(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    source = open_hdf5(_kept_path(fields, rebuilding), fields.text("key"), name=node.given, files=FILES)
+    if not isinstance(source, Hdf5Source):
+        fields.wrong("key", "a dataset whose bytes lie together")
+    return source
+
+
 _FORMATS: dict[type[StoredSource], Callable[[Fields, KeptNode, Rebuilding], StoredSource]] = {
+    Hdf5Source: _hdf5,
     NpySource: _npy,
     RawSource: _raw,
+    SafetensorsSource: _safetensors,
 }
 """Rebuilds a source of each format of files. A new format has its line here."""
 
@@ -125,6 +145,18 @@ def _rebuild_several(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
     if not parts:
         fields.wrong("files", "at least one file")
     return SeveralSource(parts, name=node.given)
+
+
+def _describe_chunks(source: Hdf5ChunkedSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    return {"file": described_path(source.path, source.files, contents), "key": str(source.key)}
+
+
+def _rebuild_chunks(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    return open_hdf5(path, fields.text("key"), name=node.given, files=FILES)
 
 
 def _describe_zarr(source: ZarrSource, describing: Describing) -> dict[str, Any]:
@@ -274,6 +306,7 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
 
 SOURCES: dict[type[Element], Part] = {
     **{source: _part(source.format) for source in _FORMATS},
+    Hdf5ChunkedSource: Part("hdf5_chunks", _describe_chunks, _rebuild_chunks),
     ZarrSource: Part("zarr", _describe_zarr, _rebuild_zarr),
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
