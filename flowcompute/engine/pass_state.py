@@ -18,6 +18,7 @@ from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_bu
 from flowcompute.engine.training import TrainingScan
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
+from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
 from flowcompute.spec import Spec
@@ -109,6 +110,15 @@ class PassState:
     def said(self) -> tuple[str, ...]:
         """Return how trainings are going, in words."""
         return tuple(scan.said for scan in self.scans.values() if isinstance(scan, TrainingScan) and scan.said)
+
+    def told(self) -> list[StepTold]:
+        """Return the steps of trainings that were not asked for before."""
+        found: list[StepTold] = []
+        for scan in self.scans.values():
+            if isinstance(scan, TrainingScan):
+                found += scan.told
+                scan.told = []
+        return found
 
     def close(self) -> None:
         """Let go of folds, and of what scans hold beside their state."""

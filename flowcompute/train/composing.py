@@ -77,7 +77,11 @@ class Problem:
             if all(one is not other for other in parameters):
                 raise _refused(op, "a loss of the parameters that are trained", f"another one, {_name(one)!r}", one)
         known = {source.spec.length for source in sources}
-        if len(known) != 1 or None in known or known == {0}:
+        empty = next((one for one in sources if one.spec.length == 0), None)
+        if empty is not None:
+            hint = "see whether what it reads is the file or the array that you mean"
+            raise _refused(op, "a stream with at least one record", f"{empty.spec}", empty, hint=hint)
+        if len(known) != 1 or None in known:
             lengths = ", ".join(f"{one.name or one.label} of {one.spec.length}" for one in sources)
             raise _refused(op, "streams of one known length", lengths)
         names = tuple(_name(one) for one in parameters)

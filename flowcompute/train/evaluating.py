@@ -14,6 +14,7 @@ from flowcompute.rewrite import source_of
 from flowcompute.spec import BOOL
 from flowcompute.train.composing import Problem, check_leaf, is_parameter, ordered, with_others
 from flowcompute.train.patience import Patience
+from flowcompute.train.settings import called
 
 Measures = Element | Mapping[str, Element]
 """What is measured: a resident number, or several by name."""
@@ -109,7 +110,7 @@ def _criterion(
         return (ends, *after), first
     if not callable(stop):
         raise _refused("stop", "fc.train.patience(), or a function of the measures by name", short_repr(stop))
-    ends = as_element(stop(MappingProxyType(dict(measures))), "fit")
+    ends = as_element(called("fit", "stop", stop, MappingProxyType(dict(measures))), "fit")
     if ends.spec.is_stream or ends.spec.shape or ends.dtype != BOOL:
         raise _refused("stop", "a function that gives one resident truth value", str(ends.spec))
     return (ends,), ()

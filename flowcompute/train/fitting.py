@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from flowcompute.elements import Compute, Constant, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
@@ -24,6 +24,9 @@ from flowcompute.train.composing import Problem, Update, ordered, with_others
 from flowcompute.train.evaluating import Measures, Stop, evaluation_of
 from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
+
+AUTO_BATCH = 64
+"""Records in a step where the user says nothing."""
 
 
 class Trained(Mapping[str, Any]):
@@ -138,7 +141,7 @@ def fit(
     loss: Element,
     optimizer: Optimizer,
     *,
-    batch: int | None = 64,
+    batch: int | Literal["auto"] | None = "auto",
     epochs: int = 1,
     shuffle: int | None = None,
     clip_norm: float | None = None,
@@ -155,7 +158,8 @@ def fit(
     Args:
         loss: a resident number, of `fc.parameter` and of records of files or arrays, all equally long.
         optimizer: such as `fc.train.adam()`.
-        batch: records in a step; the last one of an epoch may have fewer. None for all of them.
+        batch: records in a step, at most as many as there are; the last one of an epoch may have fewer. None for all,
+            "auto" for 64, or all where there are fewer.
         epochs: how often all records are read.
         shuffle: the seed of another order of the records in each epoch, that of `fc.shuffle`. None for their own.
         clip_norm: gradients that together are longer than this are scaled to it.
@@ -173,11 +177,12 @@ def fit(
     """
     problem = Problem.of("fit", loss)
     optimizer = checked_optimizer("fit", optimizer)
-    size = problem.records if batch is None else whole("fit", "batch", batch, 1)
-    seed = None if shuffle is None else whole("fit", "shuffle", shuffle, 0, (1 << SEED_BITS) - 1)
-    schedule = StepSchedule(
-        problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
+    size = _records_in_step(batch, problem)
+    most = (1 << SEED_BITS) - 1
+    seed = (
+        None if shuffle is None else whole("fit", "shuffle", shuffle, 0, most, f"a seed from 0 to 2**{SEED_BITS} - 1")
     )
+    schedule = StepSchedule(problem.records, size, whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed)
     update = Update(optimizer, checked_norm("fit", clip_norm), LossScale.of("fit", loss_scale))
     steps = [problem.step(update, records) for records in schedule.sizes]
     evaluation, state = evaluation_of(problem, schedule, len(steps[0]) - 1, evaluate, every, stop)
@@ -186,6 +191,30 @@ def fit(
     # What the call returns is no element, but this is what it stands for.
     training.freeze_fields(is_step=False)
     return Trained(training, problem, update)
+
+
+def _records_in_step(batch: object, problem: Problem) -> int:
+    """Return how many records a step has.
+
+    Raises:
+        SpecError: if there are not so many, or it is no number of them.
+    """
+    if batch is None:
+        return problem.records
+    if isinstance(batch, str) and batch == "auto":
+        return min(AUTO_BATCH, problem.records)
+    size = whole("fit", "batch", batch, 1)
+    if size > problem.records:
+        named = problem.sources[0]
+        raise SpecError(
+            "cannot take batch=: a step would have more records than there are",
+            element=named.name or named.label,
+            site=user_site(),
+            expected=f"at most {problem.records}, the records of each stream",
+            got=str(size),
+            hint="batch=None takes all of them in one step",
+        )
+    return size
 
 
 def checked_optimizer(op: str, optimizer: object) -> Optimizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import FlowError
 from flowcompute.graph import Node
+from flowcompute.metrics import StepTold
 from flowcompute.spec import INT64
 
 
@@ -31,7 +33,8 @@ class TrainingScan(Scan):
         step: steps that are done.
         values: that the next step begins with; None before the first.
         stopped: whether a criterion has ended the training.
-        said: the loss of the last step and the last measures, in words; empty before the first.
+        said: the loss of the last step, the pace and the last measures, in words; empty before the first.
+        told: the steps that nobody has asked for yet.
     """
 
     def __init__(self, node: Node, jobs: Sequence[PlannedJob]) -> None:
@@ -40,6 +43,9 @@ class TrainingScan(Scan):
         self.values: list[np.ndarray] | None = None
         self.stopped = False
         self.said = self._measured = ""
+        self.told: list[StepTold] = []
+        self._name = node.name
+        self._began_s, self._records_done = time.perf_counter(), 0
         self._training = training = node.element
         self._jobs = [InnerJob(job) for job in jobs]
         self._records = DrawnRecords(training.sources, training.schedule)
@@ -60,13 +66,23 @@ class TrainingScan(Scan):
         """Take a step, and evaluate after it where it is time; gives the record of it."""
         training = self._training
         loss, evaluation = self._step(), training.evaluation
-        self.said = f"loss {float(loss):.4g} at step {self.step:,} of {training.schedule.steps:,}"
+        pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
+        self.said = (
+            f"loss {float(loss):.4g} at step {self.step:,} of {training.schedule.steps:,}, {pace:,.0f} records/s"
+        )
+        numbers = {"loss": float(loss)}
+        self.told.append(StepTold(self._name, self.step, numbers))
         if evaluation is None:
             return loss
         measures = [0.0] * len(evaluation.names)
         evaluated = self.step % evaluation.every == 0
         if evaluated:
             measures = self._evaluate(evaluation)
+            # A measure may have the name of the loss, which is another one.
+            numbers.update(
+                (name if name != "loss" else "measured loss", value)
+                for name, value in zip(evaluation.names, measures, strict=True)
+            )
             self._measured = "".join(
                 f", {name} {value:.4g}" for name, value in zip(evaluation.names, measures, strict=True)
             )
@@ -88,6 +104,7 @@ class TrainingScan(Scan):
             raise
         self.values = [*after, *(self.values or [])[len(after) :]]
         self.step += 1
+        self._records_done += stop - start
         return loss
 
     def _evaluate(self, evaluation: Evaluation) -> list[float]:
