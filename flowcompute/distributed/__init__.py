@@ -1,7 +1,8 @@
 """Shards of one job: the same plan over ranges of its records, whose fold states merge to the bits of the whole."""
 
 from flowcompute.distributed.shard_job import ShardedJob
+from flowcompute.distributed.shard_message import ShardMessages, answer
 from flowcompute.distributed.shard_ranges import shard_ranges
 from flowcompute.distributed.shard_runner import ShardState, run_shard
 
-__all__ = ["ShardState", "ShardedJob", "run_shard", "shard_ranges"]
+__all__ = ["ShardMessages", "ShardState", "ShardedJob", "answer", "run_shard", "shard_ranges"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
-from flowcompute.distributed.shard_runner import ShardState, run_shard
+from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
 from flowcompute.elements import Constant, Writer
 from flowcompute.engine import PlannedJob, ended_with
 from flowcompute.errors import PlanError, RunError
@@ -116,7 +116,15 @@ class ShardedJob:
             executor.open()
             for clock in self._job.plan.passes[index].clocks:
                 parts = [found[records] for records in ranges]
-                executor.restore(ended_with(executor.snapshot(), self._job.plan, clock, parts))
+                try:
+                    executor.restore(ended_with(executor.snapshot(), self._job.plan, clock, parts))
+                except MALFORMED as error:
+                    raise RunError(
+                        "cannot merge the shards of a pass: their states do not fit",
+                        expected="what `run_shard` gave",
+                        got=str(error),
+                        hint="run the job again, with one version of flowcompute everywhere",
+                    ) from error
             return executor.finish()
         finally:
             executor.close()

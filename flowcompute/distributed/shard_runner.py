@@ -13,6 +13,9 @@ from flowcompute.engine import Executor, PlannedJob, begun_at, check_stopped, cl
 from flowcompute.errors import SourceError
 from flowcompute.schedule import Clock, SourceStage, with_defaults
 
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""Errors of plain data of another process that is not of the form that ours gives it."""
+
 
 @dataclass(frozen=True)
 class ShardState:

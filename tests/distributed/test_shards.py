@@ -195,6 +195,13 @@ def test_states_of_other_shards_are_refused() -> None:
             ShardedJob(job, 2).run(some)
 
 
+@pytest.mark.parametrize("folds", [{}, {"7": None}, None], ids=["none", "others", "nothing"])
+def test_states_that_are_none_are_refused(folds: Any) -> None:
+    job = planned(fc.source(numbers(9000)).sum(axis=0))
+    with pytest.raises(fc.RunError, match="their states do not fit"):
+        ShardedJob(job, 2).run(lambda index, ranges, resident: [ShardState(*one, folds) for one in ranges])
+
+
 def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbers(20_000))
     job = ShardedJob(planned(fc.open(tmp_path / "x.npy", name="x").sum(axis=0)), 3)
