@@ -70,6 +70,7 @@ from flowcompute.elements.creation import (
     ones_like,
     parameter,
     real,
+    recompute,
     result_type,
     stop_gradient,
     zeros,
@@ -230,7 +231,7 @@ from flowcompute.errors import (
 )
 from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
-from flowcompute.sources import feed, iterate, open, source
+from flowcompute.sources import Table, feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
@@ -271,7 +272,7 @@ __all__ = [
     "CheckpointError", "CheckpointWarning", "Compute", "Constant", "Destination", "DestinationError",
     "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning", "FlowError",
     "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError", "Run",
-    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
+    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Table", "Vector",
     "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
     "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_arrays",
@@ -287,11 +288,11 @@ __all__ = [
     "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nn", "nonzero",
     "not_equal", "ones", "ones_like", "onnx", "open", "open_flow", "opencl", "outer", "pad", "parameter", "percentile",
     "permute_dims", "pi", "pinned", "plan", "positive", "pow", "prod", "quantile", "random", "range", "real",
-    "reciprocal", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run", "save", "scan",
-    "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_sum",
-    "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze", "stack",
-    "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "thaw",
-    "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
+    "reciprocal", "recompute", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run",
+    "save", "scan", "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min",
+    "segment_sum", "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze",
+    "stack", "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
+    "thaw", "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
     "unique_values", "unstack", "var", "vecdot", "view", "weights", "where", "window", "zeros", "zeros_like",
 ]  # fmt: skip
 

@@ -45,10 +45,17 @@ class Site(NamedTuple):
 
 
 _LONGEST_REPR = 200
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SECRETS = re.compile(r"(?<=://).*@|[?#].*", re.DOTALL)
 
 
 def short_repr(value: object) -> str:
-    """Return the repr of a value as messages show it: at most a few lines, whatever the value is."""
+    """Return the repr of a value as messages show it: at most a few lines, whatever the value is.
+
+    Of a URL what may be secret is left out: a user, a password, a query and a fragment.
+    """
+    if isinstance(value, str) and _URL.match(value) is not None:
+        return f"the URL {_SECRETS.sub('', value)[:_LONGEST_REPR]!r}"
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a message must not fail for what it tells of: repr is the user's code

@@ -161,6 +161,20 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else several}"
 
 
+class StepTold(NamedTuple):
+    """A step of a training.
+
+    Attributes:
+        training: its name.
+        step: the number of the step, from 1 on.
+        numbers: the loss, as "loss", and the measures where the training was evaluated after the step.
+    """
+
+    training: str
+    step: int
+    numbers: Mapping[str, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of a run.

@@ -18,7 +18,7 @@ from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
-from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
+from flowcompute.elements.op import MOST, MOST_AXES, RECOMPUTE, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
@@ -33,6 +33,7 @@ __all__ = [
     "MOST",
     "MOST_AXES",
     "PLACED",
+    "RECOMPUTE",
     "RECORDS",
     "SPOOL",
     "AsyncReader",

@@ -86,17 +86,18 @@ def _kept_in_place(value: npt.ArrayLike, dtype: npt.DTypeLike | None) -> np.ndar
 
 
 class Compute(Element):
-    """An operation on its inputs. `op` is its record, `attrs` the operation's plain-data attributes."""
+    """An operation: `op` is its record, `attrs` its plain data. One made `again` is not merged with the first one."""
 
     op: Op
     attrs: Attrs
     pin: Pin | None
+    again: bool
 
     def __init__(
         self, op: Op, inputs: tuple[Element, ...], spec: Spec, attrs: Attrs | None = None, name: str | None = None
     ) -> None:
         super().__init__(spec, inputs, name)
-        self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None)
+        self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None, again=False)
 
     def on(self, device: str) -> Self:
         """Pin the value to a device of its own choice, whatever `device=` of the run says.
@@ -109,8 +110,7 @@ class Compute(Element):
 
         Args:
             device: one device as `device=` names it: "cpu", "gpu", "gpu:1", "numpy", part of exactly one device's name,
-                or "auto" for the best there is. It need not be among those of the run, and is looked for when the job
-                is planned.
+                or "auto" for the best there is. It need not be among those of the run, and is found when planned.
 
         Returns:
             A new element; this one stays as it is.

@@ -222,4 +222,5 @@ def _transparent(name: str, doc: str) -> Op:
 
 
 PARAMETER = _transparent("parameter", "A resident value that a gradient is taken of.")
+RECOMPUTE = _transparent("recompute", "The value, which gradients compute again.")
 STOP_GRADIENT = _transparent("stop_gradient", "The value, through which no gradient flows.")

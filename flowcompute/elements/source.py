@@ -111,6 +111,11 @@ class Source(Element, ABC):
     rereadable: bool = True
     seekable: bool = True
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that a reader holds beside its batches, such as decoded chunks."""
+        return 0
+
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Say why records are copied into buffers; None where they are seen where they lie, or are made.
 

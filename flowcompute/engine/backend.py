@@ -12,6 +12,7 @@ import numpy as np
 
 from flowcompute.elements.policies import SkipCounter
 from flowcompute.ir import DeviceCapabilities
+from flowcompute.metrics import StepTold
 from flowcompute.schedule import BackendDescription
 from flowcompute.strategy import Limits
 
@@ -150,6 +151,10 @@ class Executor(ABC):
     @abstractmethod
     def reset(self) -> None:
         """Forget all records: as after `open`."""
+
+    def told(self) -> Sequence[StepTold]:
+        """Return the steps of trainings that were not asked for before."""
+        return ()
 
     def begin_again(self) -> None:
         """Begin anew with other resident values, as `open` does, with the kernels that there are."""

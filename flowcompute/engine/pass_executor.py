@@ -21,6 +21,7 @@ from flowcompute.engine.step_runner import StepRunner, check_along
 from flowcompute.engine.stream_scheduler import Made, Slice, StreamScheduler
 from flowcompute.engine.streams import seconds_of
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
+from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step, bytes_of_record, scan_in
 from flowcompute.schedule.placement import placements_of
 
@@ -133,6 +134,10 @@ class PassExecutor(Executor):
         """Return records, bytes read and bytes made by step; resident operands are not counted, nor folds' state."""
         bytes_ = self._record_bytes
         return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in self._records.items()}
+
+    def told(self) -> list[StepTold]:
+        """Return the steps of trainings that were not asked for before; see `Executor.told`."""
+        return self.state.told()
 
     def close(self) -> None:
         """Release all memory of this pass, also where a device fails; resident values belong to the run."""

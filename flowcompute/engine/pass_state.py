@@ -18,6 +18,7 @@ from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_bu
 from flowcompute.engine.training import TrainingScan
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
+from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
 from flowcompute.spec import Spec
@@ -101,9 +102,23 @@ class PassState:
         """True where a training runs in the pass."""
         return any(isinstance(scan, TrainingScan) for scan in self.scans.values())
 
+    def ends_early(self, clock: Clock) -> bool:
+        """Check whether a training has ended that a clock would have more records for."""
+        scans = self.scans.items()
+        return any(isinstance(scan, TrainingScan) and scan.stopped and i in clock.values for i, scan in scans)
+
     def said(self) -> tuple[str, ...]:
         """Return how trainings are going, in words."""
         return tuple(scan.said for scan in self.scans.values() if isinstance(scan, TrainingScan) and scan.said)
+
+    def told(self) -> list[StepTold]:
+        """Return the steps of trainings that were not asked for before."""
+        found: list[StepTold] = []
+        for scan in self.scans.values():
+            if isinstance(scan, TrainingScan):
+                found += scan.told
+                scan.told = []
+        return found
 
     def close(self) -> None:
         """Let go of folds, and of what scans hold beside their state."""
@@ -181,7 +196,8 @@ class PassState:
                 raise ValueError(f"a clock at {start!r}, ended {ended!r}")
             if start < 0 or (clock.length is not None and start > clock.length):
                 raise ValueError(f"record {start} of {clock.length}")
-            if ended and clock.length is not None and start != clock.length and not self.plan.config.by_hand:
+            cut_short = self.plan.config.by_hand or self.ends_early(clock)
+            if ended and clock.length is not None and start != clock.length and not cut_short:
                 raise ValueError(f"a clock of {clock.length} records that ended at {start}")
             for value, input_buffer in self.input_buffers[clock.id].items():
                 input_buffer.check(start, self._waiting_spec(clock, value))

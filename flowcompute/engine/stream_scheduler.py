@@ -119,6 +119,8 @@ class StreamScheduler:
         """Compute a batch of a root clock, and what it lets other clocks compute."""
         made: Made = {}
         self._advance(self._clocks[root], items, arrays, outputs, made)
+        if self._state.ends_early(self._clocks[root]):
+            self._finish(root)
         self._follow(outputs, made)
         return made
 
@@ -190,7 +192,8 @@ class StreamScheduler:
 
     def _finish(self, clock: int) -> None:
         length = self._clocks[clock].length
-        if length is not None and self._state.starts[clock] != length and not self._by_hand:
+        cut_short = self._by_hand or self._state.ends_early(self._clocks[clock])
+        if length is not None and self._state.starts[clock] != length and not cut_short:
             raise self._wrong_length(self._clocks[clock], str(self._state.starts[clock]))
         self._state.ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:

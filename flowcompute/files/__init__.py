@@ -11,8 +11,9 @@ from flowcompute.files.file_layer import (
     temporary_path,
 )
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
+from flowcompute.files.folder_draft import FolderDraft, Pieces, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
-from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, format_of
+from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages
 from flowcompute.files.paths import is_pattern, is_url, path_text, without_secrets
@@ -24,16 +25,17 @@ __all__ = [
     "FOREIGN_FORMATS",
     "FORMATS",
     "TEMPORARY",
-    "WEIGHTS_FORMATS",
     "Draft",
     "Each",
     "Files",
     "Fingerprint",
+    "FolderDraft",
     "ForeignJsonError",
     "LeftDraft",
     "Maybe",
     "MissingObjectError",
     "PassedPages",
+    "Pieces",
     "Scratch",
     "ScratchFullError",
     "Sealed",
@@ -56,7 +58,9 @@ __all__ = [
     "read_json_file",
     "read_private",
     "remove_draft",
+    "roll_folder_forward",
     "roll_forward",
+    "seal_of",
     "shown",
     "temporary_path",
     "without_secrets",

@@ -13,7 +13,6 @@ import errno
 import glob
 import mmap
 import os
-import secrets
 import stat
 
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
@@ -137,7 +136,7 @@ class Files(Folders):
 
     def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
         """Create an empty file beside `target`, less the bits of the umask. Return its descriptor and path."""
-        path = temporary_path(target, secrets.token_hex(8))
+        path = temporary_path(target, self.new_token())
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(path, flags, mode), path
 
@@ -205,10 +204,6 @@ class Files(Folders):
     def replace(self, path: str, target: str) -> None:
         """Rename within one file system, atomically replacing `target`."""
         os.replace(path, target)
-
-    def remove(self, path: str) -> None:
-        """Remove a file."""
-        os.unlink(path)
 
     def make_folders(self, path: str, mode: int = 0o700) -> None:
         """Make a folder and its missing parents."""

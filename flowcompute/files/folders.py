@@ -6,10 +6,16 @@ generation of a checkpoint that its HEAD does not name yet, and bytes beyond a r
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
+import secrets
 import stat
+
+_RENAME_EXCHANGE = 2
+_HERE = -100
+"""`AT_FDCWD`: paths that are not absolute are relative to the working folder."""
 
 
 class Folders:
@@ -39,6 +45,44 @@ class Folders:
     def rename_folder(self, path: str, target: str) -> None:
         """Rename a folder within one file system. An existing target must be an empty folder."""
         os.rename(path, target)
+
+    def exchange_folders(self, path: str, target: str) -> None:
+        """Exchange the names of two folders of one file system at once, where the system can."""
+        rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+        if rename is None:
+            raise OSError(errno.ENOTSUP, "this system cannot exchange folders", target)
+        if rename(_HERE, os.fsencode(path), _HERE, os.fsencode(target), _RENAME_EXCHANGE):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all that is in it. Links are removed, and not followed."""
+        if not self.is_folder(path):
+            self.remove(path)
+            return
+        emptied, todo = [], [path]
+        while todo:
+            emptied.append(folder := todo.pop())
+            for name in self.list_folder(folder):
+                inside = os.path.join(folder, name)
+                if self.is_folder(inside):
+                    todo.append(inside)
+                else:
+                    self.remove(inside)
+        for folder in reversed(emptied):
+            self.remove_folder(folder)
+
+    def open_folder(self, path: str) -> int:
+        """Open a folder, which must be no link, to hold it."""
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def new_token(self) -> str:
+        """Return a random part of a temporary name."""
+        return secrets.token_hex(8)
 
     def create(self, path: str, mode: int = 0o600) -> int:
         """Create an empty file that must not exist yet, and return its descriptor for reading and writing."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowcompute.files.file_layer import FILES, Files
+from flowcompute.files.folder_draft import seal_of
 
 _NAME = re.compile(r"\..+\.(?P<token>[0-9a-f]{16})(?P<job>(-letters)?-[0-9]+)?\.partial", re.DOTALL)
 
@@ -21,8 +22,8 @@ class LeftDraft:
     """A draft in a folder.
 
     Attributes:
-        path: of the file.
-        size: in bytes.
+        path: of the file or folder.
+        size: in bytes, of a folder those of its files.
         fate: "left behind" by a process that has ended, or "in use". Else "kept for a checkpoint" that may go on with
             it, or "of unknown state" where the file system has no locks.
         inode: tells the file from a later one of its name.
@@ -35,7 +36,7 @@ class LeftDraft:
 
 
 def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) -> list[LeftDraft]:
-    """Return the drafts in a folder, in the order of their names: regular files of this user, under names of ours.
+    """Return the drafts in a folder, in the order of their names: files and folders of this user, under names of ours.
 
     Args:
         folder: where they lie; folders in it are not looked at.
@@ -55,11 +56,16 @@ def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) 
             status = files.lstat(path)
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
+        is_file = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        if not (is_file or stat.S_ISDIR(status.st_mode)) or status.st_uid != os.geteuid():
             continue
         kept = match["job"] is not None and match["token"] != given_up
         fate: Fate = "kept for a checkpoint" if kept else _fate(path, status.st_ino, files, remove=False)
-        found.append(LeftDraft(path, status.st_size, fate, status.st_ino))
+        try:
+            size = seal_of(files, path).size
+        except FileNotFoundError:
+            continue
+        found.append(LeftDraft(path, size, fate, status.st_ino))
     return found
 
 
@@ -75,7 +81,7 @@ def remove_draft(draft: LeftDraft, files: Files = FILES) -> bool:
 def _fate(path: str, inode: int, files: Files, *, remove: bool) -> Fate:
     """Ask for the lock that a living process holds, and remove the file while nobody else can have it."""
     try:
-        handle = files.open_update(path)
+        handle = files.open_folder(path) if files.is_folder(path) else files.open_update(path)
     except FileNotFoundError:
         return "in use"
     except OSError:
@@ -84,7 +90,7 @@ def _fate(path: str, inode: int, files: Files, *, remove: bool) -> Fate:
         if files.status(handle).st_ino != inode or not files.lock(handle):
             return "in use"
         if remove:
-            files.remove(path)
+            files.remove_tree(path)
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise

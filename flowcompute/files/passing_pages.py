@@ -15,6 +15,7 @@ import threading
 import numpy as np
 
 from flowcompute.files.file_layer import Draft, Files
+from flowcompute.files.folder_draft import FolderDraft
 
 WINDOW_BYTES = 16 << 20
 """Bytes that are asked for and let go at a time."""
@@ -111,7 +112,7 @@ class WrittenPages:
         draft: what is written.
     """
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft | FolderDraft) -> None:
         self._draft = draft
         self._sent = 0
 

@@ -223,6 +223,8 @@ class _Builder(Groups):
             _Refusal: if no single domain fits, or the union would depend on itself.
         """
         groups = [self.groups[i] for i in ids]
+        if len({group.again for group in groups} | ({True} if node.again else set())) > 1:
+            raise _Refusal("what is computed again is not computed with what is computed first")
         shape = self._operand_shape(node)
         placed = [self._align(node, group, shape) for group in groups]
         main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))

@@ -29,6 +29,7 @@ class Group:
     Attributes:
         pointers: the values that it reads through a pointer. Scalar constants are passed by value.
         sweeps: how many reductions in a row a value depends on, for values that depend on one in this region.
+        again: whether it computes values a second time, which must not happen where they are computed first.
     """
 
     id: int
@@ -43,6 +44,7 @@ class Group:
     anchor: int | None = None
     pointers: set[int] = field(default_factory=set)
     sweeps: dict[int, int] = field(default_factory=dict)
+    again: bool = False
 
     @property
     def trivial(self) -> bool:
@@ -63,7 +65,7 @@ class Groups:
 
     def start(self, node: Node, domain: tuple[int, ...], *, stream: bool, anchor: int | None = None) -> Group:
         """Start a region, whose id is that of its first node."""
-        group = Group(node.id, stream, self.levels[node.id], domain, anchor=anchor)
+        group = Group(node.id, stream, self.levels[node.id], domain, anchor=anchor, again=node.again)
         self.groups[node.id] = group
         self.dependencies.add(node.id)
         return group

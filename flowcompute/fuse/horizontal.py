@@ -35,6 +35,7 @@ class _Key(NamedTuple):
     level: int
     domain: tuple[int, ...]
     anchored: bool
+    again: bool
 
 
 class _Places:
@@ -99,7 +100,7 @@ class _Merger:
     def _keys(self, group: Group, *, anchored: bool) -> Iterator[_Key]:
         for value in sorted(group.pointers):
             if self.groups.graph.nodes[value].spec.is_stream:
-                yield _Key(value, group.stream, group.level, group.domain, anchored)
+                yield _Key(value, group.stream, group.level, group.domain, anchored, group.again)
 
     def _look(self, region: Group, place: int, keys: set[_Key], found: list[tuple[int, _Key]]) -> None:
         """Find the first region behind a place for each stream that a region reads."""

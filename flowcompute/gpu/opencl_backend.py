@@ -29,7 +29,7 @@ class OpenCLBackend(PlacedBackend):
     def __init__(self, device: Device, *others: Device) -> None:
         self.device = device
         self.devices = (device, *others)
-        capabilities = device.capabilities
+        capabilities = replace(device.capabilities, warp_groups=device.has_warp_groups())
         if others:
             name = f"{len(self.devices)} x {capabilities.name}"
             capabilities = replace(capabilities, name=name, devices=len(self.devices))

@@ -8,6 +8,6 @@ from flowcompute.gradients import (  # noqa: F401 - they register their rules
     stream_axis,
     stream_folds,
 )
-from flowcompute.gradients.backward import grad
+from flowcompute.gradients.backward import grad, times_gradient
 
-__all__ = ["grad"]
+__all__ = ["grad", "times_gradient"]

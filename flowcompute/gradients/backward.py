@@ -19,6 +19,7 @@ from flowcompute.elements.math import add, multiply
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.kernel_tangents import kernel_gradient
+from flowcompute.gradients.recomputing import computed_again
 from flowcompute.gradients.rules import NO_GRADIENT, RULES, Equivalent, NoGradient, Refused, Scaled, Through, refusal
 from flowcompute.graph import postorder
 from flowcompute.spec import BOOL, FLOAT64, is_float
@@ -57,10 +58,24 @@ def grad(loss: Element, wrt: Element | Sequence[Element]) -> Any:
             expected="an element, or a list or tuple of elements",
             got=short_repr(wrt),
         )
-    _check(total, leaves)
-    found = pulled(total, [Term(None, Constant(np.ones((), _slope_dtype(total))))], leaves, through=True)
-    made = tuple(_whole(leaf, found.get(id(leaf), [])) for leaf in leaves)
+    made = tuple(times_gradient(total, leaves, Constant(np.ones((), _slope_dtype(total)))))
     return made[0] if alone else made
+
+
+def times_gradient(loss: Any, leaves: Sequence[Any], factor: Element) -> list[Element]:
+    """Return the gradient of a number times a factor, which all cotangents have on their way.
+
+    Args:
+        loss: a resident number.
+        leaves: elements that it depends on.
+        factor: a resident number. A loss that is multiplied by one gives the same, but leaves it for the end.
+
+    Raises:
+        SpecError: as `grad`.
+    """
+    _check(loss, leaves)
+    found = pulled(loss, [Term(None, cast(factor, _slope_dtype(loss)))], leaves, through=True)
+    return [_whole(leaf, found.get(id(leaf), [])) for leaf in leaves]
 
 
 def _check(loss: Any, leaves: Sequence[Any]) -> None:
@@ -114,15 +129,18 @@ def pulled(
     stops = set() if through else ends
     order = _ordered([root], stops)
     passing = _passing(order, ends) - stops
+    twins = computed_again(order, ends)
+    first = {id(twin): key for key, twin in twins.items()}
     live = passing | ends
+    live.update(id(twin) for key, twin in twins.items() if key in live)
     found: dict[int, Cotangent] = {id(root): list(cotangent)}
     for node in reversed(order):
         terms = found.get(id(node))
         if not terms or id(node) not in passing:
             continue
         assert isinstance(node, Compute)
-        for operand, term in _passed(node, _merged(terms), live):
-            found.setdefault(id(operand), []).append(term)
+        for operand, term in _passed(twins.get(id(node), node), _merged(terms), live):
+            found.setdefault(first.get(id(operand), id(operand)), []).append(term)
     return {end: found[end] for end in ends if end in found}
 
 

@@ -34,7 +34,7 @@ for _name in BINARY:
         rule(f"elementwise.{_name}")(functools.partial(_binary, _name))
 
 
-@rule("elementwise.positive", "elementwise.quiet_nan", "elementwise.parameter")
+@rule("elementwise.positive", "elementwise.quiet_nan", "elementwise.parameter", "elementwise.recompute")
 def _identity(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return (g,)
 

@@ -57,6 +57,11 @@ class Node:
         object.__setattr__(self, "kind", None if op is None else op.kind)
 
     @property
+    def again(self) -> bool:
+        """Flag that the value is computed a second time; see `Compute`."""
+        return isinstance(self.element, Compute) and self.element.again
+
+    @property
     def pin(self) -> Pin | None:
         """The device that its user wants it computed on; None if any will do."""
         return self.element.pin if isinstance(self.element, Compute) else None
@@ -167,7 +172,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
         if not isinstance(element, HostFunction | ScanFunction | KernelScan):
             # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
             operands = tuple(sorted(inputs)) if element.op.commutes else inputs
-            return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
+            return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec, element.again)
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
     return id(element)

@@ -25,6 +25,8 @@ class DeviceCapabilities:
         vector_bytes: the widest vector that kernels may use.
         shuffles: whether a sub-group of 32 work-items can read each other's registers.
         tensor_cores: whether a sub-group of 32 work-items can multiply matrices of half formats, by PTX.
+        warp_groups: whether four such sub-groups can multiply tiles of local memory, and tensor copies bring them, by
+            PTX for compute capability 9.0.
         correct_division: whether it can round fp32 division and square root correctly.
         devices: number of devices of this kind that share the batches.
         reason: why this device was chosen, in words.
@@ -44,6 +46,7 @@ class DeviceCapabilities:
     vector_bytes: int = 128
     shuffles: bool = False
     tensor_cores: bool = False
+    warp_groups: bool = False
     correct_division: bool = True
     devices: int = 1
     reason: str = ""

@@ -17,7 +17,7 @@ from flowcompute.elements.quantized import BlockFormat
 from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
-ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "scalar", "integer"]
+ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "maps", "scalar", "integer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Argument:
         name: its name.
         kind: "input" and "output" point to values. "partial" points to block results, "merged" to merged blocks, and
             "carry" to the unfinished block of a fold. "state" points to the carry of a scan from batch to batch, and
-            "words" to the words that its tiles exchange. "scalar" is a number; "integer" is a long.
+            "words" to the words that its tiles exchange. "maps" points to room for maps of tensor copies. "scalar" is a
+            number; "integer" is a long.
         dtype: its dtype.
         value: id of the value (of the fold for partials and carries); -1 for integers.
         part: index of the accumulator of a fold.
@@ -302,7 +303,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A private array (`local`: shared by the work-group) of vectors of a value's type."""
+    """A private array (`local`: shared by the work-group) of vectors of a value's type, at a multiple of bytes."""
 
     name: str
     dtype: np.dtype
@@ -310,6 +311,7 @@ class Array:
     size: int
     local: bool = False
     mask_bytes: int = 0
+    alignment: int = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 """Kernel IR of tensor cores: fragments of matrices, and asynchronous copies. Rendered by `gpu/render`.
 
 A **fragment** is a few small matrices that a sub-group of 32 neighbouring work-items holds together.
+
+A **ring** is local memory in stages. One work-item fills a stage by copies of whole boxes, while the sub-groups
+before it multiply the stages that are full. Barriers of the stages order them, so that no work-group waits as a whole.
 """
 
 from __future__ import annotations
@@ -9,8 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.ir.index_nodes import ConditionLike, IndexLike
-from flowcompute.ir.nodes import Argument, Copying, OfFragments, Var
+from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
+from flowcompute.ir.nodes import Argument, Copying, OfFragments, Stmt, Var
+
+MAP_BYTES = 128
+"""Bytes of the map of a tensor copy."""
+MOST_MAPS = 2
+"""Most maps that a kernel makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +138,108 @@ class AwaitCopies(Copying):
     """Wait until at most `pending` groups of the work-item are incomplete. A barrier makes them visible to others."""
 
     pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """Rows of an argument, of which boxes are copied; zeros stand for what is outside of them.
+
+    Attributes:
+        argument: where the rows are.
+        begin: index of the first number; a multiple of 16 bytes, as `pitch` is.
+        width: numbers in a row.
+        rows: number of rows.
+        pitch: distance from one row to the next, in numbers.
+        box: numbers in a row of a box (128 bytes), and rows of a box (at most 256).
+    """
+
+    argument: Argument
+    begin: int
+    width: int
+    rows: IndexLike
+    pitch: int
+    box: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxCopy:
+    """Start a copy of the box at `column` and `row` of a map to a place in local memory, counted in numbers.
+
+    The box lies there row by row. In row r the chunks of 16 bytes are exchanged: chunk c is at c ^ (r % 8).
+    """
+
+    map: TensorMap
+    place: IndexLike
+    column: IndexLike
+    row: IndexLike
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRing(Copying):
+    """Make the maps and the barriers of a ring, once a work-group; all work-items meet.
+
+    Attributes:
+        maps: views of arguments that are copied from.
+        room: where the device keeps the maps: `MAP_BYTES` for each map of each work-group.
+        fields: local array of as many bytes, in which a work-group makes its maps.
+        barriers: local array of two barriers of 8 bytes for each stage.
+        stages: stages of the ring.
+        workers: work-items that multiply; a sub-group behind them copies.
+    """
+
+    maps: tuple[TensorMap, ...]
+    room: Argument
+    fields: str
+    barriers: str
+    stages: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RingLoop(Copying):
+    """For each step, fill a stage of a local array by copies, and work on it as soon as it is full.
+
+    Work-items meet before the first copy, and not at the end.
+
+    Attributes:
+        ring: what was opened.
+        array: local array of the stages.
+        step, stage: names of the step and of its stage.
+        steps: number of steps.
+        copies: what fills a stage.
+        work: what the workers do with it. They are done with the stage when it ends.
+    """
+
+    ring: OpenRing
+    array: str
+    step: Name
+    stage: Name
+    steps: int
+    copies: tuple[BoxCopy, ...]
+    work: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMultiply(Copying):
+    """Add `a @ b` to sums, by four sub-groups together: 64 rows times 8 columns for each of `sums`, in float32.
+
+    The operands lie as boxes in a local array. Lines of a box run along k, or across it in several boxes one behind
+    the other. Sub-group g holds rows 16 * g to 16 * g + 15, as fragments like those of `FragmentMultiply`. Sums run in
+    steps of 16 numbers of k, which have the bits of that node's.
+
+    Attributes:
+        sums: accumulators, in order of their columns.
+        array: where the operands are.
+        a, b: place of an operand, counted in numbers.
+        along_k: whether lines of `b` run along k; those of `a` do.
+        depth: numbers of k: 64, in 128 bytes.
+        dtype: of the factors.
+    """
+
+    sums: tuple[Var, ...]
+    array: str
+    a: IndexLike
+    b: IndexLike
+    along_k: bool
+    depth: int
+    dtype: np.dtype

@@ -57,6 +57,7 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "carry": "carry",
     "state": "state",
     "words": "words",
+    "maps": "maps",
     "scalar": "s",
     "integer": "at",
 }

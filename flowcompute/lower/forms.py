@@ -30,6 +30,7 @@ from flowcompute.lower.matmul import (
     TENSOR_MATMUL,
     THIN_MATMUL,
     TILED_MATMUL,
+    WARP_GROUP_MATMUL,
 )
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
 from flowcompute.lower.scan import (
@@ -64,6 +65,7 @@ FORMS: tuple[Form, ...] = (
     LOOK_BACK_SCAN,
     CPU_SCAN,
     WIDE_SCAN,
+    WARP_GROUP_MATMUL,
     TENSOR_MATMUL,
     DEQUANTIZED_GROUP_MATMUL,
     THIN_MATMUL,

@@ -54,6 +54,13 @@ def by_tiles(task: LaunchTask) -> Division:
     return Division(task.count, 0, _groups(task, -(-task.count // kernel.tile[0]) * kernel.tile[1]))
 
 
+def by_resident_tiles(task: LaunchTask) -> Division:
+    """Divide tiles among work-groups of which each compute unit holds one, and which take them in turn."""
+    kernel = task.kernel
+    tiles = -(-task.count // kernel.tile[0]) * kernel.tile[1]
+    return Division(task.count, 0, max(1, min(tiles, task.capabilities.units)))
+
+
 def by_shares(task: LaunchTask) -> Division:
     """Divide rows of products fairly among the work-items of a CPU, in whole tiles."""
     share, together = -(-task.count // (2 * task.capabilities.units)), task.kernel.tile[0]

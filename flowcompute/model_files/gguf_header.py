@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from flowcompute.model_files.tensors import ReadAt, Tensor, WeightsHeader, check_places, checked_numbers, refuse
+from flowcompute.sources.safetensors import ReadAt, Tensor, WeightsHeader, check_places, checked_numbers, refuse
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)

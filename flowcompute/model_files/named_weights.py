@@ -14,12 +14,11 @@ from flowcompute.elements import Element, user_site
 from flowcompute.elements.quantized import BLOCK_FORMATS, dequantize
 from flowcompute.errors import SourceError
 from flowcompute.files import FILES, shown
-from flowcompute.model_files import gguf_header, safetensors_header
+from flowcompute.model_files import gguf_header
 from flowcompute.model_files.gguf_header import MAGIC, read_gguf
-from flowcompute.model_files.safetensors_header import read_safetensors
-from flowcompute.model_files.tensors import Tensor, WeightsHeader, WeightsHeaderError
 from flowcompute.model_files.weight import Weight, WeightFile
 from flowcompute.sources import absolute, probe
+from flowcompute.sources.safetensors import DTYPES, Tensor, WeightsHeader, WeightsHeaderError, read_safetensors
 from flowcompute.spec import FLOAT32, UINT8
 
 
@@ -91,7 +90,7 @@ class NamedWeights(Mapping[str, Element]):
             raise SourceError(
                 f"cannot make an element of tensor {tensor.name!r} of {shown(self.path)}",
                 site=user_site(),
-                expected=", ".join(safetensors_header.DTYPES),
+                expected=", ".join(DTYPES),
                 got=tensor.type,
                 hint=f"weights.raw({tensor.name!r}) has its bytes",
             )
@@ -105,7 +104,7 @@ class NamedWeights(Mapping[str, Element]):
 
     def _dtype(self, tensor: Tensor) -> np.dtype | None:
         if self.format == "safetensors":
-            return safetensors_header.DTYPES.get(tensor.type)
+            return DTYPES.get(tensor.type)
         return FLOAT32 if tensor.type == "F32" else np.dtype(gguf_header.NUMBERS[tensor.type])
 
 

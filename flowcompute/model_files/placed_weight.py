@@ -9,9 +9,9 @@ import numpy as np
 from flowcompute.elements import user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import FILES, shown
-from flowcompute.model_files.tensors import Tensor
 from flowcompute.model_files.weight import Weight, WeightFile
 from flowcompute.sources import absolute, probe
+from flowcompute.sources.safetensors import Tensor
 
 
 def open_weight_file(path: str) -> WeightFile:

@@ -13,8 +13,8 @@ import numpy as np
 from flowcompute.elements import Constant, Element, user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, Fingerprint, shown
-from flowcompute.model_files.tensors import Tensor
 from flowcompute.sources import changed, source_errors, why_not_mapped
+from flowcompute.sources.safetensors import Tensor
 from flowcompute.spec import BOOL, UINT8, Spec
 
 

@@ -19,7 +19,6 @@ from flowcompute.objects.urls import READ_ONLY, ObjectUrl
 try:
     import obstore
     from obstore.exceptions import (
-        AlreadyExistsError,
         BaseError,
         NotSupportedError,
         PermissionDeniedError,
@@ -44,7 +43,7 @@ _STATUS = re.compile(r"status code: (\d{3}(?: [A-Z][A-Za-z ]*)?)")
 _CALL = re.compile(r"Error performing (?:[A-Z]+) .*?(?= - |$)")
 
 
-class Limits(NamedTuple):
+class RequestLimits(NamedTuple):
     """Time and retries of a request.
 
     Attributes:
@@ -62,7 +61,7 @@ class Limits(NamedTuple):
     request_s: float = 120.0
 
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 
 
 class ObjectState(NamedTuple):
@@ -78,7 +77,7 @@ class ObjectState(NamedTuple):
         return bool(self.etag) and not self.etag.startswith("W/")
 
 
-class Store:
+class ObjectStore:
     """One bucket, container or server.
 
     Args:
@@ -98,18 +97,8 @@ class Store:
         Raises:
             MissingObjectError, StoreError: if there is none, or the store does not tell.
         """
-        with store_errors(url):
+        with store_errors():
             return _state(obstore.head(self._store, _key(url)))
-
-    def attribute(self, url: ObjectUrl, name: str) -> tuple[ObjectState, str]:
-        """Return the state of an object, and an attribute that it was put with; "" where it has none.
-
-        Raises:
-            MissingObjectError, StoreError: as for `look`.
-        """
-        with store_errors(url):
-            found = obstore.get(self._store, _key(url), options={"head": True})
-            return _state(found.meta), str(found.attributes.get(name, ""))
 
     def read_into(self, url: ObjectUrl, then: ObjectState, buffer: memoryview, begin: int) -> None:
         """Fill `buffer` by one ranged GET, which the store refuses where the object is in another state.
@@ -122,7 +111,7 @@ class Store:
             options["if_match"] = then.etag
         elif then.changed is not None:
             options["if_unmodified_since"] = then.changed
-        with store_errors(url):
+        with store_errors():
             answer = obstore.get(self._store, _key(url), options=options)  # type: ignore[arg-type]
             # Some servers do not know the condition.
             if not same_state(_state(answer.meta), then):
@@ -137,56 +126,8 @@ class Store:
         if done != len(buffer):
             raise _wrong_length(len(buffer), str(done))
 
-    def put(self, url: ObjectUrl, data: bytes | memoryview, *, create: bool = False) -> None:
-        """Put a small object by one request. With `create` only where there is none.
 
-        Raises:
-            FileExistsError: if there is one.
-            StoreError: if the store refuses.
-        """
-        with store_errors(url):
-            mode: Any = "create" if create else "overwrite"
-            obstore.put(self._store, _key(url), data, mode=mode, use_multipart=False)
-
-    def upload(self, url: ObjectUrl, parts: Iterator[bytes], part_bytes: int, attributes: dict[str, str]) -> None:
-        """Put a large object in parts; it is there when the last one is, and the parts are dropped on an error.
-
-        Raises:
-            StoreError: if the store refuses.
-        """
-        with store_errors(url):
-            obstore.put(
-                self._store, _key(url), parts, attributes=attributes, use_multipart=True, chunk_size=part_bytes,
-                max_concurrency=UPLOADS,
-            )  # fmt: skip
-
-    def remove(self, url: ObjectUrl) -> None:
-        """Remove an object; one that is not there is none to remove.
-
-        Raises:
-            StoreError: if the store refuses.
-        """
-        with contextlib.suppress(MissingObjectError), store_errors(url):
-            obstore.delete(self._store, _key(url))
-
-    def has_any(self, url: ObjectUrl) -> bool:
-        """Check whether there is an object of this name, or one whose name begins with it and a slash.
-
-        Raises:
-            StoreError: if the store does not tell.
-        """
-        with contextlib.suppress(MissingObjectError):
-            self.look(url)
-            return True
-        with store_errors(url):
-            return any(len(page) for page in obstore.list(self._store, _key(url) + "/", chunk_size=1))
-
-
-UPLOADS = 2
-"""Parts of an object that are on their way at a time."""
-
-
-def store_of(url: ObjectUrl) -> Store:
+def store_of(url: ObjectUrl) -> ObjectStore:
     """Return the store of an object. It is opened once, with the credentials in the environment.
 
     Raises:
@@ -202,8 +143,8 @@ def store_of(url: ObjectUrl) -> Store:
     with _lock:
         store = _stores.get(key)
         if store is None:
-            with store_errors(url):
-                store = _stores[key] = Store(url)
+            with store_errors():
+                store = _stores[key] = ObjectStore(url)
         _stores.move_to_end(key)
         while len(_stores) > _MOST_STORES:
             _stores.popitem(last=False)
@@ -211,7 +152,7 @@ def store_of(url: ObjectUrl) -> Store:
 
 
 _lock = threading.Lock()
-_stores: OrderedDict[tuple[object, ...], Store] = OrderedDict()
+_stores: OrderedDict[tuple[object, ...], ObjectStore] = OrderedDict()
 _memory: dict[str, Any] = {}
 """Buckets of memory://, which live as long as the process."""
 
@@ -224,7 +165,7 @@ def same_state(now: ObjectState, then: ObjectState) -> bool:
 
 
 @contextlib.contextmanager
-def store_errors(url: ObjectUrl) -> Iterator[None]:
+def store_errors() -> Iterator[None]:
     """Turn errors of obstore into those of the file layer. Texts of servers are left out: they may echo secrets."""
     try:
         yield
@@ -234,8 +175,6 @@ def store_errors(url: ObjectUrl) -> Iterator[None]:
         raise MissingObjectError(
             "there is no such object, or no such bucket", "check the URL, and the endpoint in the environment"
         ) from None
-    except AlreadyExistsError:
-        raise FileExistsError(f"there is an object of this name: {url}") from None
     except PreconditionError:
         raise StoreError(CHANGED, CHANGED_ADVICE) from None
     except (PermissionDeniedError, UnauthenticatedError):
@@ -253,6 +192,8 @@ def store_errors(url: ObjectUrl) -> Iterator[None]:
 def _words(error: Exception) -> str:
     """Return what went wrong, in one line and without what a server has written."""
     first = str(error).split("\n", 1)[0]
+    if "non-partial response" in first:
+        return "the server does not give parts of it"
     status = _STATUS.search(first)
     if status is not None:
         return f"the store answered with status {status[1].strip()}, also when asked again"

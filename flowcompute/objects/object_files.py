@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from flowcompute.files import Files, Fingerprint, StoreError, is_url
-from flowcompute.objects._obstore import CHUNK_BYTES, ObjectState, Store, store_of
+from flowcompute.objects._obstore import CHUNK_BYTES, ObjectState, ObjectStore, store_of
 from flowcompute.objects.redirects import refuse_foreign_redirects
 from flowcompute.objects.urls import READ_ONLY, ObjectUrl, parse_url
 
@@ -24,7 +24,7 @@ REQUEST_BYTES = 2 * _READERS * _READS_AT_A_TIME * CHUNK_BYTES
 
 class _OpenObject(NamedTuple):
     url: ObjectUrl
-    store: Store
+    store: ObjectStore
     state: ObjectState
 
 

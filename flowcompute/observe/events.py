@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements.policies import ErrorPolicy
-from flowcompute.metrics import Skipped
+from flowcompute.metrics import Skipped, StepTold
 from flowcompute.strategy import Candidate, Search
 
 
@@ -93,6 +93,12 @@ class StepsComputed(NamedTuple):
     traffic: Mapping[str, tuple[int, int, int]]
     launches: int
     notes: tuple[str, ...]
+
+
+class TrainingStepped(NamedTuple):
+    """A step of a training has been taken."""
+
+    told: StepTold
 
 
 class WorkMarked(NamedTuple):

@@ -228,6 +228,35 @@ def roofline(done: Sequence[Mapping[str, Any]], limits: Mapping[str, Any] | None
     return {"data": data, "layout": _LAYOUT | layout}
 
 
+def trainings(curves: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure | None:
+    """Draw losses and measures by step; None where nothing was trained."""
+    named = {
+        name if len(curves) == 1 else f"{name} of {training}": one
+        for training, mine in curves.items()
+        for name, one in mine.items()
+    }
+    if not named:
+        return None
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines" if len(one["steps"]) > 1 else "markers",
+            "name": name,
+            "x": one["steps"],
+            "y": one["numbers"],
+            "hovertemplate": f"{name.replace('{', '').replace('%', '')} %{{y:.5g}} at step %{{x}}<extra></extra>",
+        }
+        for name, one in named.items()
+    ]
+    layout = {
+        "xaxis": {"title": {"text": "step"}, "gridcolor": "#e6e6e6", "zeroline": False},
+        "yaxis": {"gridcolor": "#e6e6e6", "automargin": True, "fixedrange": True},
+        "showlegend": True,
+        "height": 360,
+    }
+    return {"data": data, "layout": _LAYOUT | layout}
+
+
 def _measured(trial: Mapping[str, Any]) -> str:
     return f"{compared(trial['gain'])}, {counted(trial['pairs'], 'measurement')}"
 

@@ -13,6 +13,7 @@ from flowcompute.errors import DestinationError, SourceError
 from flowcompute.files import FILES, Each, ForeignJsonError, Maybe, expect, explain, read_json_file
 from flowcompute.observe._plotly import plotly_script
 from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
+from flowcompute.observe.figures import trainings as training_curves
 from flowcompute.strategy import LIMITS_SHAPE, TUNING_SHAPE, Roofline, scaled
 
 _STYLE = """
@@ -91,6 +92,7 @@ _SHAPE: dict[str, Any] = {
 _LATER: dict[str, Any] = {
     "when": str,
     "command": str,
+    "trainings": Each(Each({"steps": [int], "numbers": [Maybe(float)]})),
     "run": {
         "pass": Maybe(dict.fromkeys(("number", "passes", "items"), int)),
         "stages": Each({"passes": int, "place": str}),
@@ -165,6 +167,10 @@ def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     lost = about["lost_spans"]
     if lost:
         body.append(f"<p>Only the newest spans were kept: {sum(lost.values()):,} are not shown.</p>")
+    curves = training_curves(about["trainings"])
+    if curves is not None:
+        figures["trainings"] = curves
+        body += _section("trainings", "Training", "The loss of each step, and what was measured between steps.")
     body += _section("stages", "Where the time went", "The stage with most work is the one that the others wait for.")
     body.append(f'<div class="figure">{_table(rows, run["bottleneck"])}</div>')
     picture = base64.b64encode(about["svg"].encode()).decode()
@@ -200,7 +206,7 @@ def _completed(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of a run, with what a trace of an earlier version does not have."""
     run = about["run"]
     rows = {name: {"passes": 1, "place": "", **row} for name, row in run["stages"].items()}
-    return {"when": "", "command": "", **about, "run": {"pass": None, **run, "stages": rows}}
+    return {"when": "", "command": "", "trainings": {}, **about, "run": {"pass": None, **run, "stages": rows}}
 
 
 def _section(name: str, title: str, text: str) -> list[str]:

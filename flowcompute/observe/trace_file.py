@@ -23,9 +23,11 @@ from flowcompute.observe.events import (
     StageEntered,
     StageState,
     Take,
+    TrainingStepped,
     WorkMarked,
 )
 from flowcompute.observe.json_log import plain
+from flowcompute.observe.loss_curves import LossCurves
 from flowcompute.ring import Ring
 from flowcompute.version import __version__ as version
 
@@ -55,6 +57,7 @@ class Trace(Consumer):
         self._spans = SPANS // view.tracks
         self._passes: list[tuple[Stage, ...]] = []
         self._stages: dict[Stage, _StageSpans] = {}
+        self._curves = LossCurves()
         try:
             self._draft = Draft(FILES, os.path.abspath(path), durable=False)
         except OSError as error:
@@ -66,6 +69,7 @@ class Trace(Consumer):
         return {
             PassBegun: self._begun,
             StageEntered: self._entered,
+            TrainingStepped: self._curves.take,
             WorkMarked: lambda event: self._stages[event.stage].marked(event),
             LaunchTimed: lambda event: self._stages[event.stage].launched(event),
         }
@@ -94,7 +98,8 @@ class Trace(Consumer):
         """Write all and give the file its name."""
         try:
             offset, piece = 0, bytearray()
-            for text in _text(self._name, tuple(self.tracks()), self._view.snapshot(), self._view.about()):
+            about = {**self._view.about(), "trainings": self._curves.plain()}
+            for text in _text(self._name, tuple(self.tracks()), self._view.snapshot(), about):
                 piece += text.encode()
                 if len(piece) > _PIECE_BYTES:
                     self._draft.write(bytes(piece), offset)

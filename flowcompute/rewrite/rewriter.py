@@ -24,13 +24,20 @@ class GraphRewriter(ABC):
         self.new: dict[int, int] = {}
         self._names = {node.name for node in graph.nodes}
         self._pin: Pin | None = None
+        self._again = False
 
     @abstractmethod
     def rewrite(self, node: Node) -> int:
         """Add a node of the old graph to the new one, after its operands, and return its id there."""
 
     def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
-        """Add a node to the new graph and return its id. A node that replaces a pinned one is pinned, too."""
+        """Add a node to the new graph and return its id.
+
+        A node that replaces a pinned one is pinned, too, and one that replaces a value computed again is such a value.
+        """
+        if self._again and isinstance(element, Compute) and not element.again:
+            element = copy.copy(element)
+            element.freeze_fields(again=True)
         if self._pin is not None and isinstance(element, Compute) and element.pin is None:
             element = copy.copy(element)
             element.freeze_fields(pin=self._pin)
@@ -52,7 +59,7 @@ class GraphRewriter(ABC):
     def rewritten(self) -> Graph:
         """Return the new graph. Roots keep their order."""
         for node in self.graph.nodes:
-            self._pin = node.pin
+            self._pin, self._again = node.pin, node.again
             self.new[node.id] = self.rewrite(node)
         return _without_unused(self.nodes, [self.new[root] for root in self.graph.roots])
 

@@ -107,7 +107,7 @@ def _facts(element: Element) -> tuple[object, ...]:
         pin = None if element.pin is None else (element.pin.device, element.pin.site)
         # Those that it was made of, which rewriting may have replaced in the graph.
         operands = tuple(exact(operand.spec) for operand in element.inputs)
-        return kind, spec, site, operation_key(element.op), exact(element.attrs), operands, pin
+        return kind, spec, site, operation_key(element.op), exact(element.attrs), operands, pin, element.again
     if isinstance(element, Constant) and kind is Constant:
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
             raise UnknownError

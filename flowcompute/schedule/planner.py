@@ -120,7 +120,9 @@ def _planned(
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
     inner = {
-        node.id: tuple(_planned_step(roots, config, strategy, backend, shaping) for roots in node.element.steps)
+        node.id: tuple(
+            _planned_step(roots, config, strategy, backend, shaping) for roots in _inner_graphs(node.element)
+        )
         for node in graph.nodes
         if isinstance(node.element, Training)
     }
@@ -149,14 +151,25 @@ def _planned(
 
 
 def _told_steps(node: Node, plans: Sequence[Plan]) -> Iterator[Reason]:
-    """Yield a reason for each size of a training's steps, with what it takes."""
+    """Yield a reason for each size of a training's steps, and for its evaluation, with what it takes."""
     assert isinstance(node.element, Training)
-    schedule = node.element.schedule
-    for size, plan in zip(schedule.sizes, plans, strict=True):
+    told = [(f"a step of {size} records", size) for size in node.element.schedule.sizes]
+    if node.element.evaluation is not None:
+        told.append(
+            ("its evaluation", max((one.spec.length or 0 for one in node.element.evaluation.sources), default=0))
+        )
+    for (what, size), plan in zip(told, plans, strict=True):
         batch = min(size, plan.passes[0].batch_items)
-        runs = f"a step of {size} records runs {counted(len(plan.steps), 'step')} of its own"
+        runs = f"{what} runs {counted(len(plan.steps), 'step')} of its own"
         text = f"{runs} in {counted(len(plan.passes), 'pass')}, with at most {batch} records at a time"
         yield Reason("train", node.name, f"{text} in {plan.memory.host_bytes} bytes")
+
+
+def _inner_graphs(training: Training) -> Iterator[Sequence[Element]]:
+    """Yield the roots of each graph that a training runs by itself."""
+    yield from training.steps
+    if training.evaluation is not None:
+        yield training.evaluation.roots
 
 
 def _planned_step(

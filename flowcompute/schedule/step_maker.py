@@ -27,6 +27,7 @@ from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
+from flowcompute.schedule.step_order import in_order
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config, Strategy
 
@@ -84,7 +85,7 @@ class StepMaker:
             taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
             for place, steps in self._steps_on(placement, mine, wanted | taken, entered or {}).items():
                 made.setdefault(place, []).extend(steps)
-        return self._without_unread_views({place: _ordered(steps) for place, steps in made.items()}, wanted)
+        return self._without_unread_views({place: in_order(self.graph, steps) for place, steps in made.items()}, wanted)
 
     def _without_unread_views(self, steps: dict[int, list[Step]], wanted: set[int]) -> dict[int, list[Step]]:
         """Leave out views of streams that nobody reads: kernels read what they are views of.
@@ -247,34 +248,3 @@ def _launches_nothing(graph: Graph, region: Region) -> bool:
     """Check whether all results of a region are empty for every batch size."""
     made = [graph.nodes[i].spec.item_numbers for i in (*region.outputs, *region.folds)]
     return not any(made)
-
-
-def inputs_of(step: Step) -> tuple[int, ...]:
-    """Return the values that a step reads."""
-    return step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
-
-
-def outputs_of(step: Step) -> tuple[int, ...]:
-    """Return the values that a step computes; folds are complete at the end of the pass only."""
-    return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
-
-
-def _ordered(steps: list[Step]) -> list[Step]:
-    """Sort steps so that each follows the steps that compute its inputs, otherwise in graph order."""
-    maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
-    first = [min(outputs_of(step)) for step in steps]
-    done: set[int] = set()
-    order: list[Step] = []
-    for root in sorted(range(len(steps)), key=lambda position: first[position]):
-        stack = [root]
-        while stack:
-            position = stack[-1]
-            needs = {maker[v] for v in inputs_of(steps[position]) if v in maker} - done - {position}
-            if position in done:
-                stack.pop()
-            elif needs:
-                stack.extend(sorted(needs))
-            else:
-                done.add(stack.pop())
-                order.append(steps[position])
-    return order

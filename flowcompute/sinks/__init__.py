@@ -4,16 +4,19 @@ from flowcompute.sinks.array_sink import MemorySink, to_array
 from flowcompute.sinks.callback_sink import CallbackSink, callback
 from flowcompute.sinks.discard_sink import DiscardSink, discard
 from flowcompute.sinks.file_sink import StoredSink
+from flowcompute.sinks.hdf5_sink import Hdf5Sink
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink, SavedTensor
 from flowcompute.sinks.save_sink import save
 from flowcompute.sinks.spool_sink import SpoolSink
+from flowcompute.sinks.zarr import ZarrSink
 
 __all__ = [
     "CallbackSink",
     "DiscardSink",
+    "Hdf5Sink",
     "MemorySink",
     "NpySink",
     "NumbersSink",
@@ -22,6 +25,7 @@ __all__ = [
     "SavedTensor",
     "SpoolSink",
     "StoredSink",
+    "ZarrSink",
     "callback",
     "discard",
     "save",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from flowcompute.files import (
     FILES,
     Draft,
     Files,
+    FolderDraft,
     Sealed,
     Unfinished,
     WrittenPages,
@@ -28,6 +29,9 @@ from flowcompute.files import (
 )
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
+
+AnyDraft = Draft | FolderDraft
+"""The draft of a file or of a folder."""
 
 
 class StoredSink(Destination):
@@ -69,6 +73,29 @@ class StoredSink(Destination):
     @abstractmethod
     def header(self, spec: Spec, length: int | None) -> bytes:
         """Return the bytes before the data, as many for any length. `length` is None for a resident value."""
+
+    # -- for results that are no single file --------------------------------------------------------------
+
+    def draft(self, spec: Spec, *, token: str | None = None, unfinished: Unfinished | None = None) -> AnyDraft:  # noqa: ARG002
+        """Begin the draft of a value, or continue it. Raises OSError as the system does."""
+        return Draft(self.files, self.target, durable=self.durable, token=token, unfinished=unfinished)
+
+    def complete(self, draft: AnyDraft, spec: Spec, length: int | None, size: int) -> None:  # noqa: ARG002
+        """Write what is written last into a draft of `size` bytes of data. Raises OSError as the system does."""
+        # So a temporary file of a killed process is no valid file.
+        draft.write(self.header(spec, length), 0)
+
+    def roll_forward(self, draft: str, sealed: Sealed) -> Sealed | None:
+        """Commit a complete draft that is still there, and return what is found under the target."""
+        return roll_forward(self.files, self.target, draft, sealed, durable=self.durable)
+
+    def in_the_way(self) -> tuple[str, str] | None:
+        """Return what has the name and cannot be replaced, and what to do; None where it may be written."""
+        other = in_the_way(self.files, self.target)
+        if other is None:
+            return None
+        inside = f"fc.save({os.path.join(self.path, 'result.npy')!r})"
+        return other, inside if other == "a folder" else "fc.discard() drops a result"
 
     def open(self, spec: Spec) -> StoredWriter:
         """Create the temporary file beside the target.
@@ -113,7 +140,7 @@ class StoredSink(Destination):
         self._check_draft(place, state)
         sealed = Sealed(int(state["size"]), int(state["mtime_ns"]))
         try:
-            found = roll_forward(self.files, self.target, state["draft"], sealed, durable=self.durable)
+            found = self.roll_forward(state["draft"], sealed)
         except OSError as error:
             found, (text, _) = None, explain(error)
         else:
@@ -143,27 +170,27 @@ class StoredWriter(Writer):
         self._target = sink.target
         self._site = sink.site
         self._spec = spec
-        self._header: Callable[[Spec, int | None], bytes] = sink.header
+        self._sink = sink
         self._offset = len(sink.header(spec, None if spec.stream is None else spec.length or 0))
         self._written = 0
         self._bytes = 0
         self._is_sealed = False
-        self._draft: Draft | None = None
+        self._draft: AnyDraft | None = None
         self._passed: WrittenPages | None = None
-        self._require_replaceable(sink.files)
+        self._require_replaceable()
         if state is not None:
             self._reopen_draft(sink, state)
             return
         folder = os.path.dirname(self._target)
         with self._errors(f"create a file in the folder {shown(folder)} for"):
-            self._draft = Draft(sink.files, self._target, durable=sink.durable, token=token)
+            self._draft = sink.draft(spec, token=token)
 
     def _reopen_draft(self, sink: StoredSink, state: State) -> None:
         self._written, self._bytes = int(state["written"]), int(state["bytes"])
         size = self._offset + self._bytes if self._bytes else 0
         unfinished = Unfinished(state["draft"], size)
         try:
-            self._draft = Draft(sink.files, self._target, durable=sink.durable, unfinished=unfinished)
+            self._draft = sink.draft(self._spec, unfinished=unfinished)
         except OSError as error:
             text, _ = explain(error)
             raise CheckpointError(
@@ -254,14 +281,13 @@ class StoredWriter(Writer):
         self._require_complete()
         with self._errors("complete"):
             draft = self._open_draft()
-            draft.write(self._full_header(), 0)
+            self._write_last(draft)
             sealed = draft.seal()
         self._is_sealed = True
         return {**self.snapshot(), **sealed._asdict()}
 
-    def _full_header(self) -> bytes:
-        # It is written last, so that a temporary file of a killed process is no valid file.
-        return self._header(self._spec, None if self._spec.stream is None else self._written)
+    def _write_last(self, draft: AnyDraft) -> None:
+        self._sink.complete(draft, self._spec, None if self._spec.stream is None else self._written, self._bytes)
 
     def _require_complete(self) -> None:
         length = self._spec.length
@@ -278,34 +304,33 @@ class StoredWriter(Writer):
         with self._errors("complete"):
             draft = self._open_draft()
             if not self._is_sealed:
-                draft.write(self._full_header(), 0)
+                self._write_last(draft)
             draft.uncached = self.uncached
             draft.commit()
 
-    def _open_draft(self) -> Draft:
+    def _open_draft(self) -> AnyDraft:
         if self._draft is None:
             raise DestinationError(
                 "cannot write to this file: it is no longer open", element=self.element, site=self._site
             )
         return self._draft
 
-    def _require_replaceable(self, files: Files) -> None:
-        """Check that no folder, device or pipe has the name of the file.
+    def _require_replaceable(self) -> None:
+        """Check that nothing has the name that cannot be replaced, such as a folder, a device or a pipe.
 
         Raises:
-            DestinationError: if one has.
+            DestinationError: if something has.
         """
         with self._errors("look at"):
-            other = in_the_way(files, self._target)
+            other = self._sink.in_the_way()
         if other is not None:
+            what, hint = other
             raise DestinationError(
-                f"cannot write {shown(self._target)}: it is {other}",
+                f"cannot write {shown(self._target)}: it is {what}",
                 element=self.element,
                 site=self._site,
                 expected="a new name, or a file to replace",
-                hint=f"fc.save({os.path.join(self._path, 'result.npy')!r})"
-                if other == "a folder"
-                else "fc.discard() drops a result",
+                hint=hint,
             )
 
     @contextlib.contextmanager
@@ -339,6 +364,6 @@ def file_path(path: str | os.PathLike[str], name: str | None) -> str:
         "cannot use this as the path of a file",
         element=name,
         site=user_site(),
-        expected="a str or os.PathLike that ends in a file name",
+        expected="a str or os.PathLike that ends in a file name, and is no URL",
         got=short_repr(path),
     )

@@ -71,17 +71,27 @@ class SafetensorsSink(StoredSink):
     Attributes:
         tensor: name of the one value.
         tensors: the several, in the order of the file; None for one.
+        is_named: whether `key=` has said the name.
     """
 
     takes_named = True
     tensor: str
     tensors: tuple[SavedTensor, ...] | None
+    is_named: bool
 
     def __init__(
-        self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES, durable: bool = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        name: str | None = None,
+        files: Files = FILES,
+        durable: bool = True,
     ) -> None:
         super().__init__(path, name=name, files=files, durable=durable)
-        self.freeze_fields(tensor=UNNAMED, tensors=None)
+        if key is not None:
+            self._check_name(key)
+        self.freeze_fields(tensor=UNNAMED if key is None else key, tensors=None, is_named=key is not None)
 
     def bind(self, element: Any) -> Destination:
         """Return a copy of this destination with a value as its input, or with several by name.
@@ -90,7 +100,10 @@ class SafetensorsSink(StoredSink):
             SpecError: if one of several has no name or a stream, or two have the same name.
         """
         if isinstance(element, Element):
-            return self.with_tensor(_name_of(element) or UNNAMED).bound_to(element)
+            named = self if self.is_named else self.with_tensor(_name_of(element) or UNNAMED)
+            return named.bound_to(element)
+        if self.is_named:
+            raise self._refused("several values under one key=", "one value", "several")
         values = self._named(element)
         # Numbers of the widest dtype come first, so that each array lies at a multiple of its own width.
         names = sorted(values, key=lambda name: -values[name].dtype.itemsize)

@@ -6,21 +6,29 @@ import os
 from typing import Literal
 
 from flowcompute.elements import user_site
-from flowcompute.elements.arguments import one_of
+from flowcompute.elements.arguments import flag, one_of, whole
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, WEIGHTS_FORMATS, Files, format_of, shown
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, shown
 from flowcompute.sinks.file_sink import StoredSink, file_path
+from flowcompute.sinks.hdf5_sink import Hdf5Sink
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink
+from flowcompute.sinks.zarr import ZarrSink
 
-WRITTEN = {*FORMATS.values(), *WEIGHTS_FORMATS.values()}
+MOST_RECORDS = 1 << 40
+WRITTEN = {*FORMATS.values()} - {"parquet", "arrow"}
+READ_ONLY = (".nc", ".parquet", ".arrow", ".feather")
+KEYED = ("hdf5", "safetensors")
 
 
 def save(
     path: str | os.PathLike[str],
     *,
-    format: Literal["npy", "raw", "safetensors"] | None = None,
+    format: Literal["npy", "raw", "safetensors", "hdf5", "zarr"] | None = None,
+    key: str | None = None,
+    chunk: int | None = None,
+    overwrite: bool = False,
     name: str | None = None,
     durable: bool = True,
     files: Files = FILES,
@@ -33,32 +41,67 @@ def save(
 
     Args:
         path: the file; its folder must exist when the job runs.
-        format: "npy", "raw" or "safetensors"; by default that of the extension (.npy; .raw, .bin or .dat;
-            .safetensors). A safetensors file takes several resident values, too: `{"w": w, "b": b} >> fc.save(path)`,
-            a list of elements with names, or what is trained. `fc.weights` reads it.
+        format: "npy", "raw", "safetensors", "hdf5" or "zarr"; by default that of the extension (.npy; .raw, .bin or
+            .dat; .safetensors; .h5 or .hdf5; .zarr). A safetensors file takes several resident values, too: a
+            mapping of names, `{"w": w, "b": b} >> fc.save(path)`, a list of elements with names, or what is trained.
+            `fc.weights` reads it.
+        key: name of the array in a safetensors file, or path of the dataset in an HDF5 file, such as "a/b/x"; by
+            default the name of the value, or "data".
+        chunk: records in a chunk of a Zarr array; by default as many as have 4 MiB.
+        overwrite: whether a Zarr array of that name is replaced, in one moment. Files of other formats always are.
         name: what plans and errors call it.
         durable: whether the file gets its name only when the disk has it. With False the run ends sooner, and a
             power cut soon after may leave a file without its content.
         files: the file layer.
 
     Raises:
-        SpecError: if the format is not known, or no file can have this path.
+        SpecError: if the format is not known or has no chunks, or no file can have this path.
     """
     text = file_path(path, name)
     chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(WRITTEN))
+    if os.path.splitext(text)[1].lower() in READ_ONLY and format is None:
+        raise SpecError(
+            f"cannot save to {shown(text)}: such files are read, and not written",
+            element=name,
+            site=user_site(),
+            expected=", ".join(one for one in FORMATS if one not in READ_ONLY),
+            hint="save as .h5, which programs for NetCDF-4 read too, or each column as .npy",
+        )
+    if key is not None and chosen is not None and chosen not in KEYED:
+        raise SpecError(
+            f"cannot use key= for a {chosen} file: it has one array",
+            element=name,
+            site=user_site(),
+            expected="no key=, or a format of several arrays: .h5, .safetensors",
+            hint="leave it out",
+        )
+    if chosen == "zarr":
+        records = None if chunk is None else whole(name, "chunk", chunk, least=1, most=MOST_RECORDS)
+        replaces = flag(name, "overwrite", overwrite)
+        return ZarrSink(path, chunk=records, overwrite=replaces, name=name, files=files, durable=durable)
+    if chosen is not None and (chunk is not None or overwrite):
+        raise SpecError(
+            f"cannot use chunk= or overwrite= for a {chosen} file",
+            element=name,
+            site=user_site(),
+            expected="neither, or a format of folders: .zarr",
+            hint="leave them out: such a file has no chunks, and replaces an older one",
+        )
     if chosen == "npy":
         return NpySink(path, name=name, files=files, durable=durable)
     if chosen == "raw":
         return RawSink(path, name=name, files=files, durable=durable)
     if chosen == "safetensors":
-        return SafetensorsSink(path, name=name, files=files, durable=durable)
+        return SafetensorsSink(path, key=key, name=name, files=files, durable=durable)
+    if chosen == "hdf5":
+        return Hdf5Sink(path, key=key, name=name, files=files, durable=durable)
     extension = os.path.splitext(text)[1]
     if extension.lower() in FOREIGN_FORMATS:
         raise SpecError(
             f"cannot save to {shown(text)}: {extension} files are not written",
             element=name,
             site=user_site(),
-            expected=", ".join((*FORMATS, *WEIGHTS_FORMATS)),
+            expected=", ".join(one for one in FORMATS if one not in READ_ONLY),
             got=extension,
             hint="save as .npy, or resolve the result and write its array by what writes such files",
         )
@@ -66,7 +109,7 @@ def save(
         f"cannot tell the format of {shown(text)}",
         element=name,
         site=user_site(),
-        expected=", ".join((*FORMATS, *WEIGHTS_FORMATS)),
+        expected=", ".join(one for one in FORMATS if one not in READ_ONLY),
         got=short_repr(extension),
-        hint='say which: format="npy", "raw" or "safetensors"',
+        hint='say which: format="npy", "raw", "safetensors", "hdf5" or "zarr"',
     )

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from flowcompute.elements import ItemShape, user_site
 from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import (
-    FILES,
-    FOREIGN_FORMATS,
-    FORMATS,
-    WEIGHTS_FORMATS,
-    Files,
-    format_of,
-    is_pattern,
-    is_url,
-    shown,
-)
+from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, is_url, shown
+from flowcompute.sources.chunked import ChunkedSource
+from flowcompute.sources.columnar import Table, open_table
 from flowcompute.sources.file_source import StoredSource, located, source_errors
+from flowcompute.sources.hdf5 import open_hdf5
+from flowcompute.sources.keyed import parse_key
 from flowcompute.sources.npy_source import NpySource
 from flowcompute.sources.raw_source import RawSource
+from flowcompute.sources.safetensors import SafetensorsSource
 from flowcompute.sources.several import SeveralSource
+from flowcompute.sources.zarr import is_zarr, open_zarr
 
 Path = str | os.PathLike[str]
+TABLES = ("parquet", "arrow")
+"""Formats of columns."""
 
 
 def open(
     path: Path | Iterable[Path],
     *,
-    format: Literal["npy", "raw"] | None = None,
+    format: Literal["npy", "raw", "zarr", "hdf5", "safetensors", "parquet", "arrow"] | None = None,
+    key: str | None = None,
     dtype: npt.DTypeLike | None = None,
     shape: ItemShape | None = None,
     offset: int = 0,
+    fill: Any = None,
     name: str | None = None,
     files: Files = FILES,
-) -> StoredSource | SeveralSource:
+) -> Any:
     """Open a file, or several files one after the other, as a stream of their records.
 
     Only headers are read here. Their contents are checked against the size of the file.
@@ -47,13 +47,20 @@ def open(
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
             for all files that match, in lexical order. A URL stands for one object: "s3://bucket/x.npy", and so with
-            gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed.
-        format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
+            gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed; .npy and raw.
+        format: "npy", "raw", "zarr", "hdf5", "safetensors", "parquet" or "arrow"; by default that of the extension
+            (.npy; .raw, .bin or .dat; .zarr; .h5, .hdf5 or .nc; .safetensors; .parquet; .arrow or .feather). A folder
+            that is a Zarr array or group needs none. Of Parquet and Arrow files the result is an `fc.Table`, whose
+            columns are streams.
+        key: name of an array where there are several: of a dataset of HDF5 or NetCDF-4, a tensor of safetensors, or an
+            array in a Zarr group, such as "images/train".
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
             unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are
             "bfloat16".
         shape: item shape or item type (`fc.Vector(4, "float32")`), of raw files only; `()` by default.
         offset: bytes before the first record, of raw files only.
+        fill: number that stands for nulls of columns, or a mapping from columns to such numbers; without it they are
+            refused.
         name: what plans and errors call it.
         files: the file layer.
 
@@ -62,8 +69,9 @@ def open(
         SpecError: if the arguments make no sense together.
     """
 
-    def one(file: Path) -> StoredSource:
-        return _open_one(file, format=format, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
+    def one(file: Path) -> StoredSource | ChunkedSource | Table:
+        said = {"format": format, "key": key, "dtype": dtype, "shape": shape, "offset": offset, "fill": fill}
+        return _open_one(file, **said, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
         # The name of a file or an object may hold the characters of a pattern.
@@ -79,21 +87,54 @@ def open(
         raise SourceError(
             "cannot open a stream without files", element=name, site=user_site(), expected="at least one file", got=got
         )
-    parts = [one(file) for file in paths]
-    return parts[0] if len(parts) == 1 else SeveralSource(parts, name=name)
+    opened = [one(file) for file in paths]
+    if len(opened) == 1:
+        return opened[0]
+    parts = [part for part in opened if isinstance(part, StoredSource)]
+    if len(parts) < len(opened):
+        raise SourceError(
+            "cannot open several tables or arrays in chunks as one stream",
+            element=name,
+            site=user_site(),
+            expected="one array, or several files of records",
+            hint="open each, and join them: fc.concat([fc.open(a), fc.open(b)])",
+        )
+    return SeveralSource(parts, name=name)
 
 
 def _open_one(
     path: Path,
     *,
     format: str | None,
+    key: str | None,
     dtype: npt.DTypeLike | None,
     shape: ItemShape | None,
     offset: int,
+    fill: Any,
     name: str | None,
     files: Files,
-) -> StoredSource:
+) -> StoredSource | ChunkedSource | Table:
     where = located(path, name)
+    key = parse_key(key, name)
+    chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
+    if is_url(where) and chosen not in (None, "npy", "raw"):
+        raise SourceError(
+            f"cannot open {shown(where)}: objects of this format are not read",
+            element=name,
+            site=user_site(),
+            expected="an object of .npy, or of plain numbers",
+            got=chosen,
+            hint="copy it to a local file",
+        )
+    if os.path.isdir(where) and (chosen == "zarr" or (format is None and is_zarr(_names(where, name, files)))):
+        if dtype is not None or shape is not None or offset != 0:
+            raise SpecError(
+                "cannot use dtype=, shape= or offset= for a Zarr array: its metadata says them",
+                element=name,
+                site=user_site(),
+                hint="leave them out",
+            )
+        return open_zarr(where, key, name=name, files=files)
     if format is None and os.path.isdir(where):
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",
@@ -102,30 +143,65 @@ def _open_one(
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
         )
-    chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
-    if chosen == "npy":
-        if shape is not None or offset != 0:
+    if fill is not None and chosen not in TABLES:
+        raise SpecError(
+            f"cannot use fill= for {shown(where)}: it has no nulls",
+            element=name,
+            site=user_site(),
+            expected="a Parquet or Arrow file",
+            hint="leave it out",
+        )
+    if chosen not in (None, "raw") and (shape is not None or offset != 0):
+        raise SpecError(
+            f"cannot use shape= or offset= for a {chosen} file: it says them itself",
+            element=name,
+            site=user_site(),
+            hint='leave them out, or say format="raw"',
+        )
+    if chosen in ("hdf5", "safetensors", *TABLES):
+        if dtype is not None:
             raise SpecError(
-                "cannot use shape= or offset= for a .npy file: its header says them",
+                f"cannot use dtype= for a {chosen} file: it says it itself",
                 element=name,
                 site=user_site(),
-                hint='leave them out, or say format="raw"',
+                hint="leave it out, and cast: x.astype(dtype)",
             )
+        if chosen in TABLES:
+            if key is not None:
+                raise SpecError(
+                    f"cannot use key= for {shown(where)}",
+                    element=name,
+                    site=user_site(),
+                    hint=f"its columns are streams: fc.open(path)[{key!r}]",
+                )
+            return open_table(where, chosen, fill=fill, name=name, files=files)
+        if chosen == "hdf5":
+            return open_hdf5(where, key, name=name, files=files)
+        return SafetensorsSource(where, key=key, name=name, files=files)
+    if key is not None:
+        raise SpecError(
+            f"cannot use key= for {shown(where)}: it has one array",
+            element=name,
+            site=user_site(),
+            expected="a file of several arrays, of which key= names one",
+            hint="leave it out",
+        )
+    if chosen == "zarr":
+        with source_errors("open", where, element=name, site=user_site()):
+            files.stat(where)
+        raise SourceError(
+            f"cannot open {shown(where)}: it is no folder",
+            element=name,
+            site=user_site(),
+            expected="a Zarr array, which is a folder",
+        )
+    if chosen == "npy":
         return NpySource(where, dtype=dtype, name=name, files=files)
     if chosen == "raw":
         return RawSource(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )
     extension = os.path.splitext(where)[1]
-    if chosen in WEIGHTS_FORMATS.values():
-        raise SpecError(
-            f"cannot open {shown(where)} as a stream: it holds arrays by name",
-            element=name,
-            site=user_site(),
-            expected=", ".join(FORMATS),
-            got=extension,
-            hint=f"fc.weights({where!r}) has them as resident values",
-        )
     if extension.lower() in FOREIGN_FORMATS:
         raise SpecError(
             f"cannot open {shown(where)}: {extension} files are not read",
@@ -141,8 +217,13 @@ def _open_one(
         site=user_site(),
         expected=", ".join(FORMATS),
         got=short_repr(extension),
-        hint='say which: format="npy" or format="raw"',
+        hint='say which: format="npy" or format="raw", or another that is listed',
     )
+
+
+def _names(folder: str, name: str | None, files: Files) -> list[str]:
+    with source_errors("look into", folder, element=name, site=user_site()):
+        return files.list_folder(folder)
 
 
 def _matching(pattern: str, name: str | None, files: Files) -> list[str]:

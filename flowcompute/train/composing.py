@@ -13,10 +13,11 @@ from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import sqrt, where
 from flowcompute.elements.training import STEP, Given, GivenStream
 from flowcompute.errors import SpecError
-from flowcompute.gradients import grad
+from flowcompute.gradients import grad, times_gradient
 from flowcompute.graph import postorder
 from flowcompute.rewrite import source_of
 from flowcompute.spec import FLOAT32, INT64, Spec, Stream
+from flowcompute.train.loss_scale import LossScale, all_finite, unscaled
 from flowcompute.train.optimizers import Optimizer
 
 
@@ -68,7 +69,7 @@ class Problem:
                 streams[id(one)] = len(sources)
                 sources.append(one)
             else:
-                _check_leaf(op, one)
+                check_leaf(op, one)
         if not found or not sources:
             raise _refused(op, "a loss of fc.parameter and of records of files or arrays", str(loss.spec))
         parameters = tuple(found) if wanted is None else tuple(wanted)
@@ -76,7 +77,11 @@ class Problem:
             if all(one is not other for other in parameters):
                 raise _refused(op, "a loss of the parameters that are trained", f"another one, {_name(one)!r}", one)
         known = {source.spec.length for source in sources}
-        if len(known) != 1 or None in known or known == {0}:
+        empty = next((one for one in sources if one.spec.length == 0), None)
+        if empty is not None:
+            hint = "see whether what it reads is the file or the array that you mean"
+            raise _refused(op, "a stream with at least one record", f"{empty.spec}", empty, hint=hint)
+        if len(known) != 1 or None in known:
             lengths = ", ".join(f"{one.name or one.label} of {one.spec.length}" for one in sources)
             raise _refused(op, "streams of one known length", lengths)
         names = tuple(_name(one) for one in parameters)
@@ -85,43 +90,87 @@ class Problem:
             raise _refused(op, "parameters with names of their own", repr(twice[0]), hint=hint)
         return cls(op, loss, order, parameters, names, tuple(sources), streams, known.pop() or 0)
 
-    def step(self, optimizer: Optimizer, records: int, clip_norm: float | None) -> tuple[Element, ...]:
-        """Return the roots of a step: the loss of its records, the parameters and the state after it.
+    def step(self, update: Update, records: int) -> tuple[Element, ...]:
+        """Return the roots of a step: the loss of its records, the parameters and all state after it.
 
         Args:
-            optimizer: makes the update.
+            update: what becomes of the gradients.
             records: in the step.
-            clip_norm: the longest gradient, all parameters together; longer ones are scaled.
 
         Raises:
             SpecError: if there is no gradient, or the loss cannot be computed of so many records.
         """
         places = {id(one): place for place, one in enumerate(self.parameters)}
-        values = [
-            Given(f"value.{i}", one.spec, name=name)
-            for i, (one, name) in enumerate(zip(self.parameters, self.names, strict=True))
-        ]
+        values = list(self.stands_in().values())
         loss = _Remaking(self, places, values, records).made()
-        gradients = grad(loss, values)
-        if clip_norm is not None:
-            gradients = _clipped(gradients, clip_norm)
-        number = Given(STEP, Spec(INT64, ()))
+        return (loss, *update.after(loss, values))
+
+    def stands_in(self) -> dict[int, Given]:
+        """Return values that are given in the place of parameters, by the `id` of these."""
+        held = zip(self.parameters, self.names, strict=True)
+        return {id(one): Given(f"value.{i}", one.spec, name=name) for i, (one, name) in enumerate(held)}
+
+
+@dataclass(frozen=True)
+class Update:
+    """From a loss to the parameters after a step.
+
+    Attributes:
+        optimizer: makes the update of a parameter.
+        clip_norm: the longest gradient, all parameters together; longer ones are scaled. None for any.
+        loss_scale: of the loss; None for none.
+    """
+
+    optimizer: Optimizer
+    clip_norm: float | None
+    loss_scale: LossScale | None
+
+    def begin(self, parameters: Sequence[Trainable]) -> tuple[Element, ...]:
+        """Return what all values begin with: the parameters, the optimizer's state of each, and that of the scale."""
+        held = [one.inputs[0] for one in parameters]
+        states = [state for one in held for state in self.optimizer.begin(one)]
+        return (*held, *states, *(() if self.loss_scale is None else self.loss_scale.begin()))
+
+    def after(self, loss: Element, values: Sequence[Given]) -> list[Element]:
+        """Return all values after a step, in the order of `begin`.
+
+        Args:
+            loss: of the step.
+            values: the parameters before it, which the loss depends on.
+        """
+        begun = [self.optimizer.begin(one) for one in values]
+        place = len(values) + sum(map(len, begun))
+        scaling: list[Element] = []
+        number: Any = Given(STEP, Spec(INT64, ()))
+        sound: Any = None
+        if self.loss_scale is None:
+            gradients = grad(loss, values)
+        else:
+            scaling = [Given(f"value.{place + i}", one.spec) for i, one in enumerate(self.loss_scale.begin())]
+            scale = self.loss_scale.scale(scaling)
+            gradients = times_gradient(loss, values, scale)
+            sound = all_finite(gradients)
+            gradients = unscaled(gradients, scale)
+            # A step that was skipped is no update.
+            number = number - scaling[0]
+        if self.clip_norm is not None:
+            gradients = _clipped(gradients, self.clip_norm)
         parameters: list[Element] = []
         states: list[Element] = []
         place = len(values)
-        for value, gradient, one in zip(values, gradients, self.parameters, strict=True):
-            first = optimizer.begin(one.inputs[0])
+        for value, gradient, first in zip(values, gradients, begun, strict=True):
             state = [Given(f"value.{place + i}", each.spec) for i, each in enumerate(first)]
             place += len(state)
-            after, remembered = optimizer.advance(gradient, state, value, number)
-            parameters.append(after)
-            states += remembered
-        return (loss, *parameters, *states)
+            after, remembered = self.optimizer.advance(gradient, state, value, number)
+            parameters.append(_kept(sound, after, value))
+            states += [_kept(sound, one, before) for one, before in zip(remembered, state, strict=True)]
+        more = () if self.loss_scale is None else self.loss_scale.after(sound, scaling)
+        return [*parameters, *states, *more]
 
-    def initial(self, optimizer: Optimizer) -> tuple[Element, ...]:
-        """Return what all values begin with: the parameters, then the state of each."""
-        held = [one.inputs[0] for one in self.parameters]
-        return (*held, *(state for one in held for state in optimizer.begin(one)))
+
+def _kept(sound: Any, after: Element, before: Element) -> Element:
+    """Return a value after a step; as it was before where the step is not sound."""
+    return after if sound is None else where(sound, after, before)
 
 
 @dataclass
@@ -188,6 +237,22 @@ def _clipped(gradients: Sequence[Any], most: float) -> list[Any]:
     return [cast(one * cast(scale, one.dtype), one.dtype) for one in gradients]
 
 
+def with_others(element: Element, new: dict[int, Element]) -> Element:
+    """Return an element made again of other elements.
+
+    Args:
+        element: what is made again.
+        new: what stands in the place of elements, by their `id`; what is made again is added.
+    """
+    for one in ordered(element):
+        if id(one) in new:
+            continue
+        inputs = [new.get(id(operand), operand) for operand in one.inputs]
+        same = all(operand is other for operand, other in zip(inputs, one.inputs, strict=True))
+        new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
+    return new[id(element)]
+
+
 def ordered(loss: Element) -> tuple[Element, ...]:
     """Return all elements that a loss depends on, operands first; parameters have none here."""
     by_id: dict[int, Element] = {id(loss): loss}
@@ -210,7 +275,7 @@ def _name(parameter: Element) -> str:
     return parameter.name or parameter.inputs[0].name or ""
 
 
-def _check_leaf(op: str, element: Element) -> None:
+def check_leaf(op: str, element: Element) -> None:
     """Refuse a stream that is no leaf and has no operands that are.
 
     Raises:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from flowcompute.checkpoint.job import made_again
-from flowcompute.elements import Compute, Destination, Element, public, user_site
+from flowcompute.elements import Compute, Constant, Destination, Element, public, user_site
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.random import SEED_BITS
-from flowcompute.elements.training import MOST_EPOCHS, StepSchedule, Training, trained
+from flowcompute.elements.training import (
+    EVALUATED,
+    LOSS,
+    MEASURES,
+    MOST_EPOCHS,
+    TAKEN,
+    StepSchedule,
+    Training,
+    trained,
+)
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.train.composing import Problem, ordered
+from flowcompute.spec import INT64, is_float
+from flowcompute.train.composing import Problem, Update, ordered, with_others
+from flowcompute.train.evaluating import Measures, Stop, evaluation_of
+from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
+
+AUTO_BATCH = 64
+"""Records in a step where the user says nothing."""
 
 
 class Trained(Mapping[str, Any]):
@@ -21,16 +35,25 @@ class Trained(Mapping[str, Any]):
     `trained >> fc.save("w.safetensors")` writes all parameters.
 
     Attributes:
-        losses: the loss of each step, before its update, as a stream.
+        losses: the loss of each step, before its update, as a stream. Its length is not known where a criterion may
+            end the training.
+        measures: by name a stream with what each evaluation has measured.
+        skipped: the number of steps that overflowed and updated nothing, as a resident int64.
         names: of the parameters.
     """
 
-    losses: Training
+    losses: Element
+    measures: Mapping[str, Any]
+    skipped: Element
     names: tuple[str, ...]
 
-    def __init__(self, training: Training, problem: Problem) -> None:
-        self.losses = training
+    def __init__(self, training: Training, problem: Problem, update: Update) -> None:
+        self.losses, self.measures = _told(training)
         self.names = training.names
+        self.skipped = Constant(0, INT64)
+        if update.loss_scale is not None:
+            self.skipped = trained(training, training.updated - len(update.loss_scale.begin()))
+        self._training = training
         self._problem = problem
 
     def __getitem__(self, name: object) -> Compute:
@@ -44,7 +67,7 @@ class Trained(Mapping[str, Any]):
         """
         for place, (known, one) in enumerate(zip(self.names, self._problem.parameters, strict=True)):
             if known == name if isinstance(name, str) else id(one) == id(name):
-                return trained(self.losses, place)
+                return trained(self._training, place)
         raise SpecError(
             "cannot take a parameter that is not trained",
             element="fit",
@@ -72,10 +95,9 @@ class Trained(Mapping[str, Any]):
                 got=short_repr(element),
             )
         new: dict[int, Element] = {
-            id(one): trained(self.losses, place) for place, one in enumerate(self._problem.parameters)
+            id(one): trained(self._training, place) for place, one in enumerate(self._problem.parameters)
         }
-        order = ordered(element)
-        if not any(id(one) in new for one in order):
+        if not any(id(one) in new for one in ordered(element)):
             raise SpecError(
                 "cannot apply what is trained to an element that has none of its parameters",
                 element=element.name or element.base_name,
@@ -83,13 +105,7 @@ class Trained(Mapping[str, Any]):
                 expected=f"one of {', '.join(self.names)}",
                 got=str(element.spec),
             )
-        for one in order:
-            if id(one) in new:
-                continue
-            inputs = [new.get(id(operand), operand) for operand in one.inputs]
-            same = all(operand is other for operand, other in zip(inputs, one.inputs, strict=True))
-            new[id(one)] = one if same or not isinstance(one, Compute) else made_again(one, inputs, one.spec)
-        return new[id(element)]
+        return with_others(element, new)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -102,7 +118,22 @@ class Trained(Mapping[str, Any]):
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"<Trained {', '.join(self.names)}: {len(self.losses)} steps>"
+        return f"<Trained {', '.join(self.names)}: {self._training.schedule.steps} steps>"
+
+
+def _told(training: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return what a training tells of its steps: the losses, and by name what was measured."""
+    evaluation = training.evaluation
+    if evaluation is None:
+        return training, {}
+    losses, evaluated = training[:, LOSS], training[:, EVALUATED] != 0
+    if evaluation.stops:
+        losses = losses[training[:, TAKEN] != 0]
+    measures = {
+        name: training[:, MEASURES + i][evaluated].astype(one.dtype if is_float(one.dtype) else training.dtype)
+        for i, (name, one) in enumerate(zip(evaluation.names, evaluation.roots, strict=False))
+    }
+    return losses.astype(training.steps[0][0].dtype), measures
 
 
 @public
@@ -110,10 +141,14 @@ def fit(
     loss: Element,
     optimizer: Optimizer,
     *,
-    batch: int | None = 64,
+    batch: int | Literal["auto"] | None = "auto",
     epochs: int = 1,
     shuffle: int | None = None,
     clip_norm: float | None = None,
+    loss_scale: float | str | None = None,
+    evaluate: Measures | None = None,
+    every: int | None = None,
+    stop: Stop | None = None,
 ) -> Trained:
     """Train the parameters that a loss depends on, as one job that streams, freezes and resumes.
 
@@ -123,27 +158,63 @@ def fit(
     Args:
         loss: a resident number, of `fc.parameter` and of records of files or arrays, all equally long.
         optimizer: such as `fc.train.adam()`.
-        batch: records in a step; the last one of an epoch may have fewer. None for all of them.
+        batch: records in a step, at most as many as there are; the last one of an epoch may have fewer. None for all,
+            "auto" for 64, or all where there are fewer.
         epochs: how often all records are read.
         shuffle: the seed of another order of the records in each epoch, that of `fc.shuffle`. None for their own.
         clip_norm: gradients that together are longer than this are scaled to it.
+        loss_scale: what gradients are multiplied by while they are computed: a number, or "dynamic" for one that is
+            doubled after 2000 steps without an overflow, and halved after one. A step that overflows updates nothing,
+            and is counted as `skipped`. For losses that compute in half formats.
+        evaluate: what is measured between steps, with the parameters as they are then: a resident number, or several
+            by name, each over all of its records. `measures` of the result has what was measured.
+        every: steps from one evaluation to the next; those of an epoch by default.
+        stop: what ends the training early: `fc.train.patience`, or a function from the measures by name to whether to
+            stop. It is composed once, of elements, and is part of the job.
 
     Raises:
         SpecError: if an argument makes no sense, or the loss cannot be trained.
     """
     problem = Problem.of("fit", loss)
     optimizer = checked_optimizer("fit", optimizer)
-    size = problem.records if batch is None else whole("fit", "batch", batch, 1)
-    seed = None if shuffle is None else whole("fit", "shuffle", shuffle, 0, (1 << SEED_BITS) - 1)
-    schedule = StepSchedule(
-        problem.records, min(size, problem.records), whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed
+    size = _records_in_step(batch, problem)
+    most = (1 << SEED_BITS) - 1
+    seed = (
+        None if shuffle is None else whole("fit", "shuffle", shuffle, 0, most, f"a seed from 0 to 2**{SEED_BITS} - 1")
     )
-    clip = checked_norm("fit", clip_norm)
-    steps = [problem.step(optimizer, records, clip) for records in schedule.sizes]
-    training = Training(problem.initial(optimizer), problem.sources, schedule, steps, problem.names)
+    schedule = StepSchedule(problem.records, size, whole("fit", "epochs", epochs, 1, MOST_EPOCHS), seed)
+    update = Update(optimizer, checked_norm("fit", clip_norm), LossScale.of("fit", loss_scale))
+    steps = [problem.step(update, records) for records in schedule.sizes]
+    evaluation, state = evaluation_of(problem, schedule, len(steps[0]) - 1, evaluate, every, stop)
+    initial = (*update.begin(problem.parameters), *state)
+    training = Training(initial, problem.sources, schedule, steps, problem.names, evaluation)
     # What the call returns is no element, but this is what it stands for.
     training.freeze_fields(is_step=False)
-    return Trained(training, problem)
+    return Trained(training, problem, update)
+
+
+def _records_in_step(batch: object, problem: Problem) -> int:
+    """Return how many records a step has.
+
+    Raises:
+        SpecError: if there are not so many, or it is no number of them.
+    """
+    if batch is None:
+        return problem.records
+    if isinstance(batch, str) and batch == "auto":
+        return min(AUTO_BATCH, problem.records)
+    size = whole("fit", "batch", batch, 1)
+    if size > problem.records:
+        named = problem.sources[0]
+        raise SpecError(
+            "cannot take batch=: a step would have more records than there are",
+            element=named.name or named.label,
+            site=user_site(),
+            expected=f"at most {problem.records}, the records of each stream",
+            got=str(size),
+            hint="batch=None takes all of them in one step",
+        )
+    return size
 
 
 def checked_optimizer(op: str, optimizer: object) -> Optimizer:

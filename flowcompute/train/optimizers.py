@@ -18,7 +18,7 @@ from flowcompute.elements.math import expm1, sqrt
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import FLOAT32, FLOAT64, Spec, is_float
 from flowcompute.train.schedules import Rate, checked_rate, rate_at
-from flowcompute.train.settings import as_call, between
+from flowcompute.train.settings import as_call, between, called
 
 Init = Callable[[Any], Sequence[Any]]
 """Returns what the state of a parameter begins with."""
@@ -79,7 +79,7 @@ class Optimizer:
         """
         if parameter.spec.is_stream or not is_float(parameter.dtype):
             raise self._refused("a resident parameter of floats", str(parameter.spec))
-        return self._state(self.init(parameter))
+        return self._state(called(self.name, "init", self.init, parameter))
 
     def advance(
         self, gradient: Element, state: Sequence[Element], parameter: Element, step: Element
@@ -97,7 +97,7 @@ class Optimizer:
         """
         if gradient.spec.shape != parameter.spec.shape:
             raise self._refused(f"a gradient {parameter.spec}", str(gradient.spec))
-        value, after = self._pair(self.update(gradient, tuple(state), parameter, step))
+        value, after = self._pair(called(self.name, "update", self.update, gradient, tuple(state), parameter, step))
         taken, made = ([one.spec for one in ones] for ones in ((parameter, *state), (value, *after)))
         if taken != made:
             raise self._refused(f"update to keep dtypes and shapes: {_listed(taken)}", _listed(made))

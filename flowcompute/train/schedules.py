@@ -15,7 +15,7 @@ from flowcompute.elements import Element, as_element, cast, user_site
 from flowcompute.elements.arguments import whole
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import FLOAT32, INT64
-from flowcompute.train.settings import MOST_STEPS, as_call, between
+from flowcompute.train.settings import MOST_STEPS, as_call, between, called
 
 Rate = float | Callable[[Any], Any]
 """A rate of learning: a number, or a function from the number of the update to the rate."""
@@ -134,11 +134,11 @@ def rate_at(op: str, rate: Rate, number: Element) -> Any:
         number: that of the update, a resident number of a float dtype.
 
     Raises:
-        SpecError: if a function gives anything but a resident number.
+        SpecError: if a function raises, or gives anything but a resident number.
     """
     if not callable(rate):
         return rate
-    found = as_element(rate(number), op)
+    found = as_element(called(op, "rate", rate, number), op)
     if found.spec.is_stream or found.spec.shape != ():
         raise SpecError(
             "cannot take this rate", element=op, site=user_site(), expected="a resident number", got=str(found.spec)

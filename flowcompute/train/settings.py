@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from flowcompute.elements import user_site
 from flowcompute.elements.arguments import real
-from flowcompute.errors import SpecError, short_repr
+from flowcompute.errors import FlowError, SpecError, short_repr
 
 MOST_STEPS = 1 << 53
 """Updates that are counted; a float64 holds the number of each."""
@@ -41,3 +42,30 @@ def between(
 def as_call(name: str, settings: Mapping[str, object]) -> str:
     """Return the text of a call: "adam(rate=0.001, betas=(0.9, 0.999))"."""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
+
+
+def called(op: str, what: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """Call a function of the user's over elements.
+
+    Args:
+        op: for errors.
+        what: the argument that the function was given as, or which of several it is.
+        function: is called when a training is composed, and not in its steps.
+        operands: of it.
+
+    Raises:
+        SpecError: if it raises anything, with what it raised as the cause; an error of ours is passed on.
+    """
+    try:
+        return function(*operands)
+    except FlowError:
+        raise
+    except Exception as error:
+        raise SpecError(
+            f"cannot take {what}=: the function raised {type(error).__name__}",
+            element=op,
+            site=user_site(),
+            expected="a function over elements, which is called once and gives elements",
+            got=short_repr(error),
+            hint="write it with fc's own operations, such as fc.where for if",
+        ) from error

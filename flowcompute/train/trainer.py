@@ -28,8 +28,9 @@ from flowcompute.schedule import Shaping, plan_step
 from flowcompute.sinks import save
 from flowcompute.spec import INT64
 from flowcompute.strategy import Config, PlanOptions, Strategy
-from flowcompute.train.composing import Problem
+from flowcompute.train.composing import Problem, Update
 from flowcompute.train.fitting import checked_norm, checked_optimizer
+from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
 
 MOST_PLANS = 16
@@ -51,6 +52,7 @@ class Trainer:
         parameters: made by `fc.parameter`, each with a name of its own.
         optimizer: such as `fc.train.adam()`.
         clip_norm: gradients that together are longer than this are scaled to it.
+        loss_scale: what gradients are multiplied by while they are computed: a number or "dynamic", as for `fit`.
         options: memory, device, device_memory, strategy, precision, isolate and launch_timeout_s, as for `fc.plan`.
 
     Attributes:
@@ -68,12 +70,16 @@ class Trainer:
         optimizer: Optimizer,
         *,
         clip_norm: float | None = None,
+        loss_scale: float | str | None = None,
         **options: Unpack[PlanOptions],
     ) -> None:
         self._parameters = _checked_parameters(parameters)
         self._names = tuple(str(one.inputs[0].name) for one in self._parameters)
-        self._optimizer = checked_optimizer("Trainer", optimizer)
-        self._clip = checked_norm("Trainer", clip_norm)
+        self._update = Update(
+            checked_optimizer("Trainer", optimizer),
+            checked_norm("Trainer", clip_norm),
+            LossScale.of("Trainer", loss_scale),
+        )
         self._options = RunOptions.parse("plan", options, PlanOptions)
         self._jobs: OrderedDict[Hashable, InnerJob] = OrderedDict()
         self._values: list[np.ndarray] | None = None
@@ -118,7 +124,7 @@ class Trainer:
         if job is not None:
             self._jobs.move_to_end(key)
             return job
-        job = InnerJob(self._planned(problem.step(self._optimizer, problem.records, self._clip)))
+        job = InnerJob(self._planned(problem.step(self._update, problem.records)))
         self._compiled += 1
         self._jobs[object() if key is None else key] = job
         while len(self._jobs) > MOST_PLANS:
@@ -144,8 +150,7 @@ class Trainer:
     def _current(self) -> list[np.ndarray]:
         """Return all values, the parameters first."""
         if self._values is None:
-            first: list[Any] = [one.inputs[0] for one in self._parameters]
-            first += [state for one in first for state in self._optimizer.begin(one)]
+            first: tuple[Any, ...] = self._update.begin(self._parameters)
             self._values = [
                 one.value if isinstance(one, Constant) else np.asarray(resolve(one, progress=False)) for one in first
             ]
@@ -157,6 +162,12 @@ class Trainer:
     def values(self) -> Mapping[str, np.ndarray]:
         """The parameters after the last step, by name."""
         return {name: _read_only(value) for name, value in zip(self._names, self._current(), strict=False)}
+
+    @property
+    def skipped(self) -> int:
+        """Steps that overflowed and updated nothing; see `loss_scale`."""
+        scale = self._update.loss_scale
+        return 0 if scale is None else int(self._current()[-len(scale.begin())])
 
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write parameters, the optimizer's state and the number of steps into a folder, from which `load` goes on.

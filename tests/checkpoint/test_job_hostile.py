@@ -151,7 +151,11 @@ def changed(draw: Any, data: dict[str, Any]) -> None:
 def essence(data: dict[str, Any]) -> dict[str, Any]:
     """What of a description says what the job is: neither states of files nor digests of functions, which are compared."""
     made = copy.deepcopy({key: data[key] for key in ("nodes", "roots")})
+    calls: dict[Any, int] = {}
     for node in made["nodes"]:
+        if node.get("call") is not None:
+            # Which number a call has says nothing: calls are numbered as they are met.
+            node["call"] = calls.setdefault(node["call"], len(calls))
         node.pop("digest", None)
         files = [node["file"]] if "file" in node else [one["file"] for one in node.get("files", ())]
         for file in files:

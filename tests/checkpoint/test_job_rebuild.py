@@ -307,6 +307,13 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "no path": said(path=""), "perhaps durable": said(durable=1), "of two": said(inputs=[0, 0]), "of nothing": said(inputs=[]),
         "no file can be called that": said(path="\0"), "another spec": said(shape=[5]),
     }),
+    "save hdf5": (lambda: rows() >> fc.save("/y.h5", key="x"), "save_hdf5", {
+        "no key": said(key=""), "a key upwards": said(key="../x"), "a number": said(key=3), "no path": said(target="y.h5"),
+    }),
+    "save zarr": (lambda: rows() >> fc.save("/y.zarr", chunk=5, overwrite=True), "save_zarr", {
+        "no chunk": said(chunk=0), "half a chunk": said(chunk=1.5), "an odd flag": said(overwrite=2),
+        "no path": said(target="y.zarr"),
+    }),
     "save by name": (lambda: {"a": rows().sum(axis=0), "b": fc.constant(np.int8(3))} >> fc.save("/w.safetensors"), "save_safetensors", {
         "no list": said(tensors=3), "no names": said(tensors=[[3, "float32", [6]], ["b", "int8", []]]),
         "no dtype": said(tensors=[["a", "object", [6]], ["b", "int8", []]]), "fewer": said(tensors=[["a", "float32", [6]]]),

@@ -22,7 +22,7 @@ from flowcompute.elements.functions.callable_tables import FMOD
 from flowcompute.elements.functions.opencl_function import SourceOp
 from flowcompute.elements.host_function import HOST, TRY_HOST
 from flowcompute.elements.math import QUIET_NAN
-from flowcompute.elements.op import PARAMETER, STOP_GRADIENT, Op
+from flowcompute.elements.op import PARAMETER, RECOMPUTE, STOP_GRADIENT, Op
 from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
@@ -31,6 +31,7 @@ from flowcompute.graph.record_formulas import Placeholder
 from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
+from flowcompute.sources.chunked import ChunkedSource
 from flowcompute.sources.feed_source import FeedSource
 from flowcompute.sources.file_source import StoredSource
 from flowcompute.sources.shuffled_source import ShuffledSource
@@ -39,7 +40,7 @@ from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
-BASES = {Element, Source, Destination, StoredSource, StoredSink}
+BASES = {Element, Source, Destination, StoredSource, StoredSink, ChunkedSource}
 TRANSPARENT = {Trainable}
 """Elements of which graphs hold the operand."""
 
@@ -49,7 +50,7 @@ OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSin
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
 """Operations whose elements have a class of their own."""
 
-NOT_IN_GRAPHS = (FMOD, QUIET_NAN, PARAMETER, STOP_GRADIENT)
+NOT_IN_GRAPHS = (FMOD, QUIET_NAN, PARAMETER, RECOMPUTE, STOP_GRADIENT)
 """What stands in users' functions or in kernels only."""
 
 

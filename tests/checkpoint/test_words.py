@@ -70,7 +70,7 @@ def test_the_words_of_a_job_are_those_of_its_graph(bases: Bases) -> None:
     for data, bound in bases.jobs:
         words = JobWords.read(data)
         assert set(words.bound()) == set(bound)
-        ends = ("save_npy", "save_raw", "save_safetensors", "to_array", "discard", "callback")
+        ends = ("save_npy", "save_raw", "save_safetensors", "save_zarr", "save_hdf5", "to_array", "discard", "callback")
         sinks = [one for one in data["nodes"] if one["tag"] in ends]
         assert len(list(words.destinations())) == len(sinks)
         assert all(" once" in line for line in words.destinations())

@@ -62,7 +62,7 @@ void k0(
             long i6 = i4 * 512;
             long i7 = min(18L, i5 + lid / 16) * 512;
             float v8 = (float)(-0x0.0p+0f);
-            #pragma unroll 4
+            #pragma unroll 8
             for (long k = 0; k < 512; k += 32) {
                 float2 v9 = fc_q8_0_spread2(in0, i7 + (k + lid % 16));
                 float v10 = (float)(v9.s0);

@@ -25,6 +25,7 @@ FOLDER = Path(__file__).parent
 CPU = DeviceCapabilities("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)
 GPU = replace(CPU, name="a GPU", kind="gpu", code_shape="gpu", host_memory=False)
 NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, local_bytes=227 << 10)
+HOPPER = replace(NVIDIA, name="a Hopper GPU", warp_groups=True)
 
 
 def on_paper(capabilities: DeviceCapabilities) -> BackendDescription:
@@ -122,6 +123,7 @@ GRAPHS = {
     "attention": (attention, CPU),
     "attention_on_a_gpu": (attention, GPU),
     "attention_by_tensor_cores": (half_attention, NVIDIA),
+    "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),

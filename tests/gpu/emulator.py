@@ -125,7 +125,7 @@ class _WorkGroup:
             case ir.SetInteger(name, value, new):
                 made, old = self.integer(value), self.names.get(name.name)
                 self.names[name.name] = made if new or self.mask.all() else np.where(self.mask, made, old)
-            case ir.Array(name, dtype, lanes, size, _, _):
+            case ir.Array(name, dtype, lanes, size):
                 self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
             case ir.Let(var, expr):
                 self.values[var.name] = self.value(expr, var)
@@ -156,6 +156,12 @@ class _WorkGroup:
             case EndCopies():
                 self.groups.append(self.begun)
                 self.begun = []
+            case ir.OpenRing():
+                assert self.mask.all(), "all meet"
+            case ir.RingLoop():
+                self.ring(statement)
+            case ir.GroupMultiply():
+                self.group_multiply(statement)
             case AwaitCopies(pending):
                 while len(self.groups) > pending:
                     for arriving in self.groups.pop(0):
@@ -188,6 +194,85 @@ class _WorkGroup:
         arriving = _Arriving(self.local[copy.array], places // numbers, data, self.lid[self.mask])
         arriving.put(np.full_like(data, 0xFF))
         self.begun.append(arriving)
+
+    def ring(self, loop: ir.RingLoop) -> None:
+        """As if copies were as far ahead of the work as the ring allows."""
+        assert self.mask.all(), "all meet"
+        ring, workers = loop.ring, self.lid < loop.ring.workers
+        for memory in self.local.values():
+            memory.meet()
+
+        def fill(step: int) -> None:
+            self.names[loop.step.name], self.names[loop.stage.name] = step, step % ring.stages
+            for copy in loop.copies:
+                self.copy_box(loop.array, copy)
+
+        for step in range(min(ring.stages, loop.steps)):
+            fill(step)
+        for step in range(loop.steps):
+            self.names[loop.step.name], self.names[loop.stage.name] = step, step % ring.stages
+            self.under(workers, loop.work)
+            if step + ring.stages < loop.steps:
+                fill(step + ring.stages)
+
+    def copy_box(self, array: str, copy: ir.BoxCopy) -> None:
+        view, dtype = copy.map, copy.map.argument.dtype
+        width, height = view.box
+        assert width * dtype.itemsize == 128, "lines of 128 bytes"
+        assert height <= 256, "a box has no more rows"
+        assert not view.pitch * dtype.itemsize % 16, "misaligned"
+        assert not view.begin * dtype.itemsize % 16, "misaligned"
+        source, rows = self.memory[view.argument.value], int(self.integer(view.rows))
+        row, column = (
+            int(self.integer(index)) + np.arange(size) for index, size in ((copy.row, height), (copy.column, width))
+        )
+        exists = (row < rows)[:, None] & (column < view.width)
+        at = np.where(exists, view.begin + row[:, None] * view.pitch + column, 0)
+        assert (at < len(source)).all(), "beyond the end"
+        chunks = np.where(exists, source[at], source.dtype.type(0)).view(np.uint8).reshape(height, 8, 16)
+        lines = np.empty_like(chunks)
+        for r in range(height):
+            lines[r, np.arange(8) ^ r % 8] = chunks[r]
+        place = int(self.integer(copy.place)) * dtype.itemsize
+        assert not place % 1024, "misaligned"
+        self.local[array].bytes[place : place + lines.size] = lines.ravel()
+
+    def group_multiply(self, multiply: ir.GroupMultiply) -> None:
+        """As steps of 16 in float64, rounded once each: devices round differently."""
+        dtype, depth, columns = multiply.dtype, multiply.depth, 8 * len(multiply.sums)
+        memory = self.local[multiply.array].bytes
+        every = self.each(multiply.a)
+        right = int(self.integer(multiply.b)) * dtype.itemsize
+        if multiply.along_k:
+            b = self.lines(memory, right, columns, dtype).T
+        else:
+            boxes = (self.lines(memory, right + i * depth * 128, depth, dtype) for i in range(columns // 64))
+            b = np.hstack(list(boxes))
+        for group in np.unique(self.lid[self.mask] // 128):
+            mine = self.lid // 128 == group
+            (place,) = set(every[mine] * dtype.itemsize)
+            a = self.lines(memory, int(place), 64, dtype)
+            lid = self.lid[mine] % 128
+            top = lid // 32 * 16 + lid % 32 // 4
+            for k in range(0, depth, 16):
+                made = a[:, k : k + 16].astype("f8") @ b[k : k + 16].astype("f8")
+                for j, var in enumerate(multiply.sums):
+                    left = 8 * j + lid % 4 * 2
+                    own = np.stack(
+                        [made[top, left], made[top, left + 1], made[top + 8, left], made[top + 8, left + 1]], axis=-1
+                    )
+                    with np.errstate(all="ignore"):
+                        total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
+                        total[mine] = (total[mine] + own).astype(np.float32)
+                        self.values[var.name] = total
+
+    @staticmethod
+    def lines(memory: np.ndarray, begin: int, count: int, dtype: np.dtype) -> np.ndarray:
+        """Lines of 128 bytes with their chunks in order."""
+        assert not begin % 1024, "misaligned"
+        chunks = memory[begin : begin + count * 128].reshape(count, 8, 16)
+        lines = np.stack([chunks[r, np.arange(8) ^ r % 8] for r in range(count)])
+        return lines.reshape(count, 128).view(dtype)
 
     def fragment(self, expr: Fragment) -> np.ndarray:
         chunk = 16 // expr.dtype.itemsize

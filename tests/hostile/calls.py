@@ -71,7 +71,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "NamedWeights", "fft", "linalg", "opencl", "nn", "random",
+    "NamedWeights", "Table", "fft", "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 
@@ -212,6 +212,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
     **{name: {"x": WHOLE, "max_values": 5} for name in ("unique_values", "unique_counts")},
     "grad": {"loss": TOTAL, "wrt": ROWS},
+    "recompute": {"x": ROWS * 2.0},
     "parameter": {"value": [1.0, 2.0], "name": "w", "dtype": "f4"},
     "nn.dropout": {"x": ROWS, "rate": 0.5, "seed": 1},
     "nn.attention": {

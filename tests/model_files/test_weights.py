@@ -21,7 +21,7 @@ from flowcompute.elements.compute import Constant
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.model_files import gguf_header
 from flowcompute.model_files.gguf_header import NUMBERS, TENSOR_TYPES, read_gguf
-from flowcompute.model_files.tensors import WeightsHeaderError
+from flowcompute.sources.safetensors.tensors import WeightsHeaderError
 from tests.model_files.files import (
     METADATA,
     PLAIN,

@@ -65,12 +65,39 @@ def fed(folder: Path, *, checkpoint: Path | None = None, throttle: float = 0.0, 
         return list(flow.resolve())
 
 
+def training(folder: Path, **options: Any) -> list[Any]:
+    """Steps in half precision with dropout, measured between them, until a criterion ends them."""
+    x = source(folder)
+    w = fc.parameter(np.full((3, 4), 0.1, "f4"), name="w")
+    v = fc.parameter(np.full(4, 0.2, "f4"), name="v")
+
+    def error(rate: float) -> Any:
+        hidden = fc.nn.dropout(fc.tanh(x.astype("float16") @ w.astype("float16")).astype("float32"), rate, seed=3)
+        return ((hidden @ v - x[:, 0] * x[:, 1]) ** 2.0).mean()
+
+    trained = fc.train.fit(
+        error(0.25),
+        fc.train.adam(0.003),
+        batch=1500,
+        epochs=8,
+        shuffle=5,
+        clip_norm=1.0,
+        loss_scale="dynamic",
+        evaluate={"error": error(0.0)},
+        every=20,
+        stop=fc.train.patience(3, least=1e-4),
+    )
+    kept = trained >> fc.save(folder / "w.safetensors"), trained.losses >> fc.save(folder / "l.npy")
+    return list(fc.resolve(*kept, trained.measures["error"], trained.skipped, trained.apply(error(0.0)), **options))
+
+
 PIPELINES: dict[str, Callable[..., list[Any]]] = {
     "map": mapped,
     "fan-out and join": joined,
     "folds in two passes": folded,
     "scan and window": scanned,
     "feed": fed,
+    "training": training,
 }
 
 

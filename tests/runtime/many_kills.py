@@ -1,18 +1,22 @@
-"""Kills jobs at random moments as often as is asked for: `python -m tests.runtime.many_kills 1000`."""
+"""Kills jobs at random moments as often as is asked for: `python -m tests.runtime.many_kills 1000`.
+
+Names of pipelines may follow, of which all are meant without any: `python -m tests.runtime.many_kills 100 training`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from tests.runtime.kills import PIPELINES, trial
 
 
-def main(wanted: int) -> int:
-    """Kill so many jobs; prints what came of it."""
+def main(wanted: int, names: Sequence[str]) -> int:
+    """Kill so many jobs of these pipelines; prints what came of it."""
     seed, total, bad = int.from_bytes(os.urandom(3), "little"), 0, 0
     while total < wanted:
-        for name in PIPELINES:
+        for name in names:
             got = trial(name, 10, seed)
             total += got.kills
             if not got.equal or got.left:
@@ -24,4 +28,4 @@ def main(wanted: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100), 1))
+    sys.exit(min(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:] or [*PIPELINES]), 1))

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
+import zarr
+from safetensors import safe_open
 
 from flowcompute.elements.destination import Destination
 from flowcompute.sinks.array_sink import MemorySink, to_array
@@ -42,6 +45,37 @@ class TestRaw(DestinationContract):
         assert value == str(folder / "y.bin")
         data = np.fromfile(value, spec.dtype)
         return data.reshape(-1, *spec.shape) if spec.stream is not None else data.reshape(spec.shape)
+
+
+class TestHdf5(DestinationContract):
+    dtypes = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
+
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.h5", key="a/x")
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        with h5py.File(value) as file:
+            return np.asarray(file["a/x"][...])
+
+
+class TestSafetensors(DestinationContract):
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.safetensors", key="x")
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        with safe_open(value, "numpy") as file:
+            return np.asarray(file.get_tensor("x"))
+
+
+class TestZarr(DestinationContract):
+    dtypes = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
+
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.zarr", chunk=3)
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        assert value == str(folder / "y.zarr")
+        return np.asarray(zarr.open_array(value, mode="r")[...])
 
 
 class TestCallback(DestinationContract):

@@ -218,3 +218,15 @@ class FaultyFiles(Files):
         """As `Files`, or the fault."""
         self._step("free_bytes", path)
         return super().free_bytes(path)
+
+    def open_folder(self, path: str) -> int:
+        """As `Files`, or the fault."""
+        self._step("open_folder", path)
+        handle = super().open_folder(path)
+        self.handles.add(handle)
+        return handle
+
+    def exchange_folders(self, path: str, target: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("exchange_folders", target)
+        super().exchange_folders(path, target)

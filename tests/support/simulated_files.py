@@ -193,7 +193,7 @@ class SimulatedFiles(Files):
         """As `Files`, under a name that is the same in each run, and no other run's."""
         folder, name = os.path.split(target)
         # What earlier runs of the disk have left keeps its name.
-        path = os.path.join(folder, f".{name[:48]}.{self.disk.last + 1:016x}.partial")
+        path = os.path.join(folder, f".{name[:48]}.{self.new_token()}.partial")
         return self.create(path, mode), path
 
     def begin_temporary(self, path: str, mode: int = 0o666) -> int:
@@ -303,6 +303,25 @@ class SimulatedFiles(Files):
             raise _error(errno.ENOTEMPTY, path)
         folder, name, _ = self._slot(path)
         self.step("remove_folder", path, Names(((folder, name, None),)))
+
+    def exchange_folders(self, path: str, target: str) -> None:
+        """As `Files`."""
+        one, two = self.find(path), self.find(target)
+        folder, name, _ = self._slot(path)
+        to_folder, to_name, _ = self._slot(target)
+        self.step("exchange_folders", target, Names(((folder, name, two), (to_folder, to_name, one))))
+
+    def open_folder(self, path: str) -> int:
+        """As `Files`."""
+        self._alive()
+        number = self.find(path)
+        if number not in self.disk.folders:
+            raise _error(errno.ENOTDIR, path)
+        return self._opened(number, path)
+
+    def new_token(self) -> str:
+        """Return a token that is the same in each run, and no other run's."""
+        return f"{self.disk.last + 1:016x}"
 
 
 def _parts(path: str) -> list[str]:

@@ -22,11 +22,11 @@ def fitted(**options: Any) -> fc.train.Trained:
     return fc.train.fit(loss(fc.source(X), fc.source(Y), w, b), fc.train.sgd(0.5), **options)
 
 
-@pytest.mark.parametrize("batch", [1, 7, 25, 50, 64, None])
-def test_it_is_descent_over_the_records_in_their_order(batch: int | None) -> None:
+@pytest.mark.parametrize("batch", [1, 7, 25, 50, "auto", None])
+def test_it_is_descent_over_the_records_in_their_order(batch: Any) -> None:
     trained = fitted(batch=batch, epochs=2)
     w, b, losses = fc.resolve(trained["w"], trained["b"], trained.losses, **NUMPY)
-    expected = by_hand(np.tile(np.arange(50), (2, 1)), batch or 50, 0.5)
+    expected = by_hand(np.tile(np.arange(50), (2, 1)), batch if isinstance(batch, int) else 50, 0.5)
     np.testing.assert_allclose(w, expected[0], atol=1e-5)
     np.testing.assert_allclose(b, expected[1], atol=1e-5)
     np.testing.assert_allclose(losses, expected[2], rtol=1e-5, atol=1e-6)
@@ -177,13 +177,49 @@ class TestRefusals:
     def test_arguments(self) -> None:
         self.refused("optimizer", fitted_loss(), 0.1)
         self.refused("batch", batch=0)
+        self.refused("batch", batch="all")
+        self.refused("at most 50, the records of each stream", batch=51)
+        self.refused("batch=None takes all", batch=51)
         self.refused("epochs", epochs=0)
         self.refused("shuffle", shuffle="yes")
+        self.refused(r"from 0 to 2\*\*64 - 1", shuffle=2**64)
+        self.refused(r"from 0 to 2\*\*64 - 1", shuffle=-1)
         self.refused("clip_norm", clip_norm=0)
+
+    def test_no_records(self) -> None:
+        w, b = weights()
+        none = fc.source(X[:0], name="nothing")
+        self.refused("at least one record", loss(none, fc.source(Y[:0]), w, b), fc.train.sgd(0.1))
+        with pytest.raises(SpecError, match="nothing: cannot train this"), fc.train.Trainer([w, b], adam()) as trainer:
+            trainer.step(loss(none, fc.source(Y[:0]), w, b))
+
+    def test_functions_that_raise(self) -> None:
+        """They are called when the training is composed: the error names the optimizer and the user's line."""
+
+        def raising(*_: Any) -> Any:
+            raise KeyError("gone")
+
+        nothing = fc.train.Optimizer(lambda _: (), raising)
+        self.refused("adam: cannot take rate=: the function raised KeyError", fitted_loss(), fc.train.adam(raising))
+        self.refused("Optimizer: cannot take update=: the function raised", fitted_loss(), nothing)
+        self.refused("cannot take init=", fitted_loss(), fc.train.Optimizer(raising, raising))
+        measured = fitted_loss()
+        self.refused("cannot take stop=", measured, fc.train.sgd(0.1), evaluate=measured, stop=raising)
+        self.refused(r"fc\.where for if", fitted_loss(), fc.train.adam(lambda step: 0.1 if step < 9 else 0.01))
+        with pytest.raises(SpecError) as error:
+            fc.train.fit(fitted_loss(), fc.train.adam(raising))
+        assert isinstance(error.value.__cause__, KeyError)
+
+    def test_seeds_are_those_of_random_numbers(self) -> None:
+        fitted(batch=10, shuffle=2**63)["w"].resolve(**NUMPY)
 
     def test_what_is_not_trained(self) -> None:
         with pytest.raises(SpecError, match="not trained"):
             _ = fitted()["other"]
+
+
+def adam() -> Any:
+    return fc.train.adam()
 
 
 def fitted_loss() -> Any:

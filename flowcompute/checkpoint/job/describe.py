@@ -76,6 +76,7 @@ def _described(node: Node, describing: Describing, calls: dict[int, int]) -> dic
         "given": element.name is not None,
         "site": _line(element.site),
         **({} if element.call is None else {"call": calls[id(element.call)], "step": element.is_step}),
+        **({"again": True} if node.again else {}),
         "inputs": list(node.inputs),
         "dtype": spec.dtype.name,
         "shape": [int(size) for size in spec.shape],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields
-from flowcompute.files import FILES, Files, Sealed, explain, shown, temporary_path
+from flowcompute.files import FILES, Files, Sealed, explain, seal_of, shown, temporary_path
 
 
 def check_drafts(body: Mapping[str, Any], token: str, targets: Iterable[str], files: Files = FILES) -> list[str]:
@@ -60,22 +59,27 @@ def _unfinished(files: Files, path: str) -> tuple[int | None, str]:
         status = files.lstat(path)
     except OSError as error:
         return None, f"cannot be found: {explain(error)[0]}"
-    return (status.st_size, _has(status)) if stat.S_ISREG(status.st_mode) else (None, "is a link, or no file")
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size, _has(status.st_size)
+    if stat.S_ISDIR(status.st_mode):
+        size = seal_of(files, path).size
+        return size, _has(size)
+    return None, "is a link, or no file"
 
 
 def _found(files: Files, path: str) -> str:
     try:
-        return _has(files.stat(path))
+        return _has(seal_of(files, path).size)
     except OSError as error:
         return f"cannot be found: {explain(error)[0]}"
 
 
-def _has(status: os.stat_result) -> str:
-    return f"has {status.st_size:,} bytes"
+def _has(size: int) -> str:
+    return f"has {size:,} bytes"
 
 
 def _sealed(files: Files, path: str) -> Sealed | None:
     try:
-        return Sealed.of(files.stat(path))
+        return seal_of(files, path)
     except OSError:
         return None

@@ -96,23 +96,29 @@ def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
 
 
 def described_file(source: StoredSource | WeightFile, contents: int | None = None) -> dict[str, Any]:
-    """Return path and state of the file of a source.
+    """Return path and state of the file of a source; see `described_path`."""
+    return described_path(source.path, source.files, contents)
+
+
+def described_path(path: str, files: Files, contents: int | None = None) -> dict[str, Any]:
+    """Return path and state of a file.
 
     Args:
-        source: of one file, or a file of weights.
+        path: where it is.
+        files: the file layer.
         contents: the blocks of its contents that are to be compared later; None for none.
 
     Raises:
         CheckpointError: if it cannot be read.
     """
     try:
-        state = file_fingerprint(source.path, source.files)
-        if contents is not None and source.files.local:
-            state["contents"] = contents_digest(source.path, contents, source.files)
-        return {"path": str(source.path), **state}
+        state = file_fingerprint(path, files)
+        if contents is not None and files.local:
+            state["contents"] = contents_digest(path, contents, files)
+        return {"path": str(path), **state}
     except OSError as error:
         text, hint = explain(error)
-        refuse(f"cannot read {shown(source.path)}: {text}", hint=hint)
+        refuse(f"cannot read {shown(path)}: {text}", hint=hint)
 
 
 def changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:

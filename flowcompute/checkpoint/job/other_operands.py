@@ -40,7 +40,12 @@ def made_again(element: Compute, inputs: Sequence[Element], spec: Spec) -> Compu
     ):
         raise _refused(element, f"{op.name} of {', '.join(str(one.spec) for one in inputs)}", str(made.spec))
     made.freeze_fields(
-        site=element.site, call=element.call, is_step=element.is_step, name=element.name, pin=element.pin
+        site=element.site,
+        call=element.call,
+        is_step=element.is_step,
+        name=element.name,
+        pin=element.pin,
+        again=element.again,
     )
     return made
 

@@ -14,7 +14,7 @@ from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, read_
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import MOST, Destination, Element, UserCall
+from flowcompute.elements import MOST, Compute, Destination, Element, UserCall
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION
@@ -106,6 +106,7 @@ class _Draft:
     bind: str | None
     call: UserCall | None
     is_step: bool
+    again: bool
 
     @classmethod
     def read(cls, data: object, calls: Sequence[UserCall]) -> _Draft:
@@ -131,6 +132,7 @@ class _Draft:
             bind,
             calls[fields.whole("call", most=len(calls) - 1)] if "call" in fields else None,
             fields.flag("step") if "call" in fields else False,
+            fields.flag("again") if "again" in fields else False,
         )
 
     def element(self, earlier: list[Element], rebuilding: Rebuilding) -> Element:
@@ -157,6 +159,10 @@ class _Draft:
                 error.message, element=self.name, site=self.site, expected=error.expected, got=error.got, hint=hint
             ) from error
         made.freeze_fields(site=self.site, call=self.call, is_step=self.is_step)
+        if self.again:
+            if not isinstance(made, Compute):
+                refuse("cannot compute this again", expected="an operation", got=self.name, hint=UNSOUND)
+            made.freeze_fields(again=True)
         if self.given or (self.bind and not re.fullmatch(re.escape(made.base_name) + r"(_\d+)?", self.name)):
             # Its user's name, or its own where a function of another name was bound.
             made.freeze_fields(name=self.name)

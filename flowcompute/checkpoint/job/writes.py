@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields
-from flowcompute.files import FILES, Files, Sealed, is_draft_of, lies_in, shown
+from flowcompute.files import FILES, Files, Sealed, is_draft_of, lies_in, seal_of, shown
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _doubt(target: str, draft: str | None, finished: Fields | None, files: Files
     if finished is not None:
         sealed = Sealed(finished.whole("size"), finished.whole("mtime_ns", least=-(1 << 63)))
         # Nothing is written: either it is what the job has made, or that is told.
-        return None if draft is None or _status(draft, files) is None or Sealed.of(there) == sealed else _FOREIGN
+        return None if draft is None or _status(draft, files) is None or _is_sealed(target, sealed, files) else _FOREIGN
     return _FOREIGN
 
 
@@ -98,11 +98,19 @@ _FOREIGN = "there is a file that this job has not begun"
 
 
 def _is_ours(path: str, files: Files) -> bool:
-    """Check whether a regular file of this user lies there, under no second name."""
+    """Check whether a regular file of this user lies there, under no second name, or a folder."""
     status = _status(path, files)
-    return (
-        status is not None and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
-    )
+    if status is None or status.st_uid != os.geteuid():
+        return False
+    return stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+
+
+def _is_sealed(path: str, sealed: Sealed, files: Files) -> bool:
+    """Check whether a finished result lies there."""
+    try:
+        return seal_of(files, path) == sealed
+    except OSError:
+        return False
 
 
 def _is_hidden(path: str) -> bool:

@@ -14,7 +14,7 @@ from flowcompute.elements.creation.filled import (
     zeros_like,
 )
 from flowcompute.elements.creation.packing import MOST_PACKED, PACK, packed
-from flowcompute.elements.creation.parameters import Trainable, parameter, stop_gradient
+from flowcompute.elements.creation.parameters import Trainable, is_recomputed, parameter, recompute, stop_gradient
 
 __all__ = [
     "MOST_PACKED",
@@ -30,6 +30,7 @@ __all__ = [
     "full_like",
     "iinfo",
     "imag",
+    "is_recomputed",
     "isdtype",
     "linspace",
     "ones",
@@ -37,6 +38,7 @@ __all__ = [
     "packed",
     "parameter",
     "real",
+    "recompute",
     "result_type",
     "stop_gradient",
     "zeros",

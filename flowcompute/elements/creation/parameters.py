@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element
-from flowcompute.elements.op import PARAMETER, STOP_GRADIENT
+from flowcompute.elements.op import PARAMETER, RECOMPUTE, STOP_GRADIENT, Kind
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
@@ -61,3 +61,43 @@ def stop_gradient(x: Operand) -> Any:
     """
     element = as_element(x, "stop_gradient")
     return Compute(STOP_GRADIENT, (element,), element.spec)
+
+
+RECOMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
+"""Kinds of operations that are computed again: maps of records, which remember nothing of others."""
+
+
+@public
+def recompute(x: Operand) -> Any:
+    """Return the value as it is; `fc.grad` computes again what it is made of, which need not be stored until then.
+
+    What is marked is kept, and so are sources and whatever is no map of records: folds, scans, windows, selections and
+    functions of Python. All maps between them and the mark are computed a second time where the gradient needs them.
+    Marks one behind the other, such as one for each layer, keep a value for each layer alone. No bit changes; random
+    numbers of `fc.nn.dropout` are the same ones.
+
+    Args:
+        x: a stream that is computed of others.
+
+    Raises:
+        SpecError: if there is nothing to compute again: `x` is resident, a source, or made by an operation that is no
+            map of records.
+    """
+    element = as_element(x, "recompute")
+    if not is_recomputed(element):
+        raise SpecError(
+            "cannot compute this again",
+            element=element.name or element.base_name,
+            site=user_site(),
+            expected="a stream that element-wise operations, products, views or reductions of items give",
+            got=str(element.spec),
+            hint="mark what is computed of it",
+        )
+    return Compute(RECOMPUTE, (element,), element.spec)
+
+
+def is_recomputed(element: Any) -> bool:
+    """Check whether an element is computed again where a gradient asks for it."""
+    if not isinstance(element, Compute) or not element.spec.is_stream or element.op is RECOMPUTE:
+        return False
+    return element.op.kind in RECOMPUTED

@@ -11,7 +11,7 @@ from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.errors import SpecError
-from flowcompute.spec import Spec, Stream
+from flowcompute.spec import FLOAT32, FLOAT64, Spec, Stream, is_float
 
 
 def _declared(*_: object) -> tuple[np.dtype, ...]:
@@ -33,6 +33,9 @@ TRAINED = Op(
     rebuild=_rebuild_trained,
 )  # fmt: skip
 
+
+MOST_MEASURES = 64
+"""Measures of an evaluation."""
 
 MOST_EPOCHS = 1 << 32
 """Epochs of a training, each with an order of its own."""
@@ -77,11 +80,45 @@ class StepSchedule:
         return epoch, start, min(start + self.batch, self.records)
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures that are taken between steps, and a criterion that may end the training by them.
+
+    Attributes:
+        roots: of its graph: the measures; then, where there is a criterion, whether to stop, and its state after that.
+            Its leaves are `Given` values, and `GivenStream` of all records of its sources.
+        names: of the measures.
+        every: steps from one evaluation to the next.
+        sources: streams that its records are read from.
+    """
+
+    roots: tuple[Element, ...]
+    names: tuple[str, ...]
+    every: int
+    sources: tuple[Element, ...]
+
+    @property
+    def stops(self) -> bool:
+        """True where a criterion may end the training."""
+        return len(self.roots) > len(self.names)
+
+    @property
+    def state(self) -> tuple[Spec, ...]:
+        """Specs of what the criterion remembers; these are the last of the values that the training carries on."""
+        return tuple(one.spec for one in self.roots[len(self.names) + 1 :])
+
+
+LOSS, TAKEN, EVALUATED, MEASURES = range(4)
+"""Places in a record of a training that is evaluated: the loss, two flags of 0 and 1, and the first of the measures."""
+
+
 class Training(Compute):
     """A stream of losses. Its state is all values that steps carry on: parameters, and what updates remember.
 
     Its operands are what these begin with, then its sources. It reads those itself, step by step: they are no streams
     of the pass that it belongs to.
+
+    Where it is evaluated, a record has more numbers than the loss: see `LOSS`. It may then end before its last record.
 
     Attributes:
         sources: streams that records are read from, each as long as the others.
@@ -89,12 +126,14 @@ class Training(Compute):
         steps: for each size of a step the roots of its graph: the loss, then all values after it. Its leaves are
             `Given` and `GivenStream`.
         names: of the parameters, which are the first values.
+        evaluation: what is measured between steps; None for nothing.
     """
 
     sources: tuple[Element, ...]
     schedule: StepSchedule
     steps: tuple[tuple[Element, ...], ...]
     names: tuple[str, ...]
+    evaluation: Evaluation | None
 
     def __init__(
         self,
@@ -103,22 +142,44 @@ class Training(Compute):
         schedule: StepSchedule,
         steps: Sequence[Sequence[Element]],
         names: Sequence[str],
+        evaluation: Evaluation | None = None,
     ) -> None:
-        loss = steps[0][0]
-        super().__init__(TRAIN, (*initial, *sources), Spec(loss.dtype, (), Stream(schedule.steps)))
+        loss, read = steps[0][0], tuple(sources)
+        shape: tuple[int, ...] = ()
+        dtype = loss.dtype
+        if evaluation is not None:
+            read += evaluation.sources
+            shape = (MEASURES + len(evaluation.names),)
+            dtype = _told_in([dtype, *(one.dtype for one in evaluation.roots[: len(evaluation.names)])])
+        super().__init__(TRAIN, (*initial, *read), Spec(dtype, shape, Stream(schedule.steps)))
         self.freeze_fields(
-            sources=tuple(sources), schedule=schedule, steps=tuple(map(tuple, steps)), names=tuple(names)
+            sources=tuple(sources),
+            schedule=schedule,
+            steps=tuple(map(tuple, steps)),
+            names=tuple(names),
+            evaluation=evaluation,
         )
 
     @property
     def initial(self) -> tuple[Element, ...]:
         """Values that everything begins with."""
-        return self.inputs[: len(self.inputs) - len(self.sources)]
+        more = () if self.evaluation is None else self.evaluation.sources
+        return self.inputs[: len(self.inputs) - len(self.sources) - len(more)]
+
+    @property
+    def updated(self) -> int:
+        """The number of values that a step updates; those behind them are the state of a criterion."""
+        return len(self.steps[0]) - 1
 
     @property
     def label(self) -> str:
         """The name of the function that makes it."""
         return "fit"
+
+
+def _told_in(dtypes: Sequence[np.dtype]) -> np.dtype:
+    """Return the dtype that holds numbers of several: float32 where all are floats of at most so many bits."""
+    return FLOAT32 if all(is_float(one) and one.itemsize <= FLOAT32.itemsize for one in dtypes) else FLOAT64
 
 
 def trained(training: Training, place: int) -> Compute:

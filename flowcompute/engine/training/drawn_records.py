@@ -64,7 +64,7 @@ class DrawnRecords:
                 "cannot go on: the source ended early",
                 element=source.name or source.label,
                 site=source.site,
-                expected=f"{self._schedule.records} records",
+                expected=f"{source.spec.length} records",
                 got=f"{begin + len(array)}",
                 hint="see whether what it reads was cut short since the job was composed",
             )
@@ -89,7 +89,7 @@ class DrawnRecords:
             self._readers.pop(place)[1].close()
 
     def close(self) -> None:
-        """Close all sources; harmless when called twice."""
+        """Close all sources, until they are read again; harmless when called twice."""
         readers, self._readers = self._readers, {}
         self._last.clear()
         close_all([reader for _, reader in readers.values()])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.generated import step_key
-from flowcompute.elements.training import STEP, Given, Training
+from flowcompute.elements.training import STEP, Evaluation, Given, StepSchedule, Training
 from flowcompute.engine.backend import PlannedJob, close_all
 from flowcompute.engine.scans import Scan
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import FlowError
 from flowcompute.graph import Node
+from flowcompute.metrics import StepTold
 from flowcompute.spec import INT64
 
 
@@ -25,22 +27,31 @@ class TrainingScan(Scan):
 
     Args:
         node: of the training.
-        jobs: for each size of a step its plan.
+        jobs: for each size of a step its plan, then that of the evaluation where there is one.
 
     Attributes:
         step: steps that are done.
         values: that the next step begins with; None before the first.
-        said: the loss of the last step, in words; empty before the first.
+        stopped: whether a criterion has ended the training.
+        said: the loss of the last step, the pace and the last measures, in words; empty before the first.
+        told: the steps that nobody has asked for yet.
     """
 
     def __init__(self, node: Node, jobs: Sequence[PlannedJob]) -> None:
         assert isinstance(node.element, Training)
         self.step = 0
         self.values: list[np.ndarray] | None = None
-        self.said = ""
-        self._training = node.element
+        self.stopped = False
+        self.said = self._measured = ""
+        self.told: list[StepTold] = []
+        self._name = node.name
+        self._began_s, self._records_done = time.perf_counter(), 0
+        self._training = training = node.element
         self._jobs = [InnerJob(job) for job in jobs]
-        self._records = DrawnRecords(node.element.sources, node.element.schedule)
+        self._records = DrawnRecords(training.sources, training.schedule)
+        held = () if training.evaluation is None else training.evaluation.sources
+        most = max((one.spec.length or 0 for one in held), default=1)
+        self._held_out = DrawnRecords(held, StepSchedule(most, most, 1, None))
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         """Take the next steps; see `Scan.advance`."""
@@ -49,27 +60,79 @@ class TrainingScan(Scan):
         if start != self.step:
             raise ValueError(f"step {start}, where {self.step} is next")
         for place in range(len(out)):
-            out[place] = self._advance()
+            out[place] = 0 if self.stopped else self._advance()
 
-    def _advance(self) -> np.ndarray:
+    def _advance(self) -> Any:
+        """Take a step, and evaluate after it where it is time; gives the record of it."""
+        training = self._training
+        loss, evaluation = self._step(), training.evaluation
+        pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
+        self.said = (
+            f"loss {float(loss):.4g} at step {self.step:,} of {training.schedule.steps:,}, {pace:,.0f} records/s"
+        )
+        numbers = {"loss": float(loss)}
+        self.told.append(StepTold(self._name, self.step, numbers))
+        if evaluation is None:
+            return loss
+        measures = [0.0] * len(evaluation.names)
+        evaluated = self.step % evaluation.every == 0
+        if evaluated:
+            measures = self._evaluate(evaluation)
+            # A measure may have the name of the loss, which is another one.
+            numbers.update(
+                (name if name != "loss" else "measured loss", value)
+                for name, value in zip(evaluation.names, measures, strict=True)
+            )
+            self._measured = "".join(
+                f", {name} {value:.4g}" for name, value in zip(evaluation.names, measures, strict=True)
+            )
+        self.said += self._measured
+        return (float(loss), True, evaluated, *measures)
+
+    def _step(self) -> np.ndarray:
+        """Take a step, and return its loss."""
         schedule = self._training.schedule
         _, start, stop = schedule.of_step(self.step)
-        job = self._jobs[schedule.sizes.index(stop - start)]
-        for other in self._jobs:
-            if other is not job:
-                # The budget is that of one size at a time.
-                other.close()
+        job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:
-            loss, *self.values = job.run(self._given, self._records.read)
+            loss, *after = job.run(self._given, self._records.read)
         except FlowError as error:
-            error.message = f"{error.message} (in step {self.step + 1} of {schedule.steps})"
             if error.records is not None:
                 error.records = start + error.records[0], start + error.records[1]
+            error.message = f"{error.message} (in step {self.step + 1} of {schedule.steps})"
             raise
+        self.values = [*after, *(self.values or [])[len(after) :]]
         self.step += 1
-        self.said = f"loss {float(loss):.4g} at step {self.step:,} of {schedule.steps:,}"
+        self._records_done += stop - start
         return loss
+
+    def _evaluate(self, evaluation: Evaluation) -> list[float]:
+        """Take all measures, and ask the criterion."""
+        job = self._alone(-1)
+        try:
+            made = job.run(self._given, self._held_out.read)
+        except FlowError as error:
+            after = f"after step {self.step} of {self._training.schedule.steps}"
+            error.message = f"{error.message} (in the evaluation {after})"
+            raise
+        finally:
+            # What lies in memory of its records is none of the next step's.
+            self._held_out.close()
+        count = len(evaluation.names)
+        if evaluation.stops:
+            stop, *state = made[count:]
+            self.values = [*(self.values or [])[: self._training.updated], *state]
+            self.stopped = bool(stop)
+        return [float(one) for one in made[:count]]
+
+    def _alone(self, place: int) -> InnerJob:
+        """Return one of the jobs, and let the others go: the budget is that of one at a time."""
+        job = self._jobs[place]
+        for other in self._jobs:
+            if other is not job:
+                other.close()
+        return job
 
     def _given(self, given: Given) -> np.ndarray:
         return given_value(given, self.step + 1, self.values or [])
@@ -82,7 +145,9 @@ class TrainingScan(Scan):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all values; none of these arrays is written to again."""
-        return {"step": self.step, "values": None if self.values is None else list(self.values)}
+        state: dict[str, Any] = {"step": self.step, "values": None if self.values is None else list(self.values)}
+        # Trainings that nothing ends early have none: theirs were kept before there was an evaluation.
+        return state if self._training.evaluation is None else {**state, "stopped": self.stopped}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot.
@@ -91,6 +156,7 @@ class TrainingScan(Scan):
             ValueError: if it is none of this training.
         """
         step, values = state["step"], state["values"]
+        stopped = state["stopped"] if self._training.evaluation is not None else False
         specs = [one.spec for one in self._training.initial]
         if type(step) is not int or not 0 <= step <= self._training.schedule.steps or (values is None and step):
             raise ValueError(f"step {step!r} of {self._training.schedule.steps}")
@@ -98,11 +164,13 @@ class TrainingScan(Scan):
             found = [(one.dtype, one.shape) if isinstance(one, np.ndarray) else None for one in values]
             if found != [(spec.dtype, spec.shape) for spec in specs]:
                 raise ValueError("values of other dtypes or shapes than those that are trained")
-        self.step, self.values = step, None if values is None else list(values)
+        if type(stopped) is not bool or (stopped and not step):
+            raise ValueError(f"stopped {stopped!r} after {step} steps")
+        self.step, self.values, self.stopped = step, None if values is None else list(values), stopped
 
     def close(self) -> None:
         """Release the plans of steps, and close sources."""
-        close_all([*self._jobs, self._records])
+        close_all([*self._jobs, self._records, self._held_out])
 
 
 def given_value(given: Given, number: int, values: Sequence[np.ndarray]) -> np.ndarray:

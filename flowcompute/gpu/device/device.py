@@ -15,12 +15,16 @@ from flowcompute.errors import DeviceError, RunError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.idle_kernels import IdleKernels
 from flowcompute.gpu.device.pinned_memory import PinnedMemory
+from flowcompute.gpu.device.retargeting import takes_marked
 from flowcompute.ir import DeviceCapabilities
 
 _Made = TypeVar("_Made")
 
 _TENSOR_CORES = (8, 0)
 """First compute capability of NVIDIA with asynchronous copies and products of bfloat16."""
+
+_WARP_GROUPS = 9
+"""Compute capability with products by groups of sub-groups and tensor copies."""
 
 _LOCAL_BYTES = {(9, 0): 227 << 10}
 """Local memory of a work-group by compute capability. The driver reports 48 KiB, but more was seen to work."""
@@ -68,6 +72,12 @@ class Device:
         chosen.__dict__.update(self.__dict__)
         chosen.capabilities = replace(self.capabilities, reason=reason)
         return chosen
+
+    def has_warp_groups(self) -> bool:
+        """Check whether kernels may have the instructions of Hopper. It is tried once, in the device's context."""
+        if self.platform != "NVIDIA CUDA" or self.handle.compute_capability_major_nv != _WARP_GROUPS:
+            return False
+        return self._once("warp_groups", lambda: takes_marked(self.context, self.handle))
 
     def is_same(self, other: Device) -> bool:
         """Check whether another object is the same device of the same platform, for whatever reason it was chosen."""

@@ -21,6 +21,8 @@ from flowcompute.errors import KernelError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.program_cache import ProgramStore, working_folder_is_there
+from flowcompute.gpu.device.retargeting import retargeted
+from flowcompute.gpu.render import MARK
 
 _CONTEXT_LINES = 3
 _CACHED_BY_DRIVER = ("NVIDIA CUDA",)
@@ -98,6 +100,8 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
     try:
         program = cl.Program(context, text)
         _quietly_build(program, options)
+        if MARK in text:
+            program = _retargeted(device, context, program)
     except cl.Error as error:
         info = cl.program_build_info.LOG
         log = program.get_build_info(device.handle, info)  # type: ignore[no-untyped-call]  # pyopencl left it bare
@@ -106,6 +110,20 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
         _save_at_exit()
         _UNSAVED[key] = (program, os.getpid())
     return program
+
+
+def _retargeted(device: Device, context: cl.Context, program: cl.Program) -> cl.Program:
+    """Build a program once more, with the instructions that its compiler took for comments."""
+    text = retargeted(program.binaries[0])
+    if text is None:
+        raise KernelError(
+            f"cannot compile a kernel on {device.capabilities.name}: its program is no PTX for sm_90",
+            got=device.capabilities.kind,
+            hint="report it with the kind of the device; another device= does without such kernels",
+        )
+    made = cl.Program(context, [device.handle], [text])
+    _quietly_build(made, ())
+    return made
 
 
 def _quietly_build(program: cl.Program, options: Sequence[str]) -> None:

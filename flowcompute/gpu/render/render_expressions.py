@@ -21,10 +21,10 @@ from flowcompute.gpu.render.opencl_types import (
 )
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
+from flowcompute.gpu.render.ptx import of_fragments
 from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
-from flowcompute.gpu.render.tensor_ptx import of_fragments
 from flowcompute.ir import Var, factor_text, index_text, known_number, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 

@@ -11,11 +11,11 @@ import numpy as np
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
+from flowcompute.gpu.render.ptx import copying, end_loop, group_multiply, open_ring, ring_copies, ring_steps
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
 from flowcompute.gpu.render.render_look_back import handed_on
 from flowcompute.gpu.render.strided_vectors import loose_vector, store_every, store_first
 from flowcompute.gpu.render.subgroup_exchange import exchanged, local_arrays
-from flowcompute.gpu.render.tensor_ptx import copying
 from flowcompute.ir import (
     Argument,
     Kernel,
@@ -130,6 +130,8 @@ class _Renderer:
             return f"const {scalar_type(argument.dtype)} {argument.name}"
         if argument.kind == "integer":
             return f"const long {argument.name}"
+        if argument.kind == "maps":
+            return f"__global uchar *{argument.name}"
         if argument.kind == "words":
             return f"volatile __global ulong *restrict {argument.name}"
         constant = "const " if argument.kind in ("input", "carry") else ""
@@ -140,7 +142,7 @@ class _Renderer:
         for array in _arrays(self.kernel.body):
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
-                self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
+                self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned({array.alignment})));")
         exchanges = _exchanges(self.kernel.body)
         for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
             self._line(line)
@@ -199,6 +201,12 @@ class _Renderer:
             case Prefetch(argument, index, written):
                 place = f"(const void *)(size_t)({argument.name} + ({index_text(index)}))"
                 self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
+            case ir.OpenRing():
+                self._lines(open_ring(statement, self.expressions.helpers))
+            case ir.RingLoop():
+                self._ring_loop(statement)
+            case ir.GroupMultiply():
+                self._lines(group_multiply(statement, self.expressions.helpers))
             case ir.Copying():
                 self._line(copying(statement, self.expressions.helpers))
             case ir.CarryStatement():
@@ -206,6 +214,22 @@ class _Renderer:
                     self._line(line)
             case ir.WorkGroupBarrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+    def _lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._line(line)
+
+    def _ring_loop(self, loop: ir.RingLoop) -> None:
+        self._lines(ring_copies(loop, self.expressions.helpers))
+        before, behind = ring_steps(loop)
+        self.depth += 1
+        self._lines(before)
+        self.depth += 1
+        self._block(loop.work)
+        self.depth -= 1
+        self._lines(behind)
+        self.depth -= 1
+        self._lines(end_loop(loop))
 
     def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:
         self._line(head)
@@ -326,7 +350,7 @@ def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
     for statement in body:
         yield statement
         match statement:
-            case ir.For(body=inner) | ir.While(body=inner):
+            case ir.For(body=inner) | ir.While(body=inner) | ir.RingLoop(work=inner):
                 yield from _every(inner)
             case ir.If(body=inner, otherwise=otherwise):
                 yield from _every(inner)

@@ -26,7 +26,7 @@ from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
-from flowcompute.ir import Argument, Kernel
+from flowcompute.ir import MAP_BYTES, MOST_MAPS, Argument, Kernel
 from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import (
     TransferPlan,
@@ -36,6 +36,7 @@ from flowcompute.schedule.memory import (
     stored_by,
     uploads_at_a_time,
 )
+from flowcompute.spec import UINT8
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
@@ -359,6 +360,9 @@ class OpenCLRunner(RepeatingRunner):
             return self._output(value, outputs[value], late=self.slots.holds(value))
         if argument.kind in ("partial", "merged"):
             return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
+        if argument.kind == "maps":
+            # Work-groups are as many as units at most, and make them anew.
+            return self.memory.output("maps", np.empty(self.device.capabilities.units * MOST_MAPS * MAP_BYTES, UINT8))
         if argument.kind in ("state", "words"):
             carry = self.state.scans[value]
             assert isinstance(carry, DeviceCarry)

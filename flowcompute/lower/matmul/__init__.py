@@ -1,6 +1,6 @@
 """Matrix products."""
 
-from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL
+from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL, strip_lanes
 from flowcompute.lower.matmul.dequantized_group_matmul import DEQUANTIZED_GROUP_MATMUL
 from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
 from flowcompute.lower.matmul.matmul_anchor import PANEL, chosen_matrices, cut_factor
@@ -20,8 +20,8 @@ from flowcompute.lower.matmul.tensor_tile import (
     three_terms,
 )
 from flowcompute.lower.matmul.thin_matmul import THIN_MATMUL
-from flowcompute.lower.matmul.tile_sizes import NEAR, strip_lanes
-from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL
+from flowcompute.lower.matmul.tiled_matmul import NEAR, TILED_MATMUL
+from flowcompute.lower.matmul.warp_group_matmul import WARP_GROUP_MATMUL
 
 __all__ = [
     "CHUNK_BYTES",
@@ -39,6 +39,7 @@ __all__ = [
     "THIN_MATMUL",
     "TILED_MATMUL",
     "TILES",
+    "WARP_GROUP_MATMUL",
     "Feed",
     "FragmentReader",
     "Results",

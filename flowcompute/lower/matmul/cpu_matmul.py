@@ -18,6 +18,7 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     Combine,
+    DeviceCapabilities,
     For,
     If,
     IndexLike,
@@ -43,9 +44,10 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, SHORT, K, loop_over_k, sum_in_panels, zeros
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
-from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
 
+STRIP_BYTES = 64
+"""Bytes of a row in a tile: four rows of it are 8 AVX2 accumulators, which keep the multipliers busy."""
 TILE_ROWS = 4
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first packed, so that its rows are contiguous."""
@@ -392,6 +394,11 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     return MatmulLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+def strip_lanes(capabilities: DeviceCapabilities, itemsize: int) -> int:
+    """Return the lanes of a vector on a CPU for numbers of `itemsize` bytes: one strip, but never fewer than 8."""
+    return min(capabilities.lanes, max(8, STRIP_BYTES // itemsize))
 
 
 CPU_MATMUL = Form(

@@ -42,6 +42,7 @@ class Results:
             tile.
         exists: condition under which these numbers exist.
         subgroups: number of partial sums, one block of rows below the other, that are added.
+        workers: work-items that hold sums, the first ones; None where all do.
     """
 
     rows: int
@@ -50,6 +51,7 @@ class Results:
     store: Callable[[Scope, IndexLike, IndexLike, Var], None]
     exists: Callable[[IndexLike, IndexLike], ConditionLike]
     subgroups: int = 1
+    workers: int | None = None
 
     def bytes(self) -> int:
         """Return the bytes of local memory."""
@@ -74,13 +76,16 @@ class Results:
         """
         pitch = self.columns + PITCH
         scope.add(WorkGroupBarrier())
-        place = scope.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
+        held = scope if self.workers is None else scope.inner()
+        place = held.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
         for i, line in enumerate(sums):
             for j, total in enumerate(line):
                 for lower in (False, True):
-                    pair = finish(i, lower, scope.let(Half(total, lower), FLOAT32, 2))
+                    pair = finish(i, lower, held.let(Half(total, lower), FLOAT32, 2))
                     further = (i * EDGE + 8 * lower) * pitch + j * 8
-                    scope.add(PutItem(TILES, place + further, pair, vector=True))
+                    held.add(PutItem(TILES, place + further, pair, vector=True))
+        if self.workers is not None:
+            scope.add(If(LID < self.workers, tuple(held.statements)))
         scope.add(WorkGroupBarrier())
         body = scope.inner(LANES)
         across = self.columns // LANES

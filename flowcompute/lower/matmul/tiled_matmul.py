@@ -47,7 +47,6 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
 from flowcompute.strategy import KernelKnobs
 
 LANES = 4
@@ -58,6 +57,10 @@ BAND = 8
 TILE, STEP = Name("t"), Name("s")
 """Number of a tile of the result, and of a step along k."""
 K = Name("k")
+PAD = 4
+"""Padding between the rows of a local tile, so that work-items that write a column use different banks."""
+NEAR = 1 << 23
+"""Bound of strides below which offsets within one tile fit into 32 bits."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from flowcompute.observe import (
     StageEntered,
     StageState,
     StepsComputed,
+    TrainingStepped,
     WorkMarked,
 )
 
@@ -95,6 +96,8 @@ class StageReporter:
         self._stream.emit(
             StepsComputed(self, executor.step_seconds(), executor.step_traffic(), executor.launches, executor.notes)
         )
+        for told in executor.told():
+            self._stream.emit(TrainingStepped(told))
 
     def describe(self, now: float) -> str:
         """Return what it does and for how long, in words."""

@@ -82,7 +82,8 @@ def plan_memory(
         PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
-    fixed = [*held, *(line for one in passes for line in _results(one, config)), *request_bytes(passes)]
+    fixed = [*held, *_held_by_readers(passes), *(line for one in passes for line in _results(one, config))]
+    fixed += request_bytes(passes)
     fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     staging = 0
     if (shares := staging_shares(backend)) > 0:
@@ -98,7 +99,7 @@ def plan_memory(
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
         raise PlanError(
-            f"cannot fit the resident values into the memory budget of {config.memory_bytes} bytes",
+            f"cannot fit what is held throughout into the memory budget of {config.memory_bytes} bytes",
             element=what,
             expected=f"at least {fixed_bytes} bytes",
             got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
@@ -133,6 +134,15 @@ def plan_memory(
     reasons += _joined(sized)
     memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging)
     return memory, tuple(one.planned for one in sized), depth
+
+
+def _held_by_readers(passes: Sequence[Pass]) -> list[tuple[str, int]]:
+    """Return what the readers of a pass hold beside their batches, of the pass whose readers hold most."""
+    lines = [
+        [(f"{source.name} (chunks)", source.element.held_bytes) for source in one.sources if source.element.held_bytes]
+        for one in passes
+    ]
+    return max(lines, key=lambda one: sum(size for _, size in one), default=[])
 
 
 @dataclass(frozen=True)

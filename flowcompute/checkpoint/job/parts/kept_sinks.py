@@ -13,15 +13,17 @@ from flowcompute.elements.creation import MOST_PACKED
 from flowcompute.sinks import (
     CallbackSink,
     DiscardSink,
+    Hdf5Sink,
     MemorySink,
     NpySink,
     RawSink,
     SafetensorsSink,
     SavedTensor,
     StoredSink,
+    ZarrSink,
 )
 
-Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink)
+Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink, ZarrSink, Hdf5Sink)
 
 
 def _check_input(node: KeptNode, fields: Fields) -> None:
@@ -82,6 +84,30 @@ def _tensor(fields: Fields, one: Any) -> SavedTensor:
     return SavedTensor(name, DTYPES[dtype], tuple(shape))
 
 
+def _describe_hdf5(sink: Hdf5Sink, describing: Describing) -> dict[str, Any]:
+    return {**_describe_file(sink, describing), "key": str(sink.key)}
+
+
+def _rebuild_hdf5(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    kind = Hdf5Sink
+    sink, key = _file(kind, fields, node, rebuilding), fields.text("key")
+    # Checked as a key that somebody gives.
+    sink.freeze_fields(key=Hdf5Sink(sink.path, key=key).key)
+    return _bound(sink, node, fields)
+
+
+def _describe_zarr(sink: ZarrSink, describing: Describing) -> dict[str, Any]:
+    return {**_describe_file(sink, describing), "chunk": sink.chunk, "overwrite": bool(sink.overwrite)}
+
+
+def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    kind = ZarrSink
+    sink = _file(kind, fields, node, rebuilding)
+    chunk = fields.maybe("chunk", lambda key: fields.whole(key, least=1))
+    sink.freeze_fields(chunk=chunk, overwrite=fields.flag("overwrite"))
+    return _bound(sink, node, fields)
+
+
 def _nothing(_: Destination, __: Describing) -> dict[str, Any]:
     return {}
 
@@ -106,6 +132,8 @@ SINKS: dict[type[Element], Part] = {
     NpySink: Part("save_npy", _describe_file, _rebuild_npy),
     RawSink: Part("save_raw", _describe_file, _rebuild_raw),
     SafetensorsSink: Part("save_safetensors", _describe_safetensors, _rebuild_safetensors),
+    Hdf5Sink: Part("save_hdf5", _describe_hdf5, _rebuild_hdf5),
+    ZarrSink: Part("save_zarr", _describe_zarr, _rebuild_zarr),
     MemorySink: Part("to_array", _nothing, _rebuild_memory),
     DiscardSink: Part("discard", _nothing, _rebuild_discard),
     CallbackSink: Part("callback", _describe_callback, _rebuild_callback, "function"),

@@ -16,6 +16,7 @@ from flowcompute.checkpoint.job.fingerprint import (
     changed_file,
     content_blocks,
     described_file,
+    described_path,
     read_state,
 )
 from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, KeptNode, Part, Rebuilding
@@ -23,16 +24,24 @@ from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
-from flowcompute.files import is_url
+from flowcompute.files import FILES, is_url, shown
 from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
+    ColumnSource,
     FeedSource,
+    Hdf5ChunkedSource,
+    Hdf5Source,
     IterateSource,
     MemorySource,
     NpySource,
     RawSource,
+    SafetensorsSource,
     SeveralSource,
     StoredSource,
+    ZarrSource,
+    open_hdf5,
+    open_table,
+    open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
 
@@ -45,6 +54,8 @@ def _stored(source: StoredSource, describing: Describing, files: int = 1) -> dic
     if isinstance(source, RawSource):
         layout = source.layout
         data |= {"stored": _stored_name(layout.dtype), "item": list(layout.item_shape), "offset": layout.offset}
+    if isinstance(source, Hdf5Source | SafetensorsSource):
+        data["key"] = str(source.key)
     return data
 
 
@@ -82,9 +93,23 @@ def _raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource
     return RawSource(path, dtype=stored, shape=fields.wholes("item"), offset=fields.whole("offset"), name=node.given)
 
 
+def _safetensors(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    path = _kept_path(fields, rebuilding)
+    return SafetensorsSource(path, key=fields.text("key"), name=node.given)
+
+
+def _hdf5(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
+    source = open_hdf5(_kept_path(fields, rebuilding), fields.text("key"), name=node.given, files=FILES)
+    if not isinstance(source, Hdf5Source):
+        fields.wrong("key", "a dataset whose bytes lie together")
+    return source
+
+
 _FORMATS: dict[type[StoredSource], Callable[[Fields, KeptNode, Rebuilding], StoredSource]] = {
+    Hdf5Source: _hdf5,
     NpySource: _npy,
     RawSource: _raw,
+    SafetensorsSource: _safetensors,
 }
 """Rebuilds a source of each format of files. A new format has its line here."""
 
@@ -123,6 +148,57 @@ def _rebuild_several(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
     if not parts:
         fields.wrong("files", "at least one file")
     return SeveralSource(parts, name=node.given)
+
+
+def _describe_chunks(source: Hdf5ChunkedSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    return {"file": described_path(source.path, source.files, contents), "key": str(source.key)}
+
+
+def _rebuild_chunks(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    return open_hdf5(path, fields.text("key"), name=node.given, files=FILES)
+
+
+def _describe_column(source: ColumnSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    file = described_path(source.path, source.files, contents)
+    return {"file": file, "kind": source.kind, "column": source.column.name, "fill": source.fill}
+
+
+def _rebuild_column(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    kind, column, fill = fields.choice("kind", ("parquet", "arrow")), fields.text("column"), fields.take("fill")
+    if not isinstance(fill, int | float | None):
+        fields.wrong("fill", "a number, or none")
+    table = open_table(path, kind, fill=fill, name=node.given, files=FILES)
+    if column not in table:
+        fields.wrong("column", "a column of the file")
+    return table[column]
+
+
+def _describe_zarr(source: ZarrSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    file = described_path(source.metadata, source.files, contents)
+    return {"file": file, "chunks": source.state.chunks.digest}
+
+
+def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    source = open_zarr(os.path.dirname(path), None, name=node.given, files=FILES)
+    if source.state.chunks.digest != fields.text("chunks"):
+        raise CheckpointError(
+            "cannot read an array that is not as it was when the job was frozen",
+            got=f"the files of its chunks have changed: {shown(source.path)}",
+            hint="put them back, with their times, or begin anew",
+        )
+    return source
 
 
 # -- memory ------------------------------------------------------------------------------------------
@@ -252,6 +328,9 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
 
 SOURCES: dict[type[Element], Part] = {
     **{source: _part(source.format) for source in _FORMATS},
+    Hdf5ChunkedSource: Part("hdf5_chunks", _describe_chunks, _rebuild_chunks),
+    ColumnSource: Part("column", _describe_column, _rebuild_column),
+    ZarrSource: Part("zarr", _describe_zarr, _rebuild_zarr),
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
     Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.files import ForeignJsonError, expect, read_json
-from flowcompute.model_files.tensors import (
+from flowcompute.sources.safetensors.tensors import (
     MOST_BYTES,
     ReadAt,
     Tensor,

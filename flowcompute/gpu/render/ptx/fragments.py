@@ -77,12 +77,12 @@ _COPY = """static inline void fc_copy_{size}(__local void *to, const __global vo
 }}
 """
 
-_FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
+FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
 
 
 def multiply_helper(dtype: np.dtype) -> tuple[str, str]:
     """Return the name and text of the function that multiplies fragments of a dtype and adds."""
-    kind, depth = _FORMATS[dtype]
+    kind, depth = FORMATS[dtype]
     return f"fc_multiply_{kind}", _MULTIPLY.format(name=kind, depth=depth)
 
 
@@ -107,7 +107,7 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
         case Rest(operand, leading):
             return f"as_uint4(as_float4({operand.name}) - as_float4({leading.name}))"
         case FragmentOf(low, high, dtype):
-            kind, _ = _FORMATS[dtype]
+            kind, _ = FORMATS[dtype]
             helpers.setdefault(f"fc_pack_{kind}", _PACK.format(name=kind))
             return f"fc_pack_{kind}({low.name}, {high.name})"
         case WordsOf(operand):

@@ -1,0 +1,37 @@
+"""Instructions that a device has and its compiler of OpenCL C refuses: the program's binary is PTX text, and is edited.
+
+NVIDIA compiles OpenCL C for `sm_90`, which lacks `wgmma` and other instructions of Hopper. Kernel texts hold them as
+comments behind `MARK`. The driver's assembler takes them in a text that names `sm_90a`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.render import MARK
+
+_PROBE = f"""__kernel void probe(__global int *out) {{
+    asm volatile("{MARK}fence.proxy.async.shared::cta; wgmma.fence.sync.aligned;" ::: "memory");
+    out[0] = 1;
+}}
+"""
+
+
+def retargeted(binary: bytes) -> bytes | None:
+    """Return a program's PTX with its comments behind `MARK` as instructions, or None where it is no such text."""
+    text, changes = re.subn(rb"(?m)^\.target\s+sm_90\b", b".target sm_90a", binary)
+    return text.replace(MARK.encode(), b"") if changes == 1 else None
+
+
+def takes_marked(context: cl.Context, handle: cl.Device) -> bool:
+    """Check whether a device's driver assembles such a text, by a program of one line."""
+    try:
+        program = cl.Program(context, _PROBE).build(["-cl-std=CL1.2", "-w"])
+        text = retargeted(program.binaries[0])
+        if text is None:
+            return False
+        cl.Program(context, [handle], [text]).build([])
+    except cl.Error:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""Products of matrices by groups of four sub-groups, whose operands tensor copies bring: half formats on Hopper.
+
+A work-group keeps a compute unit to itself and computes one tile of the result after the other. One work-item
+copies boxes of both operands into a ring of stages in local memory. Eight sub-groups multiply the stages that are
+full, four together, and give them back. At the end the sums pass through the same local memory to the epilogue.
+
+A sum runs over k in steps of 16, in order, from k = 0. It has the bits of the products by single sub-groups
+(`tensor_matmul`), so no tile size and no form changes a bit on a device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.fuse import Reason
+from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LID,
+    MAP_BYTES,
+    Array,
+    BoxCopy,
+    ConditionLike,
+    For,
+    GroupMultiply,
+    IndexLike,
+    Kernel,
+    N,
+    Name,
+    OpenRing,
+    RingLoop,
+    TensorMap,
+    Var,
+    all_of,
+    index_min,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_resident_tiles
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
+from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
+from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, place_of_tile
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
+
+LEAST = 128
+"""Fewest rows, where their number is known, and columns: a tile of that size keeps the tensor cores busy."""
+ROWS = 128
+DEPTH = 64
+"""Numbers of k in a stage: lines of 128 bytes, in which copies exchange chunks."""
+STAGES = 4
+GROUP = 4 * SUBGROUP
+"""Work-items that multiply together; each group has 64 rows."""
+WORKERS = ROWS // 64 * GROUP
+WORK_GROUP = WORKERS + GROUP
+BARRIERS, FIELDS = "barriers", "fields"
+"""Local arrays of the barriers of stages, and of the maps that are being made."""
+_STAGE = Name("stage")
+_UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+
+
+def _columns(one: MatmulAnchor) -> int:
+    """Return the columns of a tile."""
+    return 256 if one.columns > LEAST else LEAST
+
+
+class _WarpGroupLowering:
+    def __init__(self, task: LoweringTask) -> None:
+        self.task = task
+        self.one = one = MatmulAnchor(task.graph, task.region)
+        self.columns = _columns(one)
+        self.along_k = one.b.rows.stride == 1
+        self.dtype = one.a.argument.dtype
+        assert one.row_stride is not None
+        self.left = TensorMap(one.a.argument, one.a.lies.offset, one.inner, N, one.row_stride, (DEPTH, ROWS))
+        width, rows, pitch = one.columns, one.inner, one.b.rows.stride
+        box = (DEPTH, DEPTH)
+        if self.along_k:
+            width, rows, pitch, box = one.inner, one.columns, one.b.columns.stride, (DEPTH, self.columns)
+        self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box)
+        room = one.arguments.get("maps", UINT8, one.node.id)
+        self.ring = OpenRing((self.left, self.right), room, FIELDS, BARRIERS, STAGES, WORKERS)
+
+    def lower(self) -> Kernel:
+        """Return the kernel; its work counts rows of the result."""
+        one, names = self.one, self.one.names
+        scope = Scope(names, lanes=LANES)
+        place = place_of_tile(scope, one, ROWS, self.columns)
+        sums = [scope.let(one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
+        scope.add(self._product(sums, place.row, place.column))
+        self._results(place.row, place.until, place.column).add(
+            scope, [sums], LID // SUBGROUP * EDGE, 0, lambda _, __, pair: pair
+        )
+        size = max(self._stage * STAGES // 2, ROWS * (self.columns + PITCH))
+        body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
+        return Kernel(
+            self.task.name,
+            self.task.region.name,
+            one.arguments.ordered(),
+            (
+                Array(TILES, FLOAT32, 1, size, local=True, alignment=1024),
+                Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
+                Array(FIELDS, _UINT32, 1, 2 * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
+                self.ring,
+                body,
+            ),
+            work="matmul",
+            work_group=WORK_GROUP,
+            units=one.units,
+            lanes=LANES,
+            tile=(ROWS, place.across),
+            tensor=True,
+        )
+
+    @property
+    def _stage(self) -> int:
+        """Numbers of a stage."""
+        return DEPTH * (ROWS + self.columns)
+
+    def _product(self, sums: list[Var], row: IndexLike, column: IndexLike) -> RingLoop:
+        begin = _STAGE * self._stage
+        right = begin + ROWS * DEPTH
+        k = STEP * DEPTH
+        copies = [BoxCopy(self.left, begin, k, row)]
+        if self.along_k:
+            copies.append(BoxCopy(self.right, right, k, column))
+        else:
+            copies += [
+                BoxCopy(self.right, right + part * DEPTH * DEPTH, column + part * DEPTH, k)
+                for part in range(self.columns // DEPTH)
+            ]
+        own = begin + LID // GROUP * (64 * DEPTH)
+        work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype)
+        steps = -(-self.one.inner // DEPTH)
+        return RingLoop(self.ring, TILES, STEP, _STAGE, steps, tuple(copies), (work,))
+
+    def _results(self, top: IndexLike, until: IndexLike, left: IndexLike) -> Results:
+        one = self.one
+
+        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
+            return all_of(top + row < until, left + column < one.columns)
+
+        def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
+            column = scope.integer(left + column)
+            count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
+            one.store(scope, one.row(scope, scope.integer(top + row)), column, count, made)
+
+        return Results(ROWS, self.columns, WORK_GROUP, store, exists, workers=WORKERS)
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_product(task)) is not None:
+        return reason
+    capabilities = task.style.capabilities
+    if not capabilities.warp_groups:
+        return task.refuse(f"four sub-groups of {capabilities.name} do not multiply together")
+    one = MatmulAnchor(task.graph, task.region)
+    sides, dtype = (one.a, one.b), one.a.argument.dtype
+    if dtype not in (FLOAT16, BFLOAT16) or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
+        return task.refuse("its factors are of no half format, or its sums are no float32")
+    if not one.shared or one.row_stride is None or task.region.weight_tiles is not None:
+        return task.refuse("its rows multiply several matrices, lie at several distances, or come in weight tiles")
+    rows = one.rows_together
+    if not one.inner or one.columns < LEAST or (rows is not None and rows < LEAST):
+        return task.refuse(f"its result has fewer than {LEAST} rows or columns, or no products")
+    if any(side.argument.value in task.region.nodes for side in sides):
+        return task.refuse("a factor is computed where it is loaded")
+    if not all(axes.single for side in sides for axes in (side.rows, side.columns)):
+        return task.refuse("no single stride serves a factor's rows and columns")
+    if one.a.columns.stride != 1 or 1 not in (one.b.rows.stride, one.b.columns.stride):
+        return task.refuse("no neighbours lie along its factors")
+    pitches = (one.row_stride, max(one.b.rows.stride, one.b.columns.stride))
+    places = (*pitches, one.a.lies.offset, one.a.lies.record, one.b.lies.offset)
+    if any(place * dtype.itemsize % CHUNK_BYTES for place in places) or min(pitches) <= 0:
+        return task.refuse(f"rows of a factor do not begin at multiples of {CHUNK_BYTES} bytes")
+    columns = _columns(one)
+    if capabilities.local_bytes < STAGES * DEPTH * (ROWS + columns) * dtype.itemsize + 1024:
+        return task.refuse("local memory is too small")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return _WarpGroupLowering(task).lower()
+
+
+WARP_GROUP_MATMUL = Form(name="warp-group matmul", accepts=_why_not, lower=_lower, geometry=by_resident_tiles)
+"""Products of half formats by groups of four sub-groups."""
