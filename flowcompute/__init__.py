@@ -231,7 +231,7 @@ from flowcompute.errors import (
 )
 from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
-from flowcompute.sources import feed, iterate, open, source
+from flowcompute.sources import Table, feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
@@ -272,7 +272,7 @@ __all__ = [
     "CheckpointError", "CheckpointWarning", "Compute", "Constant", "Destination", "DestinationError",
     "DestinationWarning", "DeviceError", "DeviceFullError", "DeviceWarning", "Element", "EventLoopWarning", "FlowError",
     "Frozen", "KernelError", "Matrix", "MetricsWarning", "NamedWeights", "Number", "Plan", "PlanError", "Run",
-    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Vector",
+    "RunError", "Source", "SourceError", "SpecError", "SpecIndexError", "SpecTypeError", "Strategy", "Table", "Vector",
     "__version__", "abs", "acos", "acosh", "add", "all", "any", "arange", "aresolve", "argmax", "argmin", "argsort",
     "array_api", "arun", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_arrays",

@@ -8,9 +8,10 @@ from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import RegionRunner, Runners
+from flowcompute.engine.sharding import begun_at, ended_with, fold_block
 from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
-from flowcompute.engine.stopping import CHECK, MOVED, check_stopped
+from flowcompute.engine.stopping import CHECK, MOVED, check_stopped, part_done
 from flowcompute.engine.stream_scheduler import Made
 from flowcompute.engine.training import DrawnRecords, InnerJob, given_value
 
@@ -36,9 +37,13 @@ __all__ = [
     "Runners",
     "SplitBackend",
     "StepRunner",
+    "begun_at",
     "cast",
     "check_stopped",
     "close_all",
     "elementwise",
+    "ended_with",
+    "fold_block",
     "given_value",
+    "part_done",
 ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw", ".zarr": "zarr",
-           ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5", ".safetensors": "safetensors"}  # fmt: skip
+           ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5", ".safetensors": "safetensors",
+           ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
 """The format that an extension stands for, for reading and writing alike."""
 
-FOREIGN_FORMATS = frozenset(
-    (".csv", ".feather", ".json", ".mat", ".npz", ".parquet", ".pickle", ".pkl", ".tsv", ".txt")
-)
+FOREIGN_FORMATS = frozenset((".csv", ".json", ".mat", ".npz", ".pickle", ".pkl", ".tsv", ".txt"))
 """Extensions of formats that are not read or written: what to do instead is told."""
 
 

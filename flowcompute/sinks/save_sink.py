@@ -17,8 +17,8 @@ from flowcompute.sinks.safetensors_sink import SafetensorsSink
 from flowcompute.sinks.zarr import ZarrSink
 
 MOST_RECORDS = 1 << 40
-WRITTEN = {*FORMATS.values()}
-READ_ONLY = (".nc",)
+WRITTEN = {*FORMATS.values()} - {"parquet", "arrow"}
+READ_ONLY = (".nc", ".parquet", ".arrow", ".feather")
 KEYED = ("hdf5", "safetensors")
 
 
@@ -61,11 +61,11 @@ def save(
     chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(WRITTEN))
     if os.path.splitext(text)[1].lower() in READ_ONLY and format is None:
         raise SpecError(
-            f"cannot save to {shown(text)}: NetCDF files are read, and not written",
+            f"cannot save to {shown(text)}: such files are read, and not written",
             element=name,
             site=user_site(),
             expected=", ".join(one for one in FORMATS if one not in READ_ONLY),
-            hint="save as .h5, which programs for NetCDF-4 read too",
+            hint="save as .h5, which programs for NetCDF-4 read too, or each column as .npy",
         )
     if key is not None and chosen is not None and chosen not in KEYED:
         raise SpecError(

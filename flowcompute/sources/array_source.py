@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -141,6 +142,8 @@ class MemoryReader(Reader):
 def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
     """Return the array itself where it is one, and otherwise a new one. Never make an array of objects.
 
+    Arrays of other libraries in the memory of the host are taken by DLPack, without a copy.
+
     Raises:
         SpecError: if it is not an array of numbers.
     """
@@ -149,9 +152,38 @@ def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
         message = "cannot make a source of this: it is an element already"
     elif isinstance(array, np.ma.MaskedArray):
         message = "cannot make a source of a masked array: it would lose its mask. Fill it first with .filled(value)"
+    elif (library := _lazy_library(array)) is not None:
+        raise SpecError(
+            f"cannot make a source of an array of {library}: it would be loaded whole",
+            element=name,
+            site=user_site(),
+            expected="an array in memory",
+            got=type(array).__name__,
+            hint='fc.open(path, key="x") streams .zarr, .h5, .nc and others; np.asarray(array) loads it',
+        )
     else:
         try:
+            if not hasattr(array, "__array__") and isinstance(array, _OfDLPack):
+                return np.from_dlpack(array)
             return np.asarray(array)
-        except (TypeError, ValueError, OverflowError, MemoryError) as error:
+        except (BufferError, RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
             message = f"cannot make a source of this: it is not an array of numbers: {error}"
     raise SpecError(message, element=name, site=user_site(), expected="an array", got=type(array).__name__)
+
+
+@runtime_checkable
+class _OfDLPack(Protocol):
+    """An array that gives its memory by DLPack."""
+
+    def __dlpack__(self, *, stream: None = None) -> Any: ...
+
+    def __dlpack_device__(self) -> Any: ...
+
+
+_LAZY = frozenset(("dask", "h5py", "netCDF4", "xarray", "zarr"))
+
+
+def _lazy_library(array: object) -> str | None:
+    """Return the library of an array that NumPy would load from files or compute; None for another one."""
+    libraries = (kind.__module__.partition(".")[0] for kind in type(array).__mro__)
+    return next((library for library in libraries if library in _LAZY), None)

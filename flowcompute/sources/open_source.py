@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -13,6 +13,7 @@ from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, shown
 from flowcompute.sources.chunked import ChunkedSource
+from flowcompute.sources.columnar import Table, open_table
 from flowcompute.sources.file_source import StoredSource, absolute, source_errors
 from flowcompute.sources.hdf5 import open_hdf5
 from flowcompute.sources.keyed import parse_key
@@ -23,19 +24,22 @@ from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.zarr import is_zarr, open_zarr
 
 Path = str | os.PathLike[str]
+TABLES = ("parquet", "arrow")
+"""Formats of columns."""
 
 
 def open(
     path: Path | Iterable[Path],
     *,
-    format: Literal["npy", "raw", "zarr", "hdf5", "safetensors"] | None = None,
+    format: Literal["npy", "raw", "zarr", "hdf5", "safetensors", "parquet", "arrow"] | None = None,
     key: str | None = None,
     dtype: npt.DTypeLike | None = None,
     shape: ItemShape | None = None,
     offset: int = 0,
+    fill: Any = None,
     name: str | None = None,
     files: Files = FILES,
-) -> StoredSource | SeveralSource | ChunkedSource:
+) -> Any:
     """Open a file, or several files one after the other, as a stream of their records.
 
     Only headers are read here. Their contents are checked against the size of the file.
@@ -43,8 +47,10 @@ def open(
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
             for all files that match, in lexical order.
-        format: "npy", "raw", "zarr", "hdf5" or "safetensors"; by default that of the extension (.npy; .raw, .bin or
-            .dat; .zarr; .h5, .hdf5 or .nc; .safetensors). A folder that is a Zarr array or group needs none.
+        format: "npy", "raw", "zarr", "hdf5", "safetensors", "parquet" or "arrow"; by default that of the extension
+            (.npy; .raw, .bin or .dat; .zarr; .h5, .hdf5 or .nc; .safetensors; .parquet; .arrow or .feather). A folder
+            that is a Zarr array or group needs none. Of Parquet and Arrow files the result is an `fc.Table`, whose
+            columns are streams.
         key: name of an array where there are several: of a dataset of HDF5 or NetCDF-4, a tensor of safetensors, or an
             array in a Zarr group, such as "images/train".
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
@@ -52,6 +58,8 @@ def open(
             "bfloat16".
         shape: item shape or item type (`fc.Vector(4, "float32")`), of raw files only; `()` by default.
         offset: bytes before the first record, of raw files only.
+        fill: number that stands for nulls of columns, or a mapping from columns to such numbers; without it they are
+            refused.
         name: what plans and errors call it.
         files: the file layer.
 
@@ -60,8 +68,9 @@ def open(
         SpecError: if the arguments make no sense together.
     """
 
-    def one(file: Path) -> StoredSource | ChunkedSource:
-        return _open_one(file, format=format, key=key, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
+    def one(file: Path) -> StoredSource | ChunkedSource | Table:
+        said = {"format": format, "key": key, "dtype": dtype, "shape": shape, "offset": offset, "fill": fill}
+        return _open_one(file, **said, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
         # A file's name may hold the characters of a pattern.
@@ -83,7 +92,7 @@ def open(
     parts = [part for part in opened if isinstance(part, StoredSource)]
     if len(parts) < len(opened):
         raise SourceError(
-            "cannot open several arrays in chunks as one stream",
+            "cannot open several tables or arrays in chunks as one stream",
             element=name,
             site=user_site(),
             expected="one array, or several files of records",
@@ -100,9 +109,10 @@ def _open_one(
     dtype: npt.DTypeLike | None,
     shape: ItemShape | None,
     offset: int,
+    fill: Any,
     name: str | None,
     files: Files,
-) -> StoredSource | ChunkedSource:
+) -> StoredSource | ChunkedSource | Table:
     where = absolute(path, name)
     key = parse_key(key, name)
     chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
@@ -123,14 +133,22 @@ def _open_one(
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
         )
-    if chosen in ("hdf5", "safetensors", "npy", "zarr") and (shape is not None or offset != 0):
+    if fill is not None and chosen not in TABLES:
+        raise SpecError(
+            f"cannot use fill= for {shown(where)}: it has no nulls",
+            element=name,
+            site=user_site(),
+            expected="a Parquet or Arrow file",
+            hint="leave it out",
+        )
+    if chosen not in (None, "raw") and (shape is not None or offset != 0):
         raise SpecError(
             f"cannot use shape= or offset= for a {chosen} file: it says them itself",
             element=name,
             site=user_site(),
             hint='leave them out, or say format="raw"',
         )
-    if chosen in ("hdf5", "safetensors"):
+    if chosen in ("hdf5", "safetensors", *TABLES):
         if dtype is not None:
             raise SpecError(
                 f"cannot use dtype= for a {chosen} file: it says it itself",
@@ -138,6 +156,15 @@ def _open_one(
                 site=user_site(),
                 hint="leave it out, and cast: x.astype(dtype)",
             )
+        if chosen in TABLES:
+            if key is not None:
+                raise SpecError(
+                    f"cannot use key= for {shown(where)}",
+                    element=name,
+                    site=user_site(),
+                    hint=f"its columns are streams: fc.open(path)[{key!r}]",
+                )
+            return open_table(where, chosen, fill=fill, name=name, files=files)
         if chosen == "hdf5":
             return open_hdf5(where, key, name=name, files=files)
         return SafetensorsSource(where, key=key, name=name, files=files)
@@ -180,7 +207,7 @@ def _open_one(
         site=user_site(),
         expected=", ".join(FORMATS),
         got=short_repr(extension),
-        hint='say which: format="npy", "raw", "zarr", "hdf5" or "safetensors"',
+        hint='say which: format="npy" or format="raw", or another that is listed',
     )
 
 

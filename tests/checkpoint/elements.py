@@ -15,7 +15,7 @@ from flowcompute.elements.compute import Function
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.ends import ENDS, twice
-from tests.checkpoint.foreign_files import hdf5_file, named_arrays, zarr_file
+from tests.checkpoint.foreign_files import hdf5_file, named_arrays, parquet_file, zarr_file
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import Build, items, numbers, rows, unknown
@@ -110,6 +110,7 @@ SOURCES: dict[str, Build] = {
     "raw vectors": lambda folder: fc.open(_raw(folder, np.ones((5, 3), "f8")), shape=fc.Vector(3, "float64")) * 2,
     "hdf5": lambda folder: fc.open(hdf5_file(folder), key="whole") * 2,
     "hdf5 in chunks": lambda folder: fc.open(hdf5_file(folder), key="chunks", name="h") * 2,
+    "column": lambda folder: fc.open(parquet_file(folder), fill=1.5)["b"] * 2,
     "safetensors": lambda folder: fc.open(named_arrays(folder), key="x") * 2,
     "zarr": lambda folder: fc.open(zarr_file(folder, np.arange(12.0).reshape(6, 2)), name="z") * 2,
     "several": lambda folder: fc.open(_several(folder)) + 1,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zarr
 from safetensors.numpy import save_file
 
@@ -25,3 +27,9 @@ def named_arrays(folder: Path) -> Path:
 def zarr_file(folder: Path, array: np.ndarray) -> Path:
     zarr.create_array(folder / "x.zarr", data=array, chunks=(4, 1), overwrite=True)
     return folder / "x.zarr"
+
+
+def parquet_file(folder: Path) -> Path:
+    table = pa.table({"a": np.arange(9), "b": pa.array([None, *range(8)], pa.float64())})
+    pq.write_table(table, folder / "x.parquet", row_group_size=4)
+    return folder / "x.parquet"

@@ -30,7 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gzip": {"chunks": (100, 5), "compression": "gzip"},
     "all filters": {"chunks": (99, 3), "compression": "gzip", "shuffle": True, "fletcher32": True},
     "checked": {"chunks": (99, 3), "fletcher32": True},
-    "shuffled": {"chunks": (99, 3), "shuffle": True},
+    "shuffled": {"chunks": (17, 5), "shuffle": True},
     "growing": {"chunks": (64, 5), "maxshape": (None, 5)},
 }
 

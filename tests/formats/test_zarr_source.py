@@ -118,9 +118,11 @@ def test_arrays_in_groups_have_keys(tmp_path: Path) -> None:
         fc.open(tmp_path / "g.zarr", key="images")
     (tmp_path / "secret").mkdir()
     made(tmp_path / "secret" / "x.zarr")
-    for key in ("../secret/x.zarr", "images/../../secret/x.zarr", "", ".", "images//train", "a\0b"):
+    for key in ("../secret/x.zarr", "images/../../secret/x.zarr", "", ".", "images//train"):
         with pytest.raises(SourceError, match="no array has the key"):
             fc.open(tmp_path / "g.zarr", key=key)
+    with pytest.raises(SpecError, match="cannot use this as key="):
+        fc.open(tmp_path / "g.zarr", key="a\0b")
     (tmp_path / "g.zarr" / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(SourceError, match="link"):
         fc.open(tmp_path / "g.zarr", key="link/x.zarr")
@@ -136,7 +138,7 @@ def test_arguments_that_the_metadata_answers_are_refused(tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(SpecError, match="key="):
         fc.open(tmp_path / "x.npy", key="x")
-    with pytest.raises(SourceError, match="several Zarr arrays"):
+    with pytest.raises(SourceError, match="several tables or arrays in chunks"):
         fc.open([path, path])
     with pytest.raises(SourceError, match="No such file"):
         fc.open(tmp_path / "none.zarr")

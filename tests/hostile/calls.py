@@ -71,7 +71,7 @@ HOSTILE_LAZY: list[Callable[[], Any]] = [endless, lambda: iter([NUMBERS, ROWS]),
 
 _LOW_LEVEL = {
     "Compute", "Destination", "Element", "Source", "Frozen", "Plan", "Run", "Strategy", "__version__", "kernel",
-    "NamedWeights", "fft", "linalg", "opencl", "nn", "random",
+    "NamedWeights", "Table", "fft", "linalg", "opencl", "nn", "random",
 }  # fmt: skip
 """Names that are no functions that users compose with, and the makers of kernels, which read users' texts."""
 

@@ -2,6 +2,7 @@
 
 from flowcompute.checkpoint.store.contents import Generation, GenerationStatus
 from flowcompute.checkpoint.store.folder import CheckpointFolder, absolute_path
+from flowcompute.checkpoint.store.message import pack, unpack
 from flowcompute.checkpoint.store.side_files import SideFile
 from flowcompute.checkpoint.store.values import DTYPES, Blob, SideMark, blob_of
 
@@ -15,4 +16,6 @@ __all__ = [
     "SideMark",
     "absolute_path",
     "blob_of",
+    "pack",
+    "unpack",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
@@ -55,6 +55,9 @@ class ChunkedSource(Source, ABC):
         encoded_bytes: bytes of the largest chunk as it is stored.
     """
 
+    rooms: ClassVar[int] = 2
+    """Decoded chunks that a thread holds at a time: a chunk that is cut, and what its decoder needs beside."""
+
     path: str
     grid: ChunkGrid
     encoded_bytes: int
@@ -70,12 +73,16 @@ class ChunkedSource(Source, ABC):
         return "open"
 
     @property
+    def called(self) -> str:
+        """The array, for errors."""
+        return shown(self.path)
+
+    @property
     def held_bytes(self) -> int:
         """Bytes of a row of chunks, and of the chunks that are being decoded."""
         row = min(self.grid.records, self.grid.shape[0]) * self.spec.item_bytes
         decoded = self.grid.chunk_numbers * self.dtype.itemsize
-        # Decoders may need a second room of a chunk, where its bytes have another order.
-        return row + MOST_THREADS * (2 * decoded + self.encoded_bytes)
+        return row + MOST_THREADS * (self.rooms * decoded + self.encoded_bytes)
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Return the reason why the records are copied into buffers."""
@@ -174,7 +181,7 @@ class ChunkedReader(Reader):
     def _fail(self, index: tuple[int, ...], text: str, cause: Exception | None, hint: str | None = None) -> NoReturn:
         begin = index[0] * self._grid.records
         raise SourceError(
-            f"cannot read chunk {index} of {shown(self._source.path)}: {text}",
+            f"cannot read chunk {index} of {self._source.called}: {text}",
             element=self.element,
             site=self._source.site,
             records=(begin, begin + self._items(index[0])),

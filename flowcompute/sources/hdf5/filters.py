@@ -16,7 +16,7 @@ _BLOCK = 1 << 14
 _MODULUS = 65_535
 
 
-def undone(data: bytes, filters: tuple[tuple[str, int], ...], mask: int, size: int) -> bytes:
+def undone(data: bytes | memoryview, filters: tuple[tuple[str, int], ...], mask: int, size: int) -> memoryview:
     """Return the `size` bytes of a chunk before its filters.
 
     Args:
@@ -28,6 +28,9 @@ def undone(data: bytes, filters: tuple[tuple[str, int], ...], mask: int, size: i
     Raises:
         ChunkError: if it has others.
     """
+    if mask >> len(filters):
+        raise ChunkError(f"its mask leaves out more filters than the {len(filters)} that there are")
+    data = memoryview(data)
     applied = [one for i, one in enumerate(filters) if not mask >> i & 1]
     for i in range(len(applied) - 1, -1, -1):
         name, parameter = applied[i]
@@ -43,7 +46,7 @@ def undone(data: bytes, filters: tuple[tuple[str, int], ...], mask: int, size: i
     return data
 
 
-def _inflated(data: bytes, size: int) -> bytes:
+def _inflated(data: memoryview, size: int) -> memoryview:
     inflater = zlib.decompressobj()
     try:
         made = inflater.decompress(data, size + 1)
@@ -52,19 +55,24 @@ def _inflated(data: bytes, size: int) -> bytes:
     if len(made) > size or not inflater.eof:
         more = "more than" if len(made) > size else "an unfinished part of"
         raise ChunkError(f"its compressed bytes hold {more} the {size:,} bytes that are expected")
-    return made
+    if inflater.unused_data:
+        raise ChunkError("there are bytes behind its compressed ones")
+    return memoryview(made)
 
 
-def _unshuffled(data: bytes, itemsize: int) -> bytes:
+def _unshuffled(data: memoryview, itemsize: int) -> memoryview:
     """Put the bytes of each number together again; bytes behind the last number stay where they are."""
     count = len(data) // itemsize if itemsize > 1 else 0
     if count <= 1:
         return data
-    whole = np.frombuffer(data, np.uint8, count * itemsize).reshape(itemsize, count)
-    return np.ascontiguousarray(whole.T).tobytes() + data[count * itemsize :]
+    stored, whole = np.frombuffer(data, np.uint8), count * itemsize
+    made = np.empty_like(stored)
+    made[:whole].reshape(count, itemsize)[...] = stored[:whole].reshape(itemsize, count).T
+    made[whole:] = stored[whole:]
+    return made.data
 
 
-def _checked(data: bytes) -> bytes:
+def _checked(data: memoryview) -> memoryview:
     if len(data) < 4:
         raise ChunkError("it is too short for its checksum")
     body, said = data[:-4], int.from_bytes(data[-4:], "little")
@@ -76,19 +84,21 @@ def _checked(data: bytes) -> bytes:
     return body
 
 
-def fletcher32(data: bytes) -> int:
+def fletcher32(data: bytes | memoryview) -> int:
     """Return Fletcher's checksum as HDF5 computes it: of words of two bytes, the first one high."""
-    words = np.frombuffer(data, ">u2", len(data) // 2).astype(np.uint64)
+    words = np.frombuffer(data, ">u2", len(data) // 2)
+    blocks = [words[begin : begin + _BLOCK] for begin in range(0, len(words), _BLOCK)]
     if len(data) % 2:
-        words = np.append(words, np.uint64(data[-1] << 8))
+        blocks.append(np.array([data[-1] << 8], ">u2"))
+    weights = np.arange(_BLOCK, 0, -1, dtype=np.uint64)
     first = second = 0
-    for begin in range(0, len(words), _BLOCK):
-        block = words[begin : begin + _BLOCK]
-        count = len(block)
-        second += count * first + int((block * np.arange(count, 0, -1, dtype=np.uint64)).sum())
-        first = (first + int(block.sum())) % _MODULUS
-        second %= _MODULUS
-    if words.any():
-        # Sums are folded there, so that 0 stands as 65,535.
-        first, second = first or _MODULUS, second or _MODULUS
-    return second << 16 | first
+    for block in blocks:
+        numbers = block.astype(np.uint64)
+        second += len(numbers) * first + int(numbers @ weights[_BLOCK - len(numbers) :])
+        first += int(numbers.sum())
+    # Sums are folded there, so that 0 stands as 65,535.
+    return _folded(second) << 16 | _folded(first)
+
+
+def _folded(total: int) -> int:
+    return total % _MODULUS or (_MODULUS if total else 0)

@@ -65,6 +65,7 @@ class Hdf5ChunkedSource(ChunkedSource):
     """
 
     format = "hdf5_chunks"
+    rooms = 4  # pieces that are decompressed, these joined or put in order, and a chunk whose edge is cut off
 
     dataset: Dataset
     fingerprint: Fingerprint
@@ -86,6 +87,18 @@ class Hdf5ChunkedSource(ChunkedSource):
     def key(self) -> str:
         """Path of the dataset in the file."""
         return self.dataset.key
+
+    @property
+    def called(self) -> str:
+        """The dataset and its file, for errors."""
+        return f"{self.key!r} in {shown(self.path)}"
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that a reader holds; see `ChunkedSource.held_bytes`. The places of all chunks are among them."""
+        dataset = self.dataset
+        tables = (dataset.numbers, dataset.places, dataset.sizes, dataset.masks)
+        return super().held_bytes + sum(table.nbytes for table in tables)
 
     @property
     def origin(self) -> str:
@@ -131,7 +144,7 @@ class Hdf5Store(ChunkStore):
         if self._files.read_into(self._handle, memoryview(data), int(dataset.places[at])) != len(data):
             raise ChunkError("the file ends before it does")
         size = out.size * dataset.dtype.itemsize
-        made = undone(bytes(data), dataset.filters, int(dataset.masks[at]), size)
+        made = undone(memoryview(data), dataset.filters, int(dataset.masks[at]), size)
         out[...] = np.frombuffer(made, dataset.dtype).reshape(out.shape)
 
     def check(self) -> None:
@@ -168,7 +181,7 @@ def open_hdf5(path: str, key: str | None, *, name: str | None, files: Files) -> 
     except _h5py.NoDatasetError as error:
         no_such_key(path, key, error.keys, name)
     except _h5py.UnreadableError as error:
-        _refuse(path, str(error), name)
+        _refuse(path, str(error) if key is None else f"{key!r}: {error}", name)
     except OSError as error:
         _refuse(path, f"it is damaged: {str(error)[:200]}", name)
     with source_errors("look at", path, element=name, site=user_site()):

@@ -27,6 +27,7 @@ from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES, shown
 from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
 from flowcompute.sources import (
+    ColumnSource,
     FeedSource,
     Hdf5ChunkedSource,
     Hdf5Source,
@@ -39,6 +40,7 @@ from flowcompute.sources import (
     StoredSource,
     ZarrSource,
     open_hdf5,
+    open_table,
     open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
@@ -157,6 +159,25 @@ def _rebuild_chunks(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> E
     path = _kept_path(file, rebuilding)
     file.close()
     return open_hdf5(path, fields.text("key"), name=node.given, files=FILES)
+
+
+def _describe_column(source: ColumnSource, describing: Describing) -> dict[str, Any]:
+    contents = content_blocks(1) if describing.contents else None
+    file = described_path(source.path, source.files, contents)
+    return {"file": file, "kind": source.kind, "column": source.column.name, "fill": source.fill}
+
+
+def _rebuild_column(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    file = Fields(fields.take("file"), "a file")
+    path = _kept_path(file, rebuilding)
+    file.close()
+    kind, column, fill = fields.choice("kind", ("parquet", "arrow")), fields.text("column"), fields.take("fill")
+    if not isinstance(fill, int | float | None):
+        fields.wrong("fill", "a number, or none")
+    table = open_table(path, kind, fill=fill, name=node.given, files=FILES)
+    if column not in table:
+        fields.wrong("column", "a column of the file")
+    return table[column]
 
 
 def _describe_zarr(source: ZarrSource, describing: Describing) -> dict[str, Any]:
@@ -307,6 +328,7 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
 SOURCES: dict[type[Element], Part] = {
     **{source: _part(source.format) for source in _FORMATS},
     Hdf5ChunkedSource: Part("hdf5_chunks", _describe_chunks, _rebuild_chunks),
+    ColumnSource: Part("column", _describe_column, _rebuild_column),
     ZarrSource: Part("zarr", _describe_zarr, _rebuild_zarr),
     SeveralSource: Part("several", _describe_several, _rebuild_several),
     MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),

@@ -1,0 +1,145 @@
+"""Shards for other processes: what to do as bytes, and what came of it as bytes. Nothing is pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from flowcompute.backends import choose_backend
+from flowcompute.checkpoint.job import check_sources, describe_job, rebuild_job
+from flowcompute.checkpoint.store import pack, unpack
+from flowcompute.distributed.refusals import check_shardable
+from flowcompute.distributed.shard_ranges import Records
+from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
+from flowcompute.elements import Destination
+from flowcompute.engine import PlannedJob
+from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
+from flowcompute.flow import plan as make_plan
+from flowcompute.graph import structural_hash
+from flowcompute.ir import ORDER_VERSION
+from flowcompute.schedule import ExecutionPlan
+
+
+class ShardMessages:
+    """Messages of a job to workers, and their answers.
+
+    Args:
+        job: a plan that `check_shardable` has passed, and what computes it here.
+
+    Raises:
+        PlanError: if a result is written, which only this process does yet.
+        CheckpointError: for an element that cannot be described, such as a function of Python.
+    """
+
+    def __init__(self, job: PlannedJob) -> None:
+        plan = job.plan
+        for node in plan.asked.nodes:
+            if isinstance(node.element, Destination) and not node.element.in_memory:
+                raise PlanError(
+                    "cannot send the job to workers: a result of it is written",
+                    element=node.name,
+                    site=node.element.site,
+                    hint="take the value, and write it here",
+                )
+        self._job = pack(
+            {
+                "graph": describe_job(plan.asked, lambda array: array, contents=True),
+                "memory": plan.config.memory_bytes,
+                "device": list(plan.config.device),
+                "precision": plan.config.precision,
+                "plan": _identity(plan),
+            }
+        )
+
+    def request(self, index: int, records: Records, resident: Mapping[int, np.ndarray]) -> bytes:
+        """Return what `answer` takes: run a pass over a range of records."""
+        values = {str(i): array for i, array in resident.items()}
+        return pack({"job": self._job, "pass": index, "records": list(records), "resident": values})
+
+    @staticmethod
+    def states(answers: Sequence[bytes]) -> list[ShardState]:
+        """Return the states in answers.
+
+        Raises:
+            RunError: if a shard failed; it carries what the worker's error said.
+            CheckpointError: if the bytes are no answers.
+        """
+        found = []
+        for answer in answers:
+            fields = unpack(answer)
+            if "error" in fields:
+                raise RunError(f"cannot go on: a shard failed on its worker: {fields['error']}")
+            try:
+                start, stop = fields["records"]
+                found.append(ShardState(start, stop, dict(fields["folds"])))
+            except MALFORMED as error:
+                raise CheckpointError("cannot read the answer of a worker", got=str(error)) from error
+        return found
+
+
+def answer(request: bytes) -> bytes:
+    """Run the shard that a request tells of, in a worker, and return its state; an error of ours as its text.
+
+    Raises:
+        CheckpointError: if the bytes are no request.
+    """
+    fields = unpack(request)
+    try:
+        index, (start, stop) = fields["pass"], fields["records"]
+        resident = {int(key): _array(array) for key, array in fields["resident"].items()}
+        data = fields["job"]
+    except MALFORMED as error:
+        raise CheckpointError("cannot read what a client asks for", got=str(error)) from error
+    try:
+        job = _planned(data)
+        state = run_shard(job, index, (start, stop), resident)
+        # The plan may be an earlier shard's; what is found now was so while this one read.
+        _check_sources(data)
+    except FlowError as error:
+        return pack({"error": str(error)})
+    return pack({"records": [state.start, state.stop], "folds": dict(state.folds)})
+
+
+@lru_cache(maxsize=2)
+def _planned(data: bytes) -> PlannedJob:
+    """Return the job in a message, planned here as it was planned there.
+
+    Raises:
+        CheckpointError: if the message is not sound, or a source is not what it was.
+        PlanError: if this process plans it in another way.
+    """
+    fields = unpack(data)
+    elements = rebuild_job(fields["graph"], _array, accept_touched=True)
+    device, precision, memory = fields["device"], fields["precision"], fields["memory"]
+    plan = make_plan(*elements, memory=memory, device=device, precision=precision)
+    if _identity(plan) != fields["plan"]:
+        raise PlanError(
+            "cannot run a shard: this worker plans the job in another way than the client",
+            expected=", ".join(map(str, fields["plan"])),
+            got=", ".join(map(str, _identity(plan))),
+            hint="give all machines devices of one kind and one version of flowcompute",
+        )
+    check_shardable(plan)
+    return PlannedJob.of(plan, choose_backend(plan.config.device, plan.asked, isolate=False))
+
+
+def _check_sources(data: bytes) -> None:
+    changed = check_sources(unpack(data)["graph"], accept_touched=True)
+    if changed:
+        raise CheckpointError(
+            "cannot go on: a source has changed since the job began", got="; ".join(changed), hint="begin the job anew"
+        )
+
+
+def _identity(plan: ExecutionPlan) -> list[Any]:
+    """Return what must agree for states of two processes to be parts of one."""
+    return [ORDER_VERSION, plan.backend.capabilities.kind, structural_hash(plan.graph), len(plan.passes)]
+
+
+def _array(value: object) -> np.ndarray:
+    if not isinstance(value, np.ndarray):
+        raise CheckpointError("cannot read a job: a value in it is no array")
+    return value

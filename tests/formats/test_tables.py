@@ -1,0 +1,198 @@
+"""Columns of Parquet and Arrow files as streams, beside pyarrow; nulls, types, damage."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from flowcompute.errors import PlanError, SourceError, SpecError
+
+N = 20_011
+X = np.random.default_rng(3).standard_normal((N, 3)).astype("f4")
+COLUMNS = {"a": X[:, 0], "b": X[:, 1].astype("f8"), "c": (X[:, 2] * 9).astype("i2"), "d": X[:, 0] > 0}
+
+
+def parquet(path: Path, table: Any, **options: Any) -> Path:
+    pq.write_table(table, path, **{"row_group_size": 6007, **options})
+    return path
+
+
+def arrow(path: Path, table: Any, chunk: int = 4001, **options: Any) -> Path:
+    said = pa.ipc.IpcWriteOptions(**options)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=said) as writer:
+        writer.write_table(table, max_chunksize=chunk)
+    return path
+
+
+FILES = {
+    "parquet": lambda folder, table: parquet(folder / "x.parquet", table),
+    "zstd": lambda folder, table: parquet(folder / "x.parquet", table, compression="zstd", data_page_size=1000),
+    "plain": lambda folder, table: parquet(folder / "x.parquet", table, compression="none", use_dictionary=False),
+    "arrow": lambda folder, table: arrow(folder / "x.arrow", table),
+    "arrow, lz4": lambda folder, table: arrow(folder / "x.feather", table, compression="lz4"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_columns_are_read_bit_by_bit(tmp_path: Path, kind: str) -> None:
+    table = fc.open(FILES[kind](tmp_path, pa.table(COLUMNS)))
+    assert (table.columns, len(table), table.length) == (("a", "b", "c", "d"), 4, N)
+    assert "a: float" in repr(table)
+    for name, wanted in COLUMNS.items():
+        for batch in (1 << 20, 999):
+            got = table[name].resolve(progress=False, strategy=fc.Strategy(batch_bytes=batch))
+            np.testing.assert_array_equal(got, wanted, strict=True)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_columns_advance_together(tmp_path: Path, kind: str) -> None:
+    table = fc.open(FILES[kind](tmp_path, pa.table(COLUMNS)))
+    got = fc.run((table["a"] * 2 + table["b"].astype("f4")).sum(), memory="8MiB", progress=False).value
+    wanted = fc.run((fc.source(COLUMNS["a"]) * 2 + fc.source(COLUMNS["b"]).astype("f4")).sum(), progress=False).value
+    assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+
+
+@settings(max_examples=30, deadline=None)
+@given(records=st.integers(0, 60), group=st.integers(1, 70), item=st.integers(0, 3), seed=st.integers(0, 9))
+def test_any_groups_and_items(
+    tmp_path_factory: pytest.TempPathFactory, records: int, group: int, item: int, seed: int
+) -> None:
+    array = np.random.default_rng(seed).integers(-9, 9, (records, item) if item else records).astype("i4")
+    flat = pa.array(array.reshape(-1))
+    table = pa.table({"x": pa.FixedSizeListArray.from_arrays(flat, item) if item else flat})
+    folder = tmp_path_factory.mktemp("t")
+    for path in (parquet(folder / "x.parquet", table, row_group_size=group), arrow(folder / "x.arrow", table, group)):
+        np.testing.assert_array_equal(fc.open(path)["x"].resolve(progress=False), array, strict=True)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_nulls_are_refused_or_filled(tmp_path: Path, kind: str) -> None:
+    values = [None if i % 7 == 3 else float(i) for i in range(9000)]
+    path = FILES[kind](tmp_path, pa.table({"x": pa.array(values, pa.float32()), "n": np.arange(9000)}))
+    with pytest.raises(SourceError, match=r"column 'x'(.|\n)*nulls(.|\n)*fill=") as caught:
+        fc.open(path)["x"].resolve(progress=False)
+    assert caught.value.records is not None
+    wanted = np.array([-1.5 if value is None else value for value in values], "f4")
+    for fill in (-1.5, {"x": -1.5}):
+        np.testing.assert_array_equal(fc.open(path, fill=fill)["x"].resolve(progress=False), wanted)
+    with pytest.raises(SourceError, match="nulls"):
+        fc.open(path, fill={"n": 3})["x"].resolve(progress=False)
+    for bad in ("0", [1], True):
+        with pytest.raises(SpecError, match="fill="):
+            fc.open(path, fill=bad)["x"]
+    with pytest.raises(SpecError, match="fill="):
+        fc.open(path, fill=1.5)["n"]
+
+
+def test_other_types_are_refused_where_they_are_asked_for(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "text": ["a", "b"], "list": [[1], [2, 3]], "when": pa.array([1, 2], pa.timestamp("us")),
+            "kind": pa.array(["u", "v"]).dictionary_encode(), "x": [1.0, 2.0],
+        }
+    )  # fmt: skip
+    for path in (parquet(tmp_path / "x.parquet", table), arrow(tmp_path / "x.arrow", table)):
+        opened = fc.open(path)
+        np.testing.assert_array_equal(opened["x"].resolve(progress=False), [1.0, 2.0])
+        for name in ("text", "list", "when", "kind"):
+            with pytest.raises(SpecError, match=f"column {name!r}"):
+                opened[name]
+        with pytest.raises(KeyError, match="no column 'y'"):
+            opened["y"]
+
+
+def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "x.parquet", pa.table(COLUMNS))
+    for options in ({"dtype": "f4"}, {"shape": (5,)}, {"offset": 3}, {"key": "a"}):
+        with pytest.raises(SpecError, match="cannot use"):
+            fc.open(path, **options)
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(SpecError, match="fill="):
+        fc.open(tmp_path / "x.npy", fill=0)
+    with pytest.raises(SourceError, match="several tables"):
+        fc.open([path, path])
+    with pytest.raises(SpecError, match="read, and not written"):
+        fc.save(tmp_path / "y.parquet")
+
+
+def test_many_records_in_few_bytes_stream_in_bounded_memory(tmp_path: Path) -> None:
+    ones = pa.chunked_array([pa.array(np.ones(1_000_000, "f4"))] * 12)
+    path = parquet(tmp_path / "x.parquet", pa.table({"x": ones}), row_group_size=12_000_000)
+    assert path.stat().st_size < 100_000
+    x = fc.open(path)["x"]
+    assert fc.run(x.sum(), memory="8MiB", progress=False).value == 12_000_000
+    assert sum(size for _, size in x.sum().plan(memory="8MiB").memory.items) <= 8 << 20
+
+
+def test_batches_of_arrow_files_count_in_the_plan(tmp_path: Path) -> None:
+    path = arrow(tmp_path / "x.arrow", pa.table({"x": np.zeros(4_000_000, "f4")}), 4_000_000)
+    with pytest.raises(PlanError, match=r"open \(chunks\)"):
+        fc.open(path)["x"].sum().plan(memory="8MiB")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "zstd", "arrow"])
+def test_damage_is_told_with_the_file(tmp_path: Path, kind: str) -> None:
+    path = FILES[kind](tmp_path, pa.table(COLUMNS))
+    whole = path.read_bytes()
+    for data in (b"", b"PAR1", whole[:1000], whole[:-9], b"x" * 5000):
+        path.write_bytes(data)
+        with pytest.raises(SourceError, match=path.name):
+            fc.open(path)
+    data = bytearray(whole)
+    data[2000:2600] = os.urandom(600)
+    path.write_bytes(data)
+    try:
+        for name in COLUMNS:
+            assert len(fc.open(path)[name].resolve(progress=False)) == N
+    except SourceError as error:
+        assert path.name in str(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(at=st.integers(0, 1 << 16), bits=st.integers(1, 255), kind=st.sampled_from(["parquet", "arrow"]))
+def test_a_changed_byte_is_an_error_or_other_numbers(
+    tmp_path_factory: pytest.TempPathFactory, at: int, bits: int, kind: str
+) -> None:
+    small = pa.table({name: column[:50] for name, column in COLUMNS.items()})
+    path = FILES[kind](tmp_path_factory.mktemp("t"), small)
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= bits
+    path.write_bytes(data)
+    try:
+        table = fc.open(path)
+        for name in table:
+            if table.length < 1000:
+                table[name].resolve(progress=False)
+    except (SourceError, SpecError, PlanError):
+        pass
+
+
+def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "x.parquet", pa.table(COLUMNS))
+    x = fc.open(path)["a"]
+    parquet(path, pa.table({name: column[::-1] for name, column in COLUMNS.items()}))
+    with pytest.raises(SourceError, match="changed"):
+        x.resolve(progress=False)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_frozen_job_goes_on_within_a_group(tmp_path: Path, kind: str) -> None:
+    table = fc.open(FILES[kind](tmp_path, pa.table(COLUMNS)))
+    job = table["a"] * 2 + table["b"].astype("f4")
+    whole = fc.run(job >> fc.save(tmp_path / "whole.npy"), progress=False).value
+    with pytest.raises(fc.RunError):
+        (job >> fc.save(tmp_path / "y.npy")).run(
+            checkpoint=tmp_path / "kept", progress=False, strategy=fc.Strategy(batch_bytes=3000),
+            on_batch=lambda run: run.progress.items > 9000 and run.freeze(),
+        )  # fmt: skip
+    fc.thaw(tmp_path / "kept").resolve(progress=False)
+    assert (tmp_path / "y.npy").read_bytes() == Path(whole).read_bytes()
