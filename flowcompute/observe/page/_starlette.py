@@ -1,10 +1,18 @@
-"""The one import of starlette and uvicorn, which only a page needs: at the first one, as it takes a while."""
+"""The one import of starlette and uvicorn, which pages alone need. Without them the first page says what to install."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from flowcompute.errors import RunError
+
+try:
+    from starlette.responses import Response, StreamingResponse
+    from uvicorn import Config, Server
+except ImportError as missing:
+    _problem: ImportError | None = missing
+else:
+    _problem = None
 
 
 class Parts(NamedTuple):
@@ -22,14 +30,11 @@ def serving_parts() -> Parts:
     Raises:
         RunError: where starlette or uvicorn is not installed.
     """
-    try:
-        from starlette.responses import Response, StreamingResponse  # noqa: PLC0415 - see above
-        from uvicorn import Config, Server  # noqa: PLC0415
-    except ImportError as missing:
+    if _problem is not None:
         raise RunError(
             "cannot show a page of the run: starlette or uvicorn is not installed",
             element="page",
-            got=str(missing),
+            got=str(_problem),
             hint="run pip install 'flowcompute[page]'",
-        ) from missing
+        ) from _problem
     return Parts(Response, StreamingResponse, Config, Server)
