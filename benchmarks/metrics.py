@@ -109,6 +109,7 @@ def main() -> None:
             "metrics": {},
             "and a log": {"metrics_log": os.path.join(folder, "m.jsonl")},
             "and Prometheus": {"metrics_port": 0},
+            "and a page": {"page": 0},
             "and a trace": {"trace": os.path.join(folder, "t.json")},
         }
         print(f"load {os.getloadavg()[0]:.1f}; {options.pairs} pairs, allowed {ALLOWED:.0%}")

@@ -18,8 +18,8 @@ from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash, without_collector
-from flowcompute.html import heading, lines_folded
+from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, structural_hash, without_collector
+from flowcompute.html import folded, heading, lines_folded
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
     fold_selected,
@@ -160,6 +160,8 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
             seconds on the device.
         metrics_port: serves `run.metrics` to Prometheus while the run lasts, on this machine only: a port, 0 for
             any free one (`run.metrics_port`). "0.0.0.0:9464" serves other machines too.
+        page: a port of this machine, 0 for any free one, where a browser sees the run while it works. Its address
+            is `run.page`, with a token. It needs `pip install "flowcompute[page]"`.
         metrics_log: a path to whose end, or a text file to which, a line of JSON is written each second and at the end.
         trace: a file for Perfetto or chrome://tracing: what each stage and the device did, written
             at the end, also of a run that fails.
@@ -336,7 +338,8 @@ def html_of(element: Element) -> str:
     told = f"{element.spec}, {counted(len(graph.nodes), 'operation')}, unresolved"
     if len(graph.nodes) > _MOST_DRAWN:
         return heading(element.name or element.base_name, f"{told}; too many to draw: see .plan().svg()")
-    return heading(element.name or element.base_name, told) + lines_folded("graph", draw_tree(graph))
+    drawn = folded("picture", draw_svg(graph))
+    return heading(element.name or element.base_name, told) + lines_folded("graph", draw_tree(graph)) + drawn
 
 
 def _check_elements(verb: str, elements: tuple[object, ...]) -> None:

@@ -313,7 +313,10 @@ def _job_without_files(options: argparse.Namespace) -> tuple[Element, ...]:
 def _run(options: argparse.Namespace) -> None:
     elements = onnx_job(options) if isinstance(options.job, str) else _job_without_files(options)
     finished = is_finished(options.checkpoint)
-    run = fc.run(*elements, **options_of(options, StartOptions))
+    run = fc.start(*elements, **options_of(options, StartOptions))
+    if run.page is not None:
+        print(f"flowcompute: the run is shown at {run.page}", file=sys.stderr, flush=True)
+    run.wait()
     if finished:
         say_finished(options.checkpoint)
     print_results(run)

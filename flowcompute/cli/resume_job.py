@@ -72,7 +72,10 @@ def say_finished(path: str) -> None:
 def _resume(options: argparse.Namespace) -> None:
     asked = options_of(options, ThawOptions)
     frozen = thaw(options.checkpoint, allow=options.allow)
-    run = frozen.run(**asked)
+    run = frozen.start(**asked)
+    if run.page is not None:
+        print(f"flowcompute: the run is shown at {run.page}", file=sys.stderr, flush=True)
+    run.wait()
     if frozen.done:
         say_finished(options.checkpoint)
     print_results(run)

@@ -193,6 +193,14 @@ def add_observe(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help='serve Prometheus meanwhile, on this machine only; "0.0.0.0:9464" serves others too',
     )
+    parser.add_argument(
+        "--page",
+        nargs="?",
+        const=0,
+        type=int,
+        metavar="PORT",
+        help="show the run to a browser of this machine; its address is printed (any free port)",
+    )
     parser.add_argument("--metrics-log", metavar="FILE", help="add a line of JSON each second to this file")
     parser.add_argument("--trace", metavar="FILE", help="write what each stage did, for https://ui.perfetto.dev")
     parser.add_argument(

@@ -20,12 +20,18 @@ class RunView:
         seconds: gives the seconds since its start; they stand still when it has ended.
         about: gives what a report needs beside its numbers, as plain data.
         tracks: the stages and queues that it will have at most.
+        picture: draws the graph as SVG, coloured by work; empty where it is too large.
+        kernels: gives the texts of the kernels by name.
+        planned_bytes: bytes of host memory in the plan.
     """
 
     snapshot: Callable[[], Snapshot]
     seconds: Callable[[], float]
     about: Callable[[], Mapping[str, Any]]
     tracks: int
+    picture: Callable[[], str] = str
+    kernels: Callable[[], Mapping[str, str]] = dict
+    planned_bytes: int = 0
 
 
 class Consumer(ABC):

@@ -15,6 +15,7 @@ from flowcompute.observe.consumer import Consumer, RunView
 from flowcompute.observe.events import EventStream
 from flowcompute.observe.exporter import Exporter, parse_port
 from flowcompute.observe.json_log import MetricsLog
+from flowcompute.observe.page import LivePage, check_page_port
 from flowcompute.observe.trace_file import Trace
 from flowcompute.strategy import Log
 
@@ -28,7 +29,8 @@ class Observe:
         port: where to serve Prometheus, if anywhere; see `parse_port`.
         trace: where to write a trace, if anywhere.
         log: where to write JSON lines, if anywhere.
-        name: what trace and lines call the run.
+        name: what trace, lines and page call the run.
+        page: the port of a page that shows the run, if there is to be one.
     """
 
     metrics: bool = True
@@ -36,13 +38,14 @@ class Observe:
     trace: str | os.PathLike[str] | None = None
     log: Log | None = None
     name: str | None = None
+    page: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.metrics, bool):
             raise PlanError(
                 "cannot use this value", element="metrics", expected="True or False", got=short_repr(self.metrics)
             )
-        wanted = {"metrics_port": self.port, "trace": self.trace, "metrics_log": self.log}
+        wanted = {"metrics_port": self.port, "trace": self.trace, "metrics_log": self.log, "page": self.page}
         asked = [name for name, value in wanted.items() if value is not None]
         if asked and not self.metrics:
             raise PlanError(
@@ -53,6 +56,8 @@ class Observe:
             )
         if self.port is not None:
             parse_port(self.port)
+        if self.page is not None:
+            check_page_port(self.page)
         paths: dict[str, Any] = {"trace": self.trace, "metrics_log": self.log}
         if hasattr(self.log, "write"):
             del paths["metrics_log"]
@@ -67,6 +72,7 @@ _CONSUMERS: tuple[Callable[[Observe, RunView], Consumer | None], ...] = (
     lambda asked, view: None if asked.trace is None else Trace(asked.trace, view, asked.name),
     lambda asked, view: None if asked.port is None else Exporter(asked.port, view.snapshot),
     lambda asked, view: None if asked.log is None else MetricsLog(asked.log, view.snapshot, asked.name),
+    lambda asked, view: None if asked.page is None else LivePage(asked.page, view, asked.name),
 )
 """Makes each consumer that is asked for. A new one has a file of its own, and its line here."""
 
@@ -111,6 +117,11 @@ class Observers:
     def port(self) -> int | None:
         """The port where Prometheus is served; None where it is not, and after the end."""
         return next((one.port for one in tuple(self._consumers) if isinstance(one, Exporter)), None)
+
+    @property
+    def page(self) -> str | None:
+        """The address of the page; None where there is none, and after the end."""
+        return next((one.address for one in tuple(self._consumers) if isinstance(one, LivePage)), None)
 
     def close(self) -> None:
         """End: the last line, the trace, no thread and no socket. Harmless when called again.

@@ -60,6 +60,7 @@ class ThawOptions(_KernelOptions, _ObserveOptions, total=False):
     progress: bool | None
     throttle: float
     on_batch: Callable[[Any], object] | None
+    page: int | None
     stall_timeout_s: float | None
     checkpoint_every: Every
     accept_touched: bool

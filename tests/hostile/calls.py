@@ -383,7 +383,7 @@ VERBS: dict[str, list[str]] = {
     ],
     "resolve": [
         "progress", "on_batch", "stall_timeout_s", "checkpoint", "checkpoint_every", "tune", "metrics",
-        "metrics_port", "metrics_log", "trace",
+        "metrics_port", "metrics_log", "trace", "page",
     ],
     "open_flow": ["mode"],
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from flowcompute.runtime.events.checkpoint_totals import CheckpointTotals
 from flowcompute.runtime.events.flow_record import FlowRecord
 from flowcompute.runtime.events.recent_batches import BATCHES
-from flowcompute.runtime.events.report_facts import about
+from flowcompute.runtime.events.report_facts import about, picture_of
 from flowcompute.runtime.events.skip_totals import SkipTotals
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.stage_totals import ComputeTotals, StageTotals
@@ -18,5 +18,6 @@ __all__ = [
     "StageReporter",
     "StageTotals",
     "about",
+    "picture_of",
     "watch",
 ]

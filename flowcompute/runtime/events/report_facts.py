@@ -14,6 +14,9 @@ from flowcompute.metrics import NodeMetrics
 from flowcompute.schedule.explain import Plan, limits_of, plan_svg, rooflines
 from flowcompute.strategy import Strategy, Tuning
 
+_MOST_DRAWN = 1_000
+"""Nodes of a graph that a page draws while a run works."""
+
 
 def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tuning: Tuning) -> dict[str, Any]:
     """Return when and by which command it ran, the graph coloured by work, the device, and the strategy, as plain data.
@@ -24,20 +27,31 @@ def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tunin
         strategy: all knobs.
         tuning: how they were found.
     """
-    whole = sum(row.busy_s for row in rows.values())
     limits = limits_of(plan)
     # There is one figure, of one device.
     known = limits[0] if len(limits) == 1 else None
-    shares = {name: row.busy_s / whole for name, row in rows.items()} if whole else {}
     return {
         "when": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime()),
         "command": _command(sys.argv),
-        "svg": plan_svg(plan, shares),
+        "svg": plan_svg(plan, _shares(rows)),
         "device": plan.backend.capabilities.name,
         "strategy": str(strategy),
         "tuning": replace(tuning, rooflines=rooflines(plan, rows, limits)).plain(),
         "limits": None if known is None else known.plain(),
     }
+
+
+def picture_of(plan: Plan, rows: Mapping[str, NodeMetrics]) -> str:
+    """Return the graph coloured by work as SVG without inline styles; empty where it is too large for a page."""
+    if len(plan.graph.nodes) > _MOST_DRAWN:
+        return ""
+    return plan_svg(plan, _shares(rows)).replace(' style="background:#fff"', "", 1)
+
+
+def _shares(rows: Mapping[str, NodeMetrics]) -> dict[str, float]:
+    """Return the share of each stage in the seconds of work."""
+    whole = sum(row.busy_s for row in rows.values())
+    return {name: row.busy_s / whole for name, row in rows.items()} if whole else {}
 
 
 def _command(words: Sequence[str]) -> str:

@@ -62,6 +62,7 @@ class RunOptions:
     metrics_port: int | str | None = None
     metrics_log: Log | None = None
     trace: str | os.PathLike[str] | None = None
+    page: int | None = None
     mode: Mode = "reset"
 
     @classmethod
@@ -146,7 +147,7 @@ class RunOptions:
     @property
     def observe(self) -> Observe:
         """The places where the numbers of the run go."""
-        return Observe(self.metrics, self.metrics_port, self.trace, self.metrics_log, self.name)
+        return Observe(self.metrics, self.metrics_port, self.trace, self.metrics_log, self.name, self.page)
 
 
 def check_names(verb: str, given: Mapping[str, Any], known: type) -> None:

@@ -24,7 +24,7 @@ from flowcompute.event_loops import completed, in_loop
 from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
-from flowcompute.runtime.events import about
+from flowcompute.runtime.events import about, picture_of
 from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.blocking import check_blocking, refuse_in_trio_task
 from flowcompute.runtime.run.driver import Driver
@@ -32,7 +32,6 @@ from flowcompute.runtime.run.interrupt import Interrupts, farewell
 from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
 from flowcompute.runtime.run.running_pass import PassSettings
 from flowcompute.runtime.run.watched import Watched
-from flowcompute.schedule.explain import Plan
 from flowcompute.sources import AWAIT_IN_LOOP
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows. Elsewhere a signal that arrives between the
@@ -97,11 +96,16 @@ class Run(Watched):
         self._record = record = RunRecord(
             total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths, stream=stream
         )
+        chosen = self._chosen
+        # None of these knows the run: observers that do would keep it alive.
         view = RunView(
             snapshot=partial(record.snapshot, aliases),
             seconds=lambda: record.seconds,
-            about=partial(_about, plan, self._chosen, record),
+            about=lambda: about(plan, record.metrics({}), chosen.strategy, chosen.tuning),
             tracks=sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes),
+            picture=lambda: picture_of(plan, record.metrics({})),
+            kernels=lambda: {kernel.name: kernel.source for kernel in plan.kernels},
+            planned_bytes=plan.memory.host_bytes,
         )
         self._observers = Observers(options.observe, view, stream)
         self._draw = draw
@@ -452,8 +456,3 @@ class Run(Watched):
                 got=f"process {os.getpid()}",
                 hint='use it there, or start processes with multiprocessing.get_context("spawn")',
             )
-
-
-def _about(plan: Plan, chosen: Chosen, record: RunRecord) -> dict[str, Any]:
-    """No method, since observers that know the run would keep it alive."""
-    return about(plan, record.metrics({}), chosen.strategy, chosen.tuning)

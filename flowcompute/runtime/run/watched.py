@@ -82,6 +82,12 @@ class Watched(ABC):
         return self._observers.port
 
     @property
+    def page(self) -> str | None:
+        """The address of the page that shows it (`page=`); None where there is none, and after the end of the run."""
+        self._check_usable("watch a run")
+        return self._observers.page
+
+    @property
     def launches(self) -> int:
         """Kernels launched so far."""
         return self._watched().launches
