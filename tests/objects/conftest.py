@@ -15,7 +15,9 @@ SECRET = "very-secret"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
     """A server that s3:// goes to, and that http:// can name."""
-    monkeypatch.setattr(_obstore, "LIMITS", _obstore.RequestLimits(retries=2, backoff_s=0.1, silence_s=0.5, request_s=2))
+    monkeypatch.setattr(
+        _obstore, "LIMITS", _obstore.RequestLimits(retries=2, backoff_s=0.1, silence_s=0.5, request_s=2)
+    )
     with serving() as server:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "key",

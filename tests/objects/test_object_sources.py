@@ -46,6 +46,7 @@ class TestNpyObject(SourceContract):
         return fc.open(put(npy(records)))
 
 
+@pytest.mark.slow
 class TestFortranObject(SourceContract):
     dtypes = (np.dtype("f4"),)
 
@@ -58,6 +59,7 @@ class TestRawObject(SourceContract):
         return fc.open(put(records.tobytes(), ".raw"), dtype=records.dtype, shape=records.shape[1:])
 
 
+@pytest.mark.slow
 class TestSeveralObjects(SourceContract):
     dtypes = (np.dtype("i2"),)
 
@@ -65,6 +67,7 @@ class TestSeveralObjects(SourceContract):
         return fc.open([put(npy(records[:7])), put(npy(records[7:8])), put(npy(records[8:]))])
 
 
+@pytest.mark.slow
 class TestServers:
     """s3:// through an endpoint, and http://."""
 
