@@ -131,8 +131,8 @@ def test_inspect_shows_the_first_records(say: Say, folder: Path) -> None:
 
 def test_run_takes_what_the_verb_takes(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, object]] = []
-    start = fc.run
-    monkeypatch.setattr(fc, "run", lambda *elements, **options: given.append(options) or start(*elements, **options))
+    start = fc.start
+    monkeypatch.setattr(fc, "start", lambda *elements, **options: given.append(options) or start(*elements, **options))
     said = say(
         *("run", "jobs_here:total", "--no-progress", "--device", "numpy", "--throttle", "0.001", "--precision", "fast"),
         *("--strategy", "depth=2,batch_bytes=4096", "--strategy", "reader_threads=1", "--input", "read"),

@@ -196,7 +196,7 @@ def _item_axis(op: str, x: Any, axis: Any) -> int:
             element=op,
             site=user_site(),
             expected="an axis of items",
-            got=f"axis {axis} of {x.spec}",
+            got=f"axis {short_repr(axis)} of {x.spec}",
             hint="fc.cut(x, n) makes items of a stream of numbers, and fc.window(x, n) overlapping ones",
         )
     return place
