@@ -14,6 +14,9 @@ from flowcompute.files.folder_draft import seal_of
 
 _NAME = re.compile(r"\..+\.(?P<token>[0-9a-f]{16})(?P<job>(-letters)?-[0-9]+)?\.partial", re.DOTALL)
 
+_PIECE = re.compile(r"c(\.[0-9]+)*|zarr\.json")
+"""Names of files in a draft that is a folder."""
+
 Fate = Literal["left behind", "in use", "kept for a checkpoint", "of unknown state"]
 
 
@@ -57,7 +60,7 @@ def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) 
         except FileNotFoundError:
             continue
         is_file = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-        if not (is_file or stat.S_ISDIR(status.st_mode)) or status.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid() or not (is_file or _is_draft_of_array(path, status, files)):
             continue
         kept = match["job"] is not None and match["token"] != given_up
         fate: Fate = "kept for a checkpoint" if kept else _fate(path, status.st_ino, files, remove=False)
@@ -67,6 +70,18 @@ def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) 
             continue
         found.append(LeftDraft(path, size, fate, status.st_ino))
     return found
+
+
+def _is_draft_of_array(path: str, status: os.stat_result, files: Files) -> bool:
+    """Check whether a folder holds chunks of an array and its metadata alone, and at least one of them."""
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    try:
+        names = files.list_folder(path)
+        plain = all(stat.S_ISREG(files.lstat(os.path.join(path, name)).st_mode) for name in names)
+    except OSError:
+        return False
+    return bool(names) and plain and all(_PIECE.fullmatch(name) for name in names)
 
 
 def remove_draft(draft: LeftDraft, files: Files = FILES) -> bool:

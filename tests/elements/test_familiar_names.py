@@ -99,7 +99,7 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: X >> Path("out.npy"), r"x >> fc\.save\(\"out\.npy\"\)"),
         (lambda: fc.reshape(X, (-1,)), r"fc\.flatten"),
         (lambda: fc.open("a.npz"), r"cannot open(.|\n)*\.npz(.|\n)*np\.save"),
-        (lambda: fc.open("a.h5"), r"\.h5(.|\n)*np\.save"),
+        (lambda: fc.open("a.mat"), r"\.mat(.|\n)*np\.save"),
         (lambda: fc.save("a.csv"), r"cannot save(.|\n)*\.csv(.|\n)*\.npy"),
         (lambda: fc.open("a.xyz"), "say which: format="),
         (lambda: fc.var(X, ddof=1), "is correction= meant"),

@@ -248,7 +248,7 @@ def test_the_plan_says_that_they_run_on_the_host(device: str) -> None:
 
 def test_the_budget_counts_their_state() -> None:
     wide = fc.source(np.ones((4, 3000), np.float32))
-    with pytest.raises(fc.PlanError, match="cannot fit the resident values"):
+    with pytest.raises(fc.PlanError, match="cannot fit what is held throughout"):
         fc.plan(wide.T @ wide, memory="64MiB", device="numpy")
 
 

@@ -39,6 +39,7 @@ class ObjectServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            timeout = 0.2  # of a connection that is kept open, so that its thread ends with the server
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -49,7 +50,7 @@ class ObjectServer:
             do_GET = do_HEAD
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server.daemon_threads = False
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     @property
