@@ -1,4 +1,4 @@
-"""Where a stream is cut into shards: at whole canonical blocks, as many in each as a node of the tree stands for."""
+"""Cuts of a stream into shards: at whole canonical blocks, as many in each as a node of the tree stands for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured between steps of a training, and what ends it by that."""
+"""Measures between steps of a training, and criteria that end it by them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class NoDatasetError(Exception):
 
 @dataclass(frozen=True)
 class Dataset:
-    """What the metadata of a dataset says.
+    """Metadata of a dataset.
 
     Attributes:
         key: its path in the file.

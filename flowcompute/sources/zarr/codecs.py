@@ -24,7 +24,7 @@ _LARGEST_LZ4 = 1 << 31
 
 @dataclass(frozen=True)
 class Codecs:
-    """What turns the bytes of a chunk into its numbers.
+    """Decoders of the bytes of a chunk.
 
     Attributes:
         steps: names in the order in which they were applied: at most one compressor, and checksums.

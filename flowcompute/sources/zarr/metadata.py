@@ -55,7 +55,7 @@ class Sharding:
 
 @dataclass(frozen=True)
 class ZarrArray:
-    """What a Zarr array is, as its metadata says.
+    """Zarr array, as its metadata says.
 
     Attributes:
         shape: of the array.
