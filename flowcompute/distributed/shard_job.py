@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
-from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
+from flowcompute.distributed.shard_runner import MALFORMED, run_shard
+from flowcompute.distributed.shard_start import Resident, ShardStart, ShardState
 from flowcompute.elements import Constant, Writer
 from flowcompute.engine import PlannedJob, ended_with
 from flowcompute.errors import PlanError, RunError
 from flowcompute.schedule import SinkStage
 
-Resident = Mapping[int, np.ndarray]
-"""Whole values of earlier passes by id, those of constants left out."""
-
-RunShards = Callable[[int, Sequence[Records], Resident], Sequence[ShardState]]
-"""`run(pass, ranges, resident)` runs a pass over each range, wherever and in any order, and gives the states."""
+RunShards = Callable[[int, Sequence[ShardStart]], Sequence[ShardState]]
+"""`run(pass, starts)` runs the shards of a pass, wherever and in any order, and gives what came of each."""
 
 
 class ShardedJob:
@@ -73,7 +71,9 @@ class ShardedJob:
             waiting = iter(tuple(writers))
             for index, one in enumerate(plan.passes):
                 ranges = self.ranges(index)
-                states = run_shards(index, ranges, self._handed_over(resident)) if ranges else ()
+                handed_over = self._handed_over(resident)
+                starts = [ShardStart(records, handed_over) for records in ranges]
+                states = run_shards(index, starts) if starts else ()
                 made = self._finished(index, ranges, states, resident)
                 for _ in one.sinks:
                     sink, writer = next(waiting)
@@ -88,8 +88,8 @@ class ShardedJob:
                 writer.abort()
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
-    def _run_here(self, index: int, ranges: Sequence[Records], resident: Resident) -> list[ShardState]:
-        return [run_shard(self._job, index, records, resident) for records in ranges]
+    def _run_here(self, index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        return [run_shard(self._job, index, start) for start in starts]
 
     def _handed_over(self, resident: Resident) -> Resident:
         nodes = self._job.plan.graph.nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +12,8 @@ from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, describe_job, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.refusals import check_shardable
-from flowcompute.distributed.shard_ranges import Records
-from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
+from flowcompute.distributed.shard_runner import MALFORMED, run_shard
+from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import Destination
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
@@ -54,10 +54,9 @@ class ShardMessages:
             }
         )
 
-    def request(self, index: int, records: Records, resident: Mapping[int, np.ndarray]) -> bytes:
-        """Return what `answer` takes: run a pass over a range of records."""
-        values = {str(i): array for i, array in resident.items()}
-        return pack({"job": self._job, "pass": index, "records": list(records), "resident": values})
+    def request(self, index: int, start: ShardStart) -> bytes:
+        """Return what `answer` takes: run a shard of a pass."""
+        return pack({"job": self._job, "pass": index, "start": start.as_data()})
 
     @staticmethod
     def states(answers: Sequence[bytes]) -> list[ShardState]:
@@ -88,14 +87,12 @@ def answer(request: bytes) -> bytes:
     """
     fields = unpack(request)
     try:
-        index, (start, stop) = fields["pass"], fields["records"]
-        resident = {int(key): _array(array) for key, array in fields["resident"].items()}
-        data = fields["job"]
+        index, start, data = fields["pass"], ShardStart.of_data(fields["start"]), fields["job"]
     except MALFORMED as error:
         raise CheckpointError("cannot read what a client asks for", got=str(error)) from error
     try:
         job = _planned(data)
-        state = run_shard(job, index, (start, stop), resident)
+        state = run_shard(job, index, start)
         # The plan may be an earlier shard's; what is found now was so while this one read.
         _check_sources(data)
     except FlowError as error:

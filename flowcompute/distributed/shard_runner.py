@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 
 from flowcompute.batch import Batch
+from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState
 from flowcompute.elements import AsyncReader, Reader, State
-from flowcompute.engine import Executor, PlannedJob, begun_at, check_stopped, close_all, part_done
-from flowcompute.errors import SourceError
-from flowcompute.schedule import Clock, SourceStage, with_defaults
+from flowcompute.engine import PlannedJob, begun_at, check_stopped, close_all, part_done
+from flowcompute.errors import CheckpointError, SourceError
+from flowcompute.schedule import SourceStage, with_defaults
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """Errors of plain data of another process that is not of the form that ours gives it."""
 
 
-@dataclass(frozen=True)
-class ShardState:
-    """The state of the folds of a pass over a range of records, as plain data and arrays.
-
-    Attributes:
-        start, stop: the records.
-        folds: snapshots by the ids of their nodes, as text.
-    """
-
-    start: int
-    stop: int
-    folds: Mapping[str, State]
-
-
-def run_shard(job: PlannedJob, index: int, records: tuple[int, int], resident: Mapping[int, np.ndarray]) -> ShardState:
-    """Run a pass over records `start` to `stop`, and return the state of its folds. Nothing is written.
+def run_shard(
+    job: PlannedJob, index: int, start: ShardStart, *, resume: State | None = None, on_batch: OnBatch | None = None
+) -> ShardState:
+    """Run a pass over a range of records, and return the state of its folds.
 
     Records keep the indices that they have in the whole stream. A shard is a pass that goes on at its first record,
     from folds that have taken none: so it uses what resuming uses.
@@ -40,59 +26,114 @@ def run_shard(job: PlannedJob, index: int, records: tuple[int, int], resident: M
     Args:
         job: a plan that `check_shardable` has passed, and what computes it.
         index: which of its passes; it has one clock.
-        records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
-        resident: whole values of earlier passes, by id; left as it is.
+        start: the records, and what else the shard begins with; left as it is.
+        resume: what `ShardProgress.snapshot` gave in an earlier call for the same shard, to go on from there.
+        on_batch: called after each batch but the last; see `ShardProgress`.
 
     Raises:
+        CheckpointError: if `resume` is no state of this shard.
         FlowError: as a run.
     """
-    start, stop = records
-    (clock,) = job.plan.passes[index].clocks
-    executor = job.executor(index, dict(resident))
-    readers: list[Reader] = []
+    running = _RunningShard(job, index, start)
     try:
-        knobs = with_defaults(job.plan.strategy, job.plan.backend.capabilities)
-        for source in clock.sources:
-            readers.append(source.element.open(position=start, mapped=knobs.input == "mapped"))
-            readers[-1].element = source.name
-            readers[-1].threads = knobs.reader_threads or 1
-        executor.open()
-        executor.restore(begun_at(executor.snapshot(), job.plan, clock, start))
-        _feed(executor, clock, readers, records)
-        folds = executor.snapshot()["folds"]
-        for reader in readers:
-            reader.check()
+        running.open(resume)
+        return running.run(on_batch)
     finally:
-        close_all((*readers, executor))
-    return ShardState(start, stop, folds)
+        running.close()
 
 
-def _feed(executor: Executor, clock: Clock, readers: list[Reader], records: tuple[int, int]) -> None:
-    """Give the records of a shard to its executor, batch by batch."""
-    start, end = records
-    inputs = [_Input(source, reader, clock.batch_items) for source, reader in zip(clock.sources, readers, strict=True)]
-    number = 0
-    while start < end:
-        check_stopped()
-        stop = min(start + clock.batch_items, end)
-        arrays = {one.stage.value: one.read(start, stop) for one in inputs}
-        batch = Batch(number, start, stop, arrays, clock.id)
+class _RunningShard:
+    """A shard at work.
+
+    Args:
+        job, index, start: as for `run_shard`.
+    """
+
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+        self._job = job
+        self._start = start
+        (self._clock,) = job.plan.passes[index].clocks
+        self._executor = job.executor(index, dict(start.resident))
+        self._inputs: list[_Input] = []
+        self._position, self._stop = start.records
+
+    def open(self, resume: State | None) -> None:
+        """Open what the shard reads, at its first record or where it was."""
+        self._executor.open()
+        if resume is None:
+            state = begun_at(self._executor.snapshot(), self._job.plan, self._clock, self._position)
+            self._executor.restore(state)
+        else:
+            self._resume(resume)
+        knobs = with_defaults(self._job.plan.strategy, self._job.plan.backend.capabilities)
+        for source in self._clock.sources:
+            reader = source.element.open(position=self._position, mapped=knobs.input == "mapped")
+            self._inputs.append(_Input(source, reader, self._clock.batch_items))
+            reader.element = source.name
+            reader.threads = knobs.reader_threads or 1
+
+    def _resume(self, kept: State) -> None:
+        try:
+            records, position = tuple(kept["records"]), kept["position"]
+            if records != self._start.records or type(position) is not int:
+                raise ValueError(f"the state of records {records} at {position!r}")
+            if not records[0] <= position <= records[1] or kept["state"]["clocks"]["starts"] != [position]:
+                raise ValueError(f"record {position} of a shard of records {records}")
+            self._executor.restore(dict(kept["state"]))
+        except MALFORMED as error:
+            raise CheckpointError(
+                "cannot go on with a shard: what was kept of it is no state of it",
+                expected=f"a state of records {self._start.records[0]} to {self._start.records[1]}",
+                got=str(error),
+                hint="begin the shard anew",
+            ) from error
+        self._position = position
+
+    def run(self, on_batch: OnBatch | None) -> ShardState:
+        """Compute the records, batch by batch."""
+        number = 0
+        while self._position < self._stop:
+            check_stopped()
+            self._compute(number, min(self._position + self._clock.batch_items, self._stop))
+            number += 1
+            part_done()
+            if on_batch is not None and self._position < self._stop:
+                on_batch(ShardProgress(*self._start.records, self._position, self._snapshot))
+        folds = self._executor.snapshot()["folds"]
+        for one in self._inputs:
+            one.reader.check()
+        return ShardState(*self._start.records, folds)
+
+    def _compute(self, number: int, stop: int) -> None:
+        executor = self._executor
+        arrays = {one.stage.value: one.read(self._position, stop) for one in self._inputs}
+        batch = Batch(number, self._position, stop, arrays, self._clock.id)
         if executor.in_flight > 1:
             executor.upload(batch)
         executor.process(batch, {})
         if executor.in_flight > 1:
             executor.download(batch)
-        start, number = stop, number + 1
-        part_done()
+        self._position = stop
+
+    def _snapshot(self) -> State:
+        return {
+            "records": list(self._start.records),
+            "position": self._position,
+            "state": self._executor.snapshot(),
+        }
+
+    def close(self) -> None:
+        """Let go of everything."""
+        close_all((*(one.reader for one in self._inputs), self._executor))
 
 
 class _Input:
     """A source of a shard, with room for a batch where it gives no views."""
 
-    def __init__(self, stage: SourceStage, reader: Reader, most_items: int) -> None:
+    def __init__(self, stage: SourceStage, reader: Reader | AsyncReader, most_items: int) -> None:
         assert not isinstance(reader, AsyncReader), "sources that cannot be read again are refused"
         self.stage = stage
-        self._reader = reader
+        self.reader = reader
         self._most_items = most_items
         self._room: np.ndarray | None = None
 
@@ -102,13 +143,13 @@ class _Input:
         Raises:
             SourceError: if there are fewer.
         """
-        found = self._reader.view(stop - start) if self._room is None else None
+        found = self.reader.view(stop - start) if self._room is None else None
         if found is None:
             spec = self.stage.spec
             if self._room is None:
                 self._room = np.empty((self._most_items, *spec.shape), spec.dtype)
             room = self._room[: stop - start]
-            found = room[: self._reader.read(room)]
+            found = room[: self.reader.read(room)]
         if len(found) < stop - start:
             raise SourceError(
                 "cannot go on: the source ended early",
