@@ -50,8 +50,9 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
             if node.kind is not None and node.kind not in _BY_RECORD:
                 raise _refused(node, _WHY[node.kind])
     for sink in one.sinks:
-        if sink.spec.is_stream:
-            raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order")
+        if sink.spec.is_stream and not sink.element.takes_regions:
+            hint = "write it to a file of its own: x >> fc.save('x.npy')"
+            raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
     for clock in one.clocks:
         _check_clock(plan, clock)
     if len(one.clocks) > 1:

@@ -72,12 +72,17 @@ class ShardedJob:
             for index, one in enumerate(plan.passes):
                 ranges = self.ranges(index)
                 handed_over = self._handed_over(resident)
-                starts = [ShardStart(records, handed_over) for records in ranges]
+                here = [next(waiting) for _ in one.sinks]
+                streams = {place: writer for place, (sink, writer) in enumerate(here) if sink.spec.is_stream}
+                regions = {place: writer.lend() for place, writer in streams.items()}
+                starts = [ShardStart(records, handed_over, regions) for records in ranges]
                 states = run_shards(index, starts) if starts else ()
                 made = self._finished(index, ranges, states, resident)
-                for _ in one.sinks:
-                    sink, writer = next(waiting)
-                    writer.write(made[sink.value], 0)
+                for place, (sink, writer) in enumerate(here):
+                    if sink.spec.is_stream:
+                        writer.filled(self._length_written(states, place))
+                    else:
+                        writer.write(made[sink.value], 0)
             values = {}
             while writers:
                 sink, writer = writers[0]
@@ -90,6 +95,25 @@ class ShardedJob:
 
     def _run_here(self, index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
         return [run_shard(self._job, index, start) for start in starts]
+
+    @staticmethod
+    def _length_written(states: Sequence[ShardState], place: int) -> int:
+        """Return the records that shards have written of a stream.
+
+        Raises:
+            RunError: if they do not follow each other.
+        """
+        stop = 0
+        for first, last in sorted(state.written.get(str(place), (-1, -1)) for state in states):
+            if first != stop or last < first:
+                raise RunError(
+                    "cannot complete a result: shards have not written all of it",
+                    expected=f"records from {stop} on",
+                    got=f"records {first} to {last}",
+                    hint="please report this",
+                )
+            stop = last
+        return stop
 
     def _handed_over(self, resident: Resident) -> Resident:
         nodes = self._job.plan.graph.nodes

@@ -14,7 +14,6 @@ from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_runner import MALFORMED, run_shard
 from flowcompute.distributed.shard_start import ShardStart, ShardState
-from flowcompute.elements import Destination
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
 from flowcompute.flow import plan as make_plan
@@ -30,20 +29,11 @@ class ShardMessages:
         job: a plan that `check_shardable` has passed, and what computes it here.
 
     Raises:
-        PlanError: if a result is written, which only this process does yet.
         CheckpointError: for an element that cannot be described, such as a function of Python.
     """
 
     def __init__(self, job: PlannedJob) -> None:
         plan = job.plan
-        for node in plan.asked.nodes:
-            if isinstance(node.element, Destination) and not node.element.in_memory:
-                raise PlanError(
-                    "cannot send the job to workers: a result of it is written",
-                    element=node.name,
-                    site=node.element.site,
-                    hint="take the value, and write it here",
-                )
         self._job = pack(
             {
                 "graph": describe_job(plan.asked, lambda array: array, contents=True),
@@ -72,8 +62,7 @@ class ShardMessages:
             if "error" in fields:
                 raise RunError(f"cannot go on: a shard failed on its worker: {fields['error']}")
             try:
-                start, stop = fields["records"]
-                found.append(ShardState(start, stop, dict(fields["folds"])))
+                found.append(ShardState.of_data(fields))
             except MALFORMED as error:
                 raise CheckpointError("cannot read the answer of a worker", got=str(error)) from error
         return found
@@ -97,7 +86,7 @@ def answer(request: bytes) -> bytes:
         _check_sources(data)
     except FlowError as error:
         return pack({"error": str(error)})
-    return pack({"records": [state.start, state.stop], "folds": dict(state.folds)})
+    return pack(state.as_data())
 
 
 @lru_cache(maxsize=2)

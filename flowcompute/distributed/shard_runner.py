@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from flowcompute.batch import Batch
+from flowcompute.distributed.shard_ranges import Records
 from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState
-from flowcompute.elements import AsyncReader, Reader, State
+from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import PlannedJob, begun_at, check_stopped, close_all, part_done
 from flowcompute.errors import CheckpointError, SourceError
 from flowcompute.schedule import SourceStage, with_defaults
@@ -52,9 +56,11 @@ class _RunningShard:
     def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
         self._job = job
         self._start = start
-        (self._clock,) = job.plan.passes[index].clocks
+        self._pass = job.plan.passes[index]
+        (self._clock,) = self._pass.clocks
         self._executor = job.executor(index, dict(start.resident))
         self._inputs: list[_Input] = []
+        self._outputs: list[_Output] = []
         self._position, self._stop = start.records
 
     def open(self, resume: State | None) -> None:
@@ -71,6 +77,17 @@ class _RunningShard:
             self._inputs.append(_Input(source, reader, self._clock.batch_items))
             reader.element = source.name
             reader.threads = knobs.reader_threads or 1
+        self._join()
+
+    def _join(self) -> None:
+        """Open what the shard writes."""
+        for place, draft in sorted(self._start.regions.items()):
+            sink = self._pass.sinks[place]
+            output = next((one for one in self._outputs if one.value == sink.value), None)
+            if output is None:
+                output = _Output(sink.value, np.empty((self._clock.batch_items, *sink.spec.shape), sink.spec.dtype))
+                self._outputs.append(output)
+            output.writers.append(sink.element.join(sink.spec, draft))
 
     def _resume(self, kept: State) -> None:
         try:
@@ -100,9 +117,11 @@ class _RunningShard:
             if on_batch is not None and self._position < self._stop:
                 on_batch(ShardProgress(*self._start.records, self._position, self._snapshot))
         folds = self._executor.snapshot()["folds"]
+        self._sync()
         for one in self._inputs:
             one.reader.check()
-        return ShardState(*self._start.records, folds)
+        written = {str(place): self._start.records for place in self._start.regions}
+        return ShardState(*self._start.records, folds, written)
 
     def _compute(self, number: int, stop: int) -> None:
         executor = self._executor
@@ -110,12 +129,20 @@ class _RunningShard:
         batch = Batch(number, self._position, stop, arrays, self._clock.id)
         if executor.in_flight > 1:
             executor.upload(batch)
-        executor.process(batch, {})
+        made = executor.process(batch, {one.value: one.room[: batch.items] for one in self._outputs})
         if executor.in_flight > 1:
             executor.download(batch)
+        for one in self._outputs:
+            one.write(made)
         self._position = stop
 
+    def _sync(self) -> None:
+        for one in self._outputs:
+            for writer in one.writers:
+                writer.sync()
+
     def _snapshot(self) -> State:
+        self._sync()
         return {
             "records": list(self._start.records),
             "position": self._position,
@@ -124,7 +151,27 @@ class _RunningShard:
 
     def close(self) -> None:
         """Let go of everything."""
-        close_all((*(one.reader for one in self._inputs), self._executor))
+        close_all((*(one.reader for one in self._inputs), *self._outputs, self._executor))
+
+
+@dataclass
+class _Output:
+    """A stream that a shard writes: room for a batch of it, and where it goes."""
+
+    value: int
+    room: np.ndarray
+    writers: list[Writer] = field(default_factory=list)
+
+    def write(self, made: Mapping[int, Records]) -> None:
+        """Write the records that were computed."""
+        start, stop = made.get(self.value, (0, 0))
+        for writer in self.writers if stop > start else ():
+            writer.write(self.room[: stop - start], start)
+
+    def close(self) -> None:
+        """Leave what was written where it is."""
+        for writer in self.writers:
+            writer.suspend()
 
 
 class _Input:

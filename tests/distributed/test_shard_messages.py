@@ -63,11 +63,6 @@ def test_another_kind_of_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         messages.states([answer(messages.request(0, ShardStart((0, 1024))))])
 
 
-def test_results_that_are_written_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(fc.PlanError, match="is written"):
-        ShardMessages(planned(fc.source(numbers(10)).sum(axis=0) >> fc.save(tmp_path / "x.npy")))
-
-
 def test_messages_of_something_else_are_refused() -> None:
     with pytest.raises(fc.CheckpointError, match="what a client asks for"):
         answer(pack({"records": [0, 1]}))

@@ -47,10 +47,10 @@ def run_with_stops(job: Any, index: int, start: ShardStart, batches: int) -> tup
             kept, stops = unpack(stopping.kept)["kept"], stops + 1
 
 
-@cases(6)
+@cases(3)
 @given(shards=st.integers(1, 4), batches=st.integers(0, 3))
 def test_shards_that_are_stopped_go_on(shards: int, batches: int) -> None:
-    array = numbers(40_000)
+    array = numbers(20_000)
     want = fc.run(*statistics(fc.source(array)), device="numpy", progress=False).values
     job = planned(*statistics(fc.source(array)), strategy=fc.Strategy(batch_bytes=1 << 14))
     stopped = []

@@ -55,6 +55,7 @@ class ZarrSink(StoredSink):
         overwrite: whether an array of that name is replaced.
     """
 
+    takes_regions = True
     chunk: int | None
     overwrite: bool
 
@@ -133,8 +134,15 @@ class ZarrSink(StoredSink):
         size = max(1, self.records_of_chunk(spec) * spec.item_bytes)
         return Pieces(size, "c.", ".0" * len(spec.shape))
 
-    def draft(self, spec: Spec, *, token: str | None = None, unfinished: Unfinished | None = None) -> FolderDraft:
-        """Begin the folder of a value, or continue it."""
+    def draft(
+        self,
+        spec: Spec,
+        *,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+        joined: str | None = None,
+    ) -> FolderDraft:
+        """Begin the folder of a value, continue it, or join it."""
         pieces, replaces = self._pieces(spec), self.overwrite
         return FolderDraft(
             self.files,
@@ -144,6 +152,7 @@ class ZarrSink(StoredSink):
             durable=self.durable,
             token=token,
             unfinished=unfinished,
+            joined=joined,
         )
 
     def complete(self, draft: AnyDraft, spec: Spec, length: int | None, size: int) -> None:
