@@ -12,7 +12,8 @@ from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, describe_job, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.refusals import check_shardable
-from flowcompute.distributed.shard_runner import MALFORMED, run_shard
+from flowcompute.distributed.shard_reading import MALFORMED
+from flowcompute.distributed.shard_runner import run_shard
 from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError

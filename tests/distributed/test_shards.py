@@ -147,12 +147,23 @@ def test_blocks_of_folds_are_powers_of_two() -> None:
             assert shard_unit(plan, clock).bit_count() == 1
 
 
+def twice_selected(x: Element) -> Element:
+    """Records of a selection of a selection."""
+    first: Any = x[x[:, 0] > 0]
+    return fc.window(first[first[:, 1] > 0], size=3).sum()
+
+
 REFUSED: dict[str, tuple[str, Job]] = {
     "scan": ("ema", lambda x: (fc.ema(x[:, 0], 0.1).sum(),)),
     "host": ("mine", lambda x: (fc.host(lambda batch: batch * 2, x, name="mine").sum(axis=0),)),
-    "window": ("window", lambda x: (fc.window(x[:, 0], size=3).max(axis=1).sum(),)),
-    "sum": ("cumulative_sum", lambda x: (fc.cumulative_sum(x, axis=0).max(axis=0),)),
-    "select": ("select", lambda x: (fc.quantile(x[:, 1][x[:, 0] > 0], 0.5),)),
+    "recurrence": ("linear", lambda x: (fc.linear_recurrence(x[:, 0], x[:, 1]).sum(),)),
+    "function": ("mine", lambda x: (fc.scan(lambda a, b: a * 0.5 + b, x[:, 0], init=0.0, name="mine").sum(),)),
+    "sum of a sum": ("cumulative_sum", lambda x: (fc.cumulative_sum(fc.cumulative_sum(x, axis=0), axis=0).sum(),)),
+    "sum of selected": ("cumulative_sum", lambda x: (fc.cumulative_sum(x[x[:, 0] > 0], axis=0).sum(),)),
+    "by a sum": ("select", lambda x: (fc.quantile(x[:, 1][fc.cumulative_sum(x[:, 0], axis=0) > 0], 0.5),)),
+    "selected twice": ("select", lambda x: (twice_selected(x),)),
+    "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
+    "two sources": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
     "stream": ("x", lambda x: (x,)),
 }
 
