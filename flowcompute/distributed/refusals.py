@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from flowcompute.distributed.entry_records import ENTERING
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN
+from flowcompute.engine import is_carried, tile_records
 from flowcompute.errors import PlanError
 from flowcompute.graph import Node
+from flowcompute.rewrite import Entry
 from flowcompute.schedule import Clock, ExecutionPlan, Pass, policies
 
-_BY_RECORD = frozenset({Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW, Kind.FOLD})
-"""What sees nothing of a stream but the record that it computes, and where that record is."""
-
-_WHY = {
-    Kind.SCAN: "it carries a value from each record to the next",
-    Kind.WINDOW: "it sees neighbours across the border of shards",
-    Kind.SELECT: "how many records it lets through is unknown before all have come",
-    Kind.REBATCH: "it gives records other places",
-    Kind.ALONG: "a resident value is cut along the stream",
-    Kind.HOST: "it is a Python function of this process",
-}
+_CUT = frozenset(
+    {
+        *(Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW, Kind.FOLD, Kind.ALONG),
+        *(Kind.SCAN, Kind.WINDOW, Kind.SELECT, Kind.REBATCH),
+    }
+)
+"""What shards compute. Of the last four some are refused; see `_why_not`."""
 
 
 def check_shardable(plan: ExecutionPlan) -> None:
@@ -47,19 +46,61 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
     for clock in one.clocks:
         for i in sorted(clock.values.union(entry.value for entry in clock.entries)):
             node = nodes[i]
-            if node.kind is not None and node.kind not in _BY_RECORD:
-                raise _refused(node, _WHY[node.kind])
+            if node.kind is not None and node.kind not in _CUT:
+                raise _refused(node, "it is a Python function of this process")
+            why = _why_not(plan, one, node)
+            if why is not None:
+                raise _refused(node, why)
     for sink in one.sinks:
-        if sink.spec.is_stream:
-            raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order")
-    for clock in one.clocks:
-        _check_clock(plan, clock)
-    if len(one.clocks) > 1:
-        other = one.clocks[1]
-        raise _refused(nodes[min(other.values)], "two streams of the job do not advance together")
+        if sink.spec.is_stream and not sink.element.takes_regions:
+            hint = "write it to a file of its own: x >> fc.save('x.npy')"
+            raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
+    roots = [clock for clock in one.clocks if clock.is_root]
+    for clock in roots:
+        _check_root(plan, clock)
+    if len(roots) > 1:
+        raise _refused(nodes[min(roots[1].values)], "two streams of the job do not advance together")
 
 
-def _check_clock(plan: ExecutionPlan, clock: Clock) -> None:
+def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
+    """Return why a node of a pass cannot be cut; None where it can."""
+    if is_carried(node):
+        if tile_records(node) is None:
+            return "it carries a value from each record to the next"
+        if not one.clock_of(node.id).is_root:
+            return "it adds up a stream whose records have other places than those that are read"
+        if _follows_scan(plan, node):
+            return "it adds up what another scan carries"
+    if node.kind is Kind.REBATCH and node.op is not None and node.op.name not in ENTERING:
+        return "it joins streams end to end"
+    if node.kind is Kind.SELECT:
+        if any(not one.clocks[origin].is_root for origin, _ in _entry(one, node).inputs):
+            return "it selects of a stream whose records have other places than those that are read"
+        if _follows_scan(plan, plan.graph.nodes[node.inputs[1]], itself=True):
+            return "what it selects depends on what a scan carries"
+    return None
+
+
+def _entry(one: Pass, node: Node) -> Entry:
+    return next(entry for clock in one.clocks for entry in clock.entries if entry.value == node.id)
+
+
+def _follows_scan(plan: ExecutionPlan, node: Node, *, itself: bool = False) -> bool:
+    """Check whether a stream is computed from a scan that carries something."""
+    nodes, seen = plan.graph.nodes, set()
+    todo = [node.id] if itself else list(node.inputs)
+    while todo:
+        one = nodes[todo.pop()]
+        if one.id in seen or not one.spec.is_stream:
+            continue
+        if is_carried(one):
+            return True
+        seen.add(one.id)
+        todo += one.inputs
+    return False
+
+
+def _check_root(plan: ExecutionPlan, clock: Clock) -> None:
     nodes = plan.graph.nodes
     for source in clock.sources:
         if not (source.element.rereadable and source.element.seekable):

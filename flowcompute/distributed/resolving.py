@@ -7,10 +7,9 @@ from typing import Any, Unpack
 
 from flowcompute.backends import choose_backend
 from flowcompute.distributed._dask import answers_of, check_client
-from flowcompute.distributed.shard_job import Resident, ShardedJob
+from flowcompute.distributed.shard_job import ShardedJob
 from flowcompute.distributed.shard_message import ShardMessages
-from flowcompute.distributed.shard_ranges import Records
-from flowcompute.distributed.shard_runner import ShardState
+from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import Element
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError
@@ -57,8 +56,8 @@ def resolve_on(
     sharded = ShardedJob(job, shards)
     messages = ShardMessages(job)
 
-    def run_shards(index: int, ranges: Sequence[Records], resident: Resident) -> list[ShardState]:
-        requests = [messages.request(index, records, resident) for records in ranges]
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        requests = [messages.request(index, start) for start in starts]
         return messages.states(answers_of(client, requests, wait_s))
 
     return sharded.run(run_shards)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from flowcompute.distributed.pass_shards import PassShards, RunShards
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
-from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
+from flowcompute.distributed.shard_runner import run_shard
+from flowcompute.distributed.shard_start import Resident, ShardStart, ShardState
 from flowcompute.elements import Constant, Writer
-from flowcompute.engine import PlannedJob, ended_with
-from flowcompute.errors import PlanError, RunError
+from flowcompute.engine import PlannedJob
+from flowcompute.errors import PlanError
 from flowcompute.schedule import SinkStage
-
-Resident = Mapping[int, np.ndarray]
-"""Whole values of earlier passes by id, those of constants left out."""
-
-RunShards = Callable[[int, Sequence[Records], Resident], Sequence[ShardState]]
-"""`run(pass, ranges, resident)` runs a pass over each range, wherever and in any order, and gives the states."""
 
 
 class ShardedJob:
@@ -51,7 +48,7 @@ class ShardedJob:
         plan = self._job.plan
         return tuple(
             records
-            for clock in plan.passes[index].clocks
+            for clock in plan.passes[index].clocks[:1]
             for records in shard_ranges(clock.length or 0, shard_unit(plan, clock), self._shards)
         )
 
@@ -72,12 +69,8 @@ class ShardedJob:
             writers += [(sink, sink.element.open(sink.spec)) for one in plan.passes for sink in one.sinks]
             waiting = iter(tuple(writers))
             for index, one in enumerate(plan.passes):
-                ranges = self.ranges(index)
-                states = run_shards(index, ranges, self._handed_over(resident)) if ranges else ()
-                made = self._finished(index, ranges, states, resident)
-                for _ in one.sinks:
-                    sink, writer = next(waiting)
-                    writer.write(made[sink.value], 0)
+                here = [writer for _, writer in islice(waiting, len(one.sinks))]
+                self._run_pass(index, here, resident, run_shards)
             values = {}
             while writers:
                 sink, writer = writers[0]
@@ -88,43 +81,34 @@ class ShardedJob:
                 writer.abort()
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
-    def _run_here(self, index: int, ranges: Sequence[Records], resident: Resident) -> list[ShardState]:
-        return [run_shard(self._job, index, records, resident) for records in ranges]
+    def _run_pass(
+        self, index: int, writers: Sequence[Writer], resident: dict[int, np.ndarray], run_shards: RunShards
+    ) -> None:
+        """Run the shards of a pass, and end it; its whole values are added to `resident`."""
+        one, ranges = self._job.plan.passes[index], self.ranges(index)
+        sinks = list(zip(one.sinks, writers, strict=True))
+        shards = PassShards(self._job, index, ranges, run_shards) if ranges else None
+        states: Sequence[ShardState] = ()
+        if shards is not None:
+            regions = {place: writer.lend() for place, (sink, writer) in enumerate(sinks) if sink.spec.is_stream}
+            states = shards.run(self._handed_over(resident), regions)
+        executor = self._job.executor(index, resident)
+        try:
+            executor.open()
+            if shards is not None:
+                shards.restore(executor, states)
+            made = executor.finish()
+        finally:
+            executor.close()
+        for place, (sink, writer) in enumerate(sinks):
+            if shards is not None and sink.spec.is_stream:
+                writer.filled(shards.written(states, place))
+            else:
+                writer.write(made[sink.value], 0)
+
+    def _run_here(self, index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        return [run_shard(self._job, index, start) for start in starts]
 
     def _handed_over(self, resident: Resident) -> Resident:
         nodes = self._job.plan.graph.nodes
         return {i: array for i, array in resident.items() if not isinstance(nodes[i].element, Constant)}
-
-    def _finished(
-        self, index: int, ranges: Sequence[Records], states: Sequence[ShardState], resident: dict[int, np.ndarray]
-    ) -> dict[int, np.ndarray]:
-        """Merge the states of a pass's shards, and end the pass; its whole values are added to `resident`.
-
-        Raises:
-            RunError: if the states are not those of the ranges.
-        """
-        found = {(state.start, state.stop): state.folds for state in states}
-        if sorted(found) != sorted(ranges) or len(states) != len(ranges):
-            raise RunError(
-                "cannot merge the shards of a pass",
-                expected=f"states of {len(ranges)} shards, one of each",
-                got=f"{len(states)}, of records {', '.join(f'{a} to {b}' for a, b in sorted(found)) or 'none'}",
-                hint="please report this",
-            )
-        executor = self._job.executor(index, resident)
-        try:
-            executor.open()
-            for clock in self._job.plan.passes[index].clocks:
-                parts = [found[records] for records in ranges]
-                try:
-                    executor.restore(ended_with(executor.snapshot(), self._job.plan, clock, parts))
-                except MALFORMED as error:
-                    raise RunError(
-                        "cannot merge the shards of a pass: their states do not fit",
-                        expected="what `run_shard` gave",
-                        got=str(error),
-                        hint="run the job again, with one version of flowcompute everywhere",
-                    ) from error
-            return executor.finish()
-        finally:
-            executor.close()

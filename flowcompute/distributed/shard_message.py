@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +12,9 @@ from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, describe_job, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.refusals import check_shardable
-from flowcompute.distributed.shard_ranges import Records
-from flowcompute.distributed.shard_runner import MALFORMED, ShardState, run_shard
-from flowcompute.elements import Destination
+from flowcompute.distributed.shard_reading import MALFORMED
+from flowcompute.distributed.shard_runner import run_shard
+from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
 from flowcompute.flow import plan as make_plan
@@ -30,20 +30,11 @@ class ShardMessages:
         job: a plan that `check_shardable` has passed, and what computes it here.
 
     Raises:
-        PlanError: if a result is written, which only this process does yet.
         CheckpointError: for an element that cannot be described, such as a function of Python.
     """
 
     def __init__(self, job: PlannedJob) -> None:
         plan = job.plan
-        for node in plan.asked.nodes:
-            if isinstance(node.element, Destination) and not node.element.in_memory:
-                raise PlanError(
-                    "cannot send the job to workers: a result of it is written",
-                    element=node.name,
-                    site=node.element.site,
-                    hint="take the value, and write it here",
-                )
         self._job = pack(
             {
                 "graph": describe_job(plan.asked, lambda array: array, contents=True),
@@ -54,10 +45,9 @@ class ShardMessages:
             }
         )
 
-    def request(self, index: int, records: Records, resident: Mapping[int, np.ndarray]) -> bytes:
-        """Return what `answer` takes: run a pass over a range of records."""
-        values = {str(i): array for i, array in resident.items()}
-        return pack({"job": self._job, "pass": index, "records": list(records), "resident": values})
+    def request(self, index: int, start: ShardStart) -> bytes:
+        """Return what `answer` takes: run a shard of a pass."""
+        return pack({"job": self._job, "pass": index, "start": start.as_data()})
 
     @staticmethod
     def states(answers: Sequence[bytes]) -> list[ShardState]:
@@ -73,8 +63,7 @@ class ShardMessages:
             if "error" in fields:
                 raise RunError(f"cannot go on: a shard failed on its worker: {fields['error']}")
             try:
-                start, stop = fields["records"]
-                found.append(ShardState(start, stop, dict(fields["folds"])))
+                found.append(ShardState.of_data(fields))
             except MALFORMED as error:
                 raise CheckpointError("cannot read the answer of a worker", got=str(error)) from error
         return found
@@ -88,19 +77,17 @@ def answer(request: bytes) -> bytes:
     """
     fields = unpack(request)
     try:
-        index, (start, stop) = fields["pass"], fields["records"]
-        resident = {int(key): _array(array) for key, array in fields["resident"].items()}
-        data = fields["job"]
+        index, start, data = fields["pass"], ShardStart.of_data(fields["start"]), fields["job"]
     except MALFORMED as error:
         raise CheckpointError("cannot read what a client asks for", got=str(error)) from error
     try:
         job = _planned(data)
-        state = run_shard(job, index, (start, stop), resident)
+        state = run_shard(job, index, start)
         # The plan may be an earlier shard's; what is found now was so while this one read.
         _check_sources(data)
     except FlowError as error:
         return pack({"error": str(error)})
-    return pack({"records": [state.start, state.stop], "folds": dict(state.folds)})
+    return pack(state.as_data())
 
 
 @lru_cache(maxsize=2)

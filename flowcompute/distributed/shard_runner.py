@@ -2,120 +2,290 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 
-from flowcompute.batch import Batch
-from flowcompute.elements import AsyncReader, Reader, State
-from flowcompute.engine import Executor, PlannedJob, begun_at, check_stopped, close_all, part_done
-from flowcompute.errors import SourceError
-from flowcompute.schedule import Clock, SourceStage, with_defaults
-
-MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
-"""Errors of plain data of another process that is not of the form that ours gives it."""
-
-
-@dataclass(frozen=True)
-class ShardState:
-    """The state of the folds of a pass over a range of records, as plain data and arrays.
-
-    Attributes:
-        start, stop: the records.
-        folds: snapshots by the ids of their nodes, as text.
-    """
-
-    start: int
-    stop: int
-    folds: Mapping[str, State]
+from flowcompute.distributed.reduced_plans import count_clocks, for_counts, for_entries, for_totals, scans_of
+from flowcompute.distributed.shard_reading import MALFORMED, ShardReading, clock_starts
+from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState, Task
+from flowcompute.elements import State
+from flowcompute.engine import (
+    NOTHING,
+    ClockPlace,
+    PlannedJob,
+    begun_at,
+    counting_from,
+    limited,
+    tile_records,
+    unknown_state,
+)
+from flowcompute.errors import CheckpointError, FlowError, RunError
 
 
-def run_shard(job: PlannedJob, index: int, records: tuple[int, int], resident: Mapping[int, np.ndarray]) -> ShardState:
-    """Run a pass over records `start` to `stop`, and return the state of its folds. Nothing is written.
+def run_shard(
+    job: PlannedJob, index: int, start: ShardStart, *, resume: State | None = None, on_batch: OnBatch | None = None
+) -> ShardState:
+    """Run a shard of a pass, and return what came of it. Streams are written where `start` says.
 
     Records keep the indices that they have in the whole stream. A shard is a pass that goes on at its first record,
     from folds that have taken none: so it uses what resuming uses.
 
     Args:
         job: a plan that `check_shardable` has passed, and what computes it.
-        index: which of its passes; it has one clock.
-        records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
-        resident: whole values of earlier passes, by id; left as it is.
+        index: which of its passes.
+        start: the records, the task, and what else the shard begins with; left as it is.
+        resume: what `ShardProgress.snapshot` gave in an earlier call for the same shard, to go on from there.
+        on_batch: called after each batch but the last; see `ShardProgress`.
 
     Raises:
+        CheckpointError: if `resume` is no state of this shard.
         FlowError: as a run.
     """
-    start, stop = records
-    (clock,) = job.plan.passes[index].clocks
-    executor = job.executor(index, dict(resident))
-    readers: list[Reader] = []
+    running = _RUNNING[start.task](job, index, start)
     try:
-        knobs = with_defaults(job.plan.strategy, job.plan.backend.capabilities)
-        for source in clock.sources:
-            readers.append(source.element.open(position=start, mapped=knobs.input == "mapped"))
-            readers[-1].element = source.name
-            readers[-1].threads = knobs.reader_threads or 1
-        executor.open()
-        executor.restore(begun_at(executor.snapshot(), job.plan, clock, start))
-        _feed(executor, clock, readers, records)
-        folds = executor.snapshot()["folds"]
-        for reader in readers:
-            reader.check()
+        running.open(resume)
+        return running.run(on_batch)
     finally:
-        close_all((*readers, executor))
-    return ShardState(start, stop, folds)
+        running.close()
 
 
-def _feed(executor: Executor, clock: Clock, readers: list[Reader], records: tuple[int, int]) -> None:
-    """Give the records of a shard to its executor, batch by batch."""
-    start, end = records
-    inputs = [_Input(source, reader, clock.batch_items) for source, reader in zip(clock.sources, readers, strict=True)]
-    number = 0
-    while start < end:
-        check_stopped()
-        stop = min(start + clock.batch_items, end)
-        arrays = {one.stage.value: one.read(start, stop) for one in inputs}
-        batch = Batch(number, start, stop, arrays, clock.id)
-        if executor.in_flight > 1:
-            executor.upload(batch)
-        executor.process(batch, {})
-        if executor.in_flight > 1:
-            executor.download(batch)
-        start, number = stop, number + 1
-        part_done()
+class _RunningShard(ABC):
+    """A shard at work.
 
+    Args:
+        job: the job, reduced to what the task needs.
+        index, start: as for `run_shard`.
+    """
 
-class _Input:
-    """A source of a shard, with room for a batch where it gives no views."""
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+        self._job = job
+        self._index = index
+        self._start = start
+        self._clocks = job.plan.passes[index].clocks
+        self._reading = ShardReading(job, index, start.resident)
+        self._found: dict[str, Any] = {}
 
-    def __init__(self, stage: SourceStage, reader: Reader, most_items: int) -> None:
-        assert not isinstance(reader, AsyncReader), "sources that cannot be read again are refused"
-        self.stage = stage
-        self._reader = reader
-        self._most_items = most_items
-        self._room: np.ndarray | None = None
+    @abstractmethod
+    def _begin(self, state: State) -> State:
+        """Return the state that the shard begins with, of that of a pass at its beginning."""
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return records `start` to `stop`, until the next call.
+    @abstractmethod
+    def run(self, on_batch: OnBatch | None) -> ShardState:
+        """Compute the records, batch by batch."""
 
-        Raises:
-            SourceError: if there are fewer.
-        """
-        found = self._reader.view(stop - start) if self._room is None else None
-        if found is None:
-            spec = self.stage.spec
-            if self._room is None:
-                self._room = np.empty((self._most_items, *spec.shape), spec.dtype)
-            room = self._room[: stop - start]
-            found = room[: self._reader.read(room)]
-        if len(found) < stop - start:
-            raise SourceError(
-                "cannot go on: the source ended early",
-                element=self.stage.name,
-                site=self.stage.element.site,
-                expected=f"{stop} records or more",
-                got=f"{start + len(found)}",
-                hint="see whether what it reads was cut short since the job was composed",
+    def open(self, resume: State | None) -> None:
+        """Open what the shard reads and writes, at its first record or where it was."""
+        try:
+            self._reading.open(self._begin if resume is None else lambda _: self._kept(resume))
+        except MALFORMED as error:
+            raise self._refused(resume is not None, error) from error
+        self._reading.join(self._start.regions)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._reading.close()
+
+    def _kept(self, kept: State) -> State:
+        """Return the state of the pass in what was kept of this shard."""
+        records, task, position = tuple(kept["records"]), kept["task"], kept["position"]
+        if (records, task) != (self._start.records, self._start.task) or type(position) is not int:
+            raise ValueError(f"the state of records {records} at {position!r}, to {task}")
+        state = dict(kept["state"])
+        if position > records[1] or clock_starts(state)[0] != position:
+            raise ValueError(f"record {position} of a shard of records {records}")
+        self._found = dict(kept["found"])
+        return state
+
+    def _refused(self, resumed: bool, error: Exception) -> FlowError:
+        if resumed:
+            return CheckpointError(
+                "cannot go on with a shard: what was kept of it is no state of it",
+                expected=f"a state of records {self._start.records[0]} to {self._start.records[1]}",
+                got=str(error),
+                hint="begin the shard anew",
             )
-        return found
+        return RunError(
+            "cannot begin a shard: what it begins with does not fit the pass",
+            got=str(error),
+            hint="run the job again, with one version of flowcompute everywhere",
+        )
+
+    def _feed(self, stop: int, on_batch: OnBatch | None) -> None:
+        def tell() -> None:
+            if on_batch is not None and self._reading.position < self._start.records[1]:
+                on_batch(ShardProgress(*self._start.records, self._reading.position, self._snapshot))
+
+        self._reading.feed(stop, tell)
+
+    def _snapshot(self) -> State:
+        self._reading.sync()
+        return {
+            "records": list(self._start.records),
+            "task": self._start.task,
+            "position": self._reading.position,
+            "state": self._reading.executor.snapshot(),
+            "found": deepcopy(self._found),
+        }
+
+
+class _Computing(_RunningShard):
+    """A shard that computes what the pass is for."""
+
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+        super().__init__(job, index, start)
+        self._places = start.places or (ClockPlace(start.records[0], *start.records),)
+        length = self._clocks[0].length
+        self._is_last = start.records[1] == length
+        if len(self._places) != len(self._clocks) or (self._places[0].first, self._places[0].stop) != start.records:
+            raise RunError("cannot begin a shard: it stands elsewhere in its clocks", hint="please report this")
+
+    def _begin(self, state: State) -> State:
+        streams = self._streams(state)
+        begun = counting_from(streams, self._job.plan, self._clocks, self._places)
+        return limited(begun, None if self._is_last else [place.stop for place in self._places])
+
+    def _streams(self, state: State) -> State:
+        """Return the state of streams and scans at the first records that count."""
+        carried = {**state["scans"], **{str(i): dict(carry) for i, carry in self._start.carries.items()}}
+        if all(place.begin == place.first for place in self._places):
+            return {**begun_at(state, self._job.plan, self._clocks, self._places), "scans": carried}
+        job = for_entries(self._job, self._index)
+        reading = ShardReading(job, self._index, self._start.resident)
+        try:
+            clocks = job.plan.passes[self._index].clocks
+
+            def begin(whole: State) -> State:
+                begun = begun_at(whole, job.plan, clocks, self._places)
+                scans = {key: self._start.carries.get(int(key), own) for key, own in whole["scans"].items()}
+                return {**limited(begun, [place.first for place in self._places]), "scans": scans}
+
+            reading.open(begin)
+            reading.feed(self._places[0].first)
+            before = reading.executor.snapshot()
+            reading.check()
+        finally:
+            reading.close()
+        return {**state, "clocks": before["clocks"], "scans": {**carried, **before["scans"]}}
+
+    def run(self, on_batch: OnBatch | None) -> ShardState:
+        """Compute the records, batch by batch."""
+        start, stop = self._start.records
+        self._feed(stop, on_batch)
+        if self._is_last:
+            self._reading.end()
+        state = self._reading.executor.snapshot()
+        if clock_starts(state) != [place.stop for place in self._places]:
+            raise RunError(
+                "cannot end a shard: its streams stand elsewhere than planned",
+                expected=str([place.stop for place in self._places]),
+                got=str(clock_starts(state)),
+                hint="please report this",
+            )
+        self._reading.sync()
+        self._reading.check()
+        one = self._job.plan.passes[self._index]
+        written = {}
+        for place in self._start.regions:
+            at = self._places[one.clock_of(one.sinks[place].value).id]
+            written[str(place)] = (at.first, at.stop)
+        return ShardState(start, stop, state["folds"], written)
+
+
+class _Counting(_RunningShard):
+    """A shard that counts the records that selections let through."""
+
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+        self._ids = [clock.id for clock in count_clocks(job.plan.passes[index])]
+        super().__init__(for_counts(job, index), index, start)
+        self._found = {"seen": [[0] for _ in self._ids]}
+
+    def _begin(self, state: State) -> State:
+        places = [ClockPlace(self._start.records[0], *self._start.records)]
+        places += [ClockPlace(0, 0, 0, {entry.value: 0 for entry in clock.entries}) for clock in self._clocks[1:]]
+        return _with_unknown_scans(begun_at(state, self._job.plan, self._clocks, places), self._job)
+
+    def run(self, on_batch: OnBatch | None) -> ShardState:
+        """Count from mark to mark."""
+        start, stop = self._start.records
+        ends = [*self._start.marks[1:], stop]
+        seen: list[list[int]] = self._found["seen"]
+        while len(seen[0]) <= len(ends):
+            self._feed(ends[len(seen[0]) - 1], on_batch)
+            state = self._reading.executor.snapshot()
+            for one, count in zip(seen, clock_starts(state)[1:], strict=True):
+                one.append(count)
+        self._reading.check()
+        counts = {str(i): np.diff(one).tolist() for i, one in zip(self._ids, seen, strict=True)}
+        return ShardState(start, stop, counts=counts)
+
+
+class _Adding(_RunningShard):
+    """A shard that adds up tiles of scans. Each tile is begun without those before it."""
+
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+        nodes = job.plan.graph.nodes
+        self._tiles = {i: tile_records(nodes[i]) or 1 for i in scans_of(job.plan, index)}
+        super().__init__(for_totals(job, index), index, start)
+        self._first = {i: start.records[0] // tile * tile for i, tile in self._tiles.items()}
+        self._found = {
+            "noted": -1,
+            "totals": {str(i): [] for i in self._tiles},
+            "marks": {str(i): [] for i in self._tiles},
+        }
+
+    def _begin(self, state: State) -> State:
+        begin = min(self._first.values())
+        return _with_unknown_scans(
+            begun_at(state, self._job.plan, self._clocks, [ClockPlace(begin, begin, begin)]), self._job
+        )
+
+    def run(self, on_batch: OnBatch | None) -> ShardState:
+        """Add up from one end of a tile, or one mark, to the next."""
+        start, stop = self._start.records
+        while True:
+            position = self._reading.position
+            if position > self._found["noted"]:
+                self._note(position)
+            if position == stop:
+                break
+            ends = [(position // tile + 1) * tile for tile in self._tiles.values()]
+            self._feed(min(stop, *ends, *(mark for mark in self._start.marks if mark > position)), on_batch)
+        self._reading.check()
+        totals: dict[str, State] = {}
+        for key, marks in self._found["marks"].items():
+            own = unknown_state(self._job.plan.graph.nodes[int(key)])["runs"]
+            found = self._found["totals"][key]
+            tiles = np.stack(found) if found else np.empty((0, *own.shape), own.dtype)
+            totals[key] = {"tiles": tiles, "marks": marks}
+        return ShardState(start, stop, totals=totals)
+
+    def _note(self, position: int) -> None:
+        """Take the totals of tiles that end here, and what scans carry within their tiles; begin the next tiles."""
+        self._found["noted"] = position
+        ended = [i for i, tile in self._tiles.items() if position % tile == 0]
+        if not ended and position not in self._start.marks:
+            return
+        state = self._reading.executor.snapshot()
+        scans = dict(state["scans"])
+        for i in ended:
+            if position > self._first[i]:
+                self._found["totals"][str(i)].append(scans[str(i)]["carry"])
+            scans[str(i)] = NOTHING
+        if position in self._start.marks:
+            for i in self._tiles:
+                inside = {"runs": scans[str(i)]["runs"], "run": scans[str(i)]["run"]}
+                self._found["marks"][str(i)].append(inside)
+        self._reading.go_on({**state, "scans": scans})
+
+
+_RUNNING: Mapping[Task, type[_RunningShard]] = {"compute": _Computing, "count": _Counting, "totals": _Adding}
+
+
+def _with_unknown_scans(state: State, job: PlannedJob) -> State:
+    """Return a state whose scans may stand within their tiles; nobody looks at their results."""
+    nodes = job.plan.graph.nodes
+    return {**state, "scans": {key: unknown_state(nodes[int(key)]) for key in state["scans"]}}

@@ -58,6 +58,24 @@ class Writer(ABC):
     def abort(self) -> None:
         """Drop everything written; leaves no trace. Harmless after `commit` and when called twice."""
 
+    # -- several processes that write one result, where `Destination.takes_regions` ------------
+
+    def lend(self) -> str:
+        """Return what `Destination.join` takes in other processes; this one writes no record then."""
+        raise NotImplementedError("one process writes it")
+
+    def filled(self, records: int) -> None:
+        """Take note that others have written so many records, from the first one on; `commit` may follow."""
+        raise NotImplementedError(f"one process writes it: {records} records")
+
+    def sync(self) -> None:
+        """Make durable what was written so far, of a result that was joined.
+
+        Raises:
+            DestinationError: if that fails.
+        """
+        raise NotImplementedError("one process writes it")
+
     # -- checkpoints --------------------------------------------------------------------------
 
     def snapshot(self) -> State:
@@ -100,6 +118,9 @@ class Destination(Element, ABC):
 
     takes_numbers: bool = False
     """True where items may be written in parts, where they are too large for memory."""
+
+    takes_regions: bool = False
+    """True where processes may write ranges of the records of one stream side by side."""
 
     takes_named: bool = False
     """True where several resident values are taken, by their names."""
@@ -148,6 +169,21 @@ class Destination(Element, ABC):
     @abstractmethod
     def open(self, spec: Spec) -> Writer:
         """Start writing a value of this spec (stream length as far as it is known by now)."""
+
+    def join(self, spec: Spec, draft: str) -> Writer:
+        """Open the result that another process has begun, to write a range of records into it.
+
+        Args:
+            spec: as for `open`.
+            draft: what `Writer.lend` gave there.
+
+        Returns:
+            A writer for any range, which ends with `suspend`.
+
+        Raises:
+            DestinationError: if there is no such result.
+        """
+        raise NotImplementedError(f"one process writes it: {spec} to {draft}")
 
     def open_at(self, spec: Spec, place: StagingArea) -> Writer:  # noqa: ARG002 - for those that keep something
         """Open the destination as `open` does, for a job that can be resumed."""

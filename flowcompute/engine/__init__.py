@@ -8,7 +8,8 @@ from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import RegionRunner, Runners
-from flowcompute.engine.sharding import begun_at, ended_with, fold_block
+from flowcompute.engine.scans import NOTHING, TileTotals, is_carried, tile_records, unknown_state
+from flowcompute.engine.sharding import ClockPlace, begun_at, counting_from, ended_with, fold_block, limited
 from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.engine.stopping import CHECK, MOVED, check_stopped, part_done
@@ -19,10 +20,12 @@ __all__ = [
     "CHECK",
     "DRAIN",
     "MOVED",
+    "NOTHING",
     "Arrays",
     "Backend",
     "BatchSlice",
     "BatchesAhead",
+    "ClockPlace",
     "DrawnRecords",
     "Executor",
     "InFlightBatch",
@@ -37,13 +40,19 @@ __all__ = [
     "Runners",
     "SplitBackend",
     "StepRunner",
+    "TileTotals",
     "begun_at",
     "cast",
     "check_stopped",
     "close_all",
+    "counting_from",
     "elementwise",
     "ended_with",
     "fold_block",
     "given_value",
+    "is_carried",
+    "limited",
     "part_done",
+    "tile_records",
+    "unknown_state",
 ]

@@ -44,6 +44,7 @@ class PassState:
         starts: by clock the first record that is not computed yet.
         ended: by clock whether no more records come.
         input_buffers: by clock the records that wait for it, by value.
+        limits: by clock the record that it stops at, where a part of the pass is run; None for the end of its stream.
         restored: whether the streams go on from a state that was kept.
         largest: by clock the most records in a slice, where there was no room for a whole batch.
     """
@@ -130,6 +131,7 @@ class PassState:
     def _begin_streams(self) -> None:
         clocks = self.one_pass.clocks
         self.starts, self.ended = [0] * len(clocks), [False] * len(clocks)
+        self.limits: list[int] | None = None
         self.input_buffers = [
             {entry.value: make_input_buffer(self.plan.graph, entry, self.attempts) for entry in clock.entries}
             for clock in clocks
@@ -162,6 +164,7 @@ class PassState:
                     {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
                     for input_buffers in self.input_buffers
                 ],
+                **({} if self.limits is None else {"limits": list(self.limits)}),
             },
             "dropped": {str(i): attempt.skip_counter.snapshot() for i, attempt in self.attempts.items()},
         }
@@ -174,6 +177,7 @@ class PassState:
             scan.restore(state["scans"][str(i)])
         clocks = state["clocks"]
         self.starts, self.ended = list(clocks["starts"]), list(clocks["ended"])
+        self.limits = None if clocks.get("limits") is None else list(clocks["limits"])
         for input_buffers, states in zip(self.input_buffers, clocks["inlets"], strict=True):
             for i, input_buffer in input_buffers.items():
                 input_buffer.restore(states[str(i)])
@@ -191,6 +195,9 @@ class PassState:
         clocks = self.one_pass.clocks
         if len(self.starts) != len(clocks) or len(self.ended) != len(clocks):
             raise ValueError(f"the state of {len(self.starts)} clocks, where there are {len(clocks)}")
+        limits = self.starts if self.limits is None else self.limits
+        if len(limits) != len(clocks) or any(type(limit) is not int for limit in limits):
+            raise ValueError(f"clocks that stop at {limits!r}")
         for clock, start, ended in zip(clocks, self.starts, self.ended, strict=True):
             if type(start) is not int or type(ended) is not bool:
                 raise ValueError(f"a clock at {start!r}, ended {ended!r}")

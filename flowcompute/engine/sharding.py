@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from flowcompute.engine.accumulators import make_fold
@@ -11,48 +12,126 @@ from flowcompute.ir import FoldSpec, HostFold
 from flowcompute.schedule import Clock, ExecutionPlan
 
 
+@dataclass(frozen=True)
+class ClockPlace:
+    """Where a part of a pass stands in a clock.
+
+    Attributes:
+        begin: the first record that is computed.
+        first: the first record that counts; those before it are computed for what their neighbours see of them.
+        stop: the record after the last one that counts; `first` where none does.
+        skips: by value that enters the clock, how many records are dropped of what comes first.
+    """
+
+    begin: int
+    first: int
+    stop: int
+    skips: Mapping[int, int] = field(default_factory=dict)
+
+
 def fold_block(spec: FoldSpec | HostFold) -> int:
     """Return the records in a canonical block of a fold; 1 where it has none, so that it is cut anywhere."""
     fold = make_fold(spec)
     return fold.block if isinstance(fold, BlockedAccumulator) else 1
 
 
-def begun_at(state: Mapping[str, Any], plan: ExecutionPlan, clock: Clock, start: int) -> dict[str, Any]:
-    """Return the state of a pass that has taken no record and goes on at record `start`.
+def begun_at(
+    state: Mapping[str, Any], plan: ExecutionPlan, clocks: Sequence[Clock], places: Sequence[ClockPlace]
+) -> dict[str, Any]:
+    """Return the state of a pass that has taken no record and goes on at the `begin` of each clock.
 
     Args:
         state: of the pass at its beginning, as `Executor.snapshot` gives it; left as it is.
         plan: whose pass it is.
-        clock: its only clock.
-        start: a multiple of the blocks of all its folds.
+        clocks: of the pass.
+        places: where the part stands in each of them.
     """
-    folds = {key: make_fold(_spec(plan, key), start).snapshot() for key in state["folds"]}
-    return _at(state, clock, folds, start, ended=False)
+    inlets = []
+    for clock, place, kept in zip(clocks, places, state["clocks"]["inlets"], strict=True):
+        begun = {}
+        for entry in clock.entries:
+            own = {**kept[str(entry.value)], "skip": place.skips[entry.value], "taken": place.begin}
+            # Behind the first record of its stream nothing is added before a window.
+            if "begun" in own and places[entry.inputs[0][0]].begin:
+                own["begun"] = True
+            begun[str(entry.value)] = own
+        inlets.append(begun)
+    starts = [place.begin for place in places]
+    streams = {"starts": starts, "ended": [False] * len(starts), "inlets": inlets}
+    return {**state, "folds": _begun_folds(state, plan, clocks, starts), "clocks": streams}
+
+
+def counting_from(
+    state: Mapping[str, Any], plan: ExecutionPlan, clocks: Sequence[Clock], places: Sequence[ClockPlace]
+) -> dict[str, Any]:
+    """Return the state of a pass that stands at the `first` of each clock, with folds that have taken nothing.
+
+    Args:
+        state: as it stands there; left as it is.
+        plan, clocks, places: as for `begun_at`.
+
+    Raises:
+        ValueError: if it stands elsewhere.
+    """
+    starts = [place.first for place in places]
+    if list(state["clocks"]["starts"]) != starts:
+        raise ValueError(f"clocks stand at {state['clocks']['starts']}, and not at {starts}")
+    return {**state, "folds": _begun_folds(state, plan, clocks, starts)}
+
+
+def limited(state: Mapping[str, Any], limits: Sequence[int] | None) -> dict[str, Any]:
+    """Return the state of a pass whose clocks stop at these records; None for the ends of their streams."""
+    streams = {key: value for key, value in state["clocks"].items() if key != "limits"}
+    return {**state, "clocks": streams if limits is None else {**streams, "limits": list(limits)}}
 
 
 def ended_with(
-    state: Mapping[str, Any], plan: ExecutionPlan, clock: Clock, parts: Sequence[Mapping[str, Any]]
+    state: Mapping[str, Any],
+    plan: ExecutionPlan,
+    clocks: Sequence[Clock],
+    lengths: Sequence[int],
+    parts: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the state of a pass that has ended, of the states of folds over parts of its records.
 
     Args:
-        state, plan, clock: as for `begun_at`; the clock's length is known.
+        state, plan, clocks: as for `begun_at`.
+        lengths: records of each clock.
         parts: snapshots of all folds by key, over ranges that follow each other and are the whole stream.
 
     Raises:
         ValueError: if a range does not begin where the one before it ends, or they are not the whole.
     """
-    assert clock.length is not None, "streams of unknown length have no shards"
     folds: dict[str, Any] = {}
     for key in state["folds"]:
-        spec = _spec(plan, key)
+        spec, length = _spec(plan, key), lengths[_clock_of(clocks, key).id]
         whole = make_fold(spec)
         for part in parts:
-            whole.merge(_restored(spec, part[key]))
-        if whole.records != clock.length:
-            raise ValueError(f"cannot merge: the parts have {whole.records} records, the stream {clock.length}")
+            fold = _restored(spec, part[key])
+            # A stream may end within a block, long before the last part.
+            if fold.records or fold.start != whole.stop:
+                whole.merge(fold)
+        if whole.records != length:
+            raise ValueError(f"cannot merge: the parts have {whole.records} records, the stream {length}")
         folds[key] = whole.snapshot()
-    return _at(state, clock, folds, clock.length, ended=True)
+    inlets = [
+        {
+            key: {**kept, "taken": length, "ended": True, **({"begun": True} if "begun" in kept else {})}
+            for key, kept in buffers.items()
+        }
+        for buffers, length in zip(state["clocks"]["inlets"], lengths, strict=True)
+    ]
+    return {
+        **state,
+        "folds": folds,
+        "clocks": {"starts": list(lengths), "ended": [True] * len(lengths), "inlets": inlets},
+    }
+
+
+def _begun_folds(
+    state: Mapping[str, Any], plan: ExecutionPlan, clocks: Sequence[Clock], starts: Sequence[int]
+) -> dict[str, Any]:
+    return {key: make_fold(_spec(plan, key), starts[_clock_of(clocks, key).id]).snapshot() for key in state["folds"]}
 
 
 def _restored(spec: FoldSpec | HostFold, state: Any) -> Accumulator:
@@ -61,11 +140,9 @@ def _restored(spec: FoldSpec | HostFold, state: Any) -> Accumulator:
     return fold
 
 
+def _clock_of(clocks: Sequence[Clock], key: str) -> Clock:
+    return next(clock for clock in clocks if int(key) in clock.values)
+
+
 def _spec(plan: ExecutionPlan, key: str) -> FoldSpec | HostFold:
     return plan.folds[int(key)] if int(key) in plan.folds else plan.host_folds[int(key)]
-
-
-def _at(state: Mapping[str, Any], clock: Clock, folds: dict[str, Any], start: int, *, ended: bool) -> dict[str, Any]:
-    starts, ends = list(state["clocks"]["starts"]), list(state["clocks"]["ended"])
-    starts[clock.id], ends[clock.id] = start, ended
-    return {**state, "folds": folds, "clocks": {**state["clocks"], "starts": starts, "ended": ends}}

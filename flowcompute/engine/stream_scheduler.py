@@ -108,8 +108,12 @@ class StreamScheduler:
         """Return the records with which a clock can advance now."""
         input_buffers = self._input_buffers[clock.id].values()
         most = min(input_buffer.available for input_buffer in input_buffers)
+        whole = all(input_buffer.ended for input_buffer in input_buffers)
+        if self._state.limits is not None:
+            left = max(0, self._state.limits[clock.id] - self._state.starts[clock.id])
+            most, whole = min(most, left), whole or most >= left
         items = min(most, clock.batch_items)
-        if items == most and all(input_buffer.ended for input_buffer in input_buffers):
+        if items == most and whole:
             return items
         return items // clock.granule * clock.granule
 

@@ -1,6 +1,6 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
-from flowcompute.files.draft_names import is_draft_of, lies_in
+from flowcompute.files.draft_names import is_draft_of, lies_in, may_be_draft_of
 from flowcompute.files.explained import MissingObjectError, StoreError, explain, shown
 from flowcompute.files.file_layer import (
     FILES,
@@ -56,6 +56,7 @@ __all__ = [
     "is_pattern",
     "is_url",
     "lies_in",
+    "may_be_draft_of",
     "path_text",
     "private_folder",
     "read_json",

@@ -28,6 +28,17 @@ def is_draft_of(path: object, target: str, token: str) -> bool:
     return re.fullmatch(re.escape(before) + _RANDOM + re.escape(after), path) is not None
 
 
+def may_be_draft_of(path: object, target: str) -> bool:
+    """Check whether a path is one that a draft of this target can have, of whatever job.
+
+    Args:
+        path: what another process says, of any type.
+        target: absolute path of the file or folder that the job makes.
+    """
+    before, after = (re.escape(part) for part in temporary_path(target, "\0").split("\0"))
+    return isinstance(path, str) and re.fullmatch(f"{before}{_RANDOM}(-[0-9]+)?{after}", path) is not None
+
+
 def lies_in(path: str, folders: tuple[str, ...]) -> bool:
     """Check whether a file lies in one of these folders or below, wherever links lead. Its own name is no link."""
     parent = os.path.realpath(os.path.dirname(path))

@@ -236,6 +236,8 @@ class Draft:
             temporary name is begun anew.
         unfinished: the draft of an earlier process to continue. OSError is raised if it is missing or shorter
             than recorded.
+        joined: the draft of another process, to write into it with others. OSError is raised if it is missing. Who
+            began it commits or discards it.
 
     Attributes:
         uncached: whether the system's cache lets the file go once the disk has it.
@@ -252,6 +254,7 @@ class Draft:
         durable: bool = True,
         token: str | None = None,
         unfinished: Unfinished | None = None,
+        joined: str | None = None,
     ) -> None:
         self._files = files
         self._durable = durable
@@ -266,6 +269,9 @@ class Draft:
             old = None
         self._replaces = old is not None
         bits = mode if old is None else stat.S_IMODE(old.st_mode) & 0o777
+        if joined is not None:
+            self._handle, self._path = files.open_update(joined), joined
+            return
         if unfinished is not None:
             self._handle, self._path = files.reopen_temporary(*unfinished), unfinished.path
             files.hold(self._handle)

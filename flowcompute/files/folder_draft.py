@@ -53,6 +53,7 @@ class FolderDraft:
         token: part of the temporary name, random by default. What an earlier process left under that name is removed.
         unfinished: the draft of an earlier process to continue, and how many of its bytes count. OSError is raised if
             it is missing, shorter than recorded, or holds other files.
+        joined: the draft of another process, to write into it with others; see `Draft`.
 
     Attributes:
         uncached: whether the system's cache lets the files go once the disk has them.
@@ -70,6 +71,7 @@ class FolderDraft:
         durable: bool = True,
         token: str | None = None,
         unfinished: Unfinished | None = None,
+        joined: str | None = None,
     ) -> None:
         self._files, self._target, self._pieces = files, target, pieces
         self._replaces, self._durable = replaces, durable
@@ -78,8 +80,8 @@ class FolderDraft:
         self._is_named = self._committed = False
         self._number, self._handle = -1, -1
         self._path: str | None = None
-        if unfinished is not None:
-            self._path = unfinished.path
+        if unfinished is not None or joined is not None:
+            self._path = joined if unfinished is None else unfinished.path
         else:
             self._path = temporary_path(target, token or files.new_token())
             if token is not None:
@@ -88,8 +90,10 @@ class FolderDraft:
             files.make_folder(self._path, 0o777)
         self._folder = -1
         try:
+            assert self._path is not None
             self._folder = files.open_folder(self._path)
-            files.hold(self._folder)
+            if joined is None:
+                files.hold(self._folder)
             if unfinished is not None:
                 self._cut_back(unfinished)
         except BaseException:

@@ -22,6 +22,7 @@ from flowcompute.files import (
     explain,
     in_the_way,
     is_draft_of,
+    may_be_draft_of,
     path_text,
     roll_forward,
     shown,
@@ -76,9 +77,16 @@ class StoredSink(Destination):
 
     # -- for results that are no single file --------------------------------------------------------------
 
-    def draft(self, spec: Spec, *, token: str | None = None, unfinished: Unfinished | None = None) -> AnyDraft:  # noqa: ARG002
-        """Begin the draft of a value, or continue it. Raises OSError as the system does."""
-        return Draft(self.files, self.target, durable=self.durable, token=token, unfinished=unfinished)
+    def draft(
+        self,
+        spec: Spec,  # noqa: ARG002 - for those whose files depend on it
+        *,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+        joined: str | None = None,
+    ) -> AnyDraft:
+        """Begin the draft of a value, continue it, or join that of a process. Raises OSError as the system does."""
+        return Draft(self.files, self.target, durable=self.durable, token=token, unfinished=unfinished, joined=joined)
 
     def complete(self, draft: AnyDraft, spec: Spec, length: int | None, size: int) -> None:  # noqa: ARG002
         """Write what is written last into a draft of `size` bytes of data. Raises OSError as the system does."""
@@ -118,6 +126,23 @@ class StoredSink(Destination):
         """
         self._check_draft(place, state)
         return StoredWriter(self, spec, state=state)
+
+    def join(self, spec: Spec, draft: str) -> StoredWriter:
+        """Open the draft of another process, to write a range of records into it; see `Destination.join`.
+
+        Raises:
+            DestinationError: if it is missing, or has a name that no draft of this result has.
+        """
+        if not may_be_draft_of(draft, self.target):
+            raise DestinationError(
+                f"cannot write to an unfinished result of {shown(self.target)} that is none of its own",
+                element=self.name or self.label,
+                site=self.site,
+                expected=shown(temporary_path(self.target, "<token>")),
+                got=repr(draft)[:200],
+                hint="please report this",
+            )
+        return StoredWriter(self, spec, joined=draft)
 
     def _check_draft(self, place: StagingArea, state: State) -> None:
         """Refuse a state that names a file which is none of this destination's drafts."""
@@ -164,7 +189,15 @@ class StoredWriter(Writer):
         element: name of the element in the plan, for errors.
     """
 
-    def __init__(self, sink: StoredSink, spec: Spec, *, token: str | None = None, state: State | None = None) -> None:
+    def __init__(
+        self,
+        sink: StoredSink,
+        spec: Spec,
+        *,
+        token: str | None = None,
+        state: State | None = None,
+        joined: str | None = None,
+    ) -> None:
         self.element = sink.name or sink.label
         self._path = sink.path
         self._target = sink.target
@@ -177,6 +210,10 @@ class StoredWriter(Writer):
         self._is_sealed = False
         self._draft: AnyDraft | None = None
         self._passed: WrittenPages | None = None
+        if joined is not None:
+            with self._errors(f"join the unfinished file {shown(joined)} of"):
+                self._draft = sink.draft(spec, joined=joined)
+            return
         self._require_replaceable()
         if state is not None:
             self._reopen_draft(sink, state)
@@ -211,6 +248,21 @@ class StoredWriter(Writer):
         self._written = 1 if resident else start + len(array)
         self._bytes = start * self._spec.item_bytes + len(data)
         self._send_behind()
+
+    def lend(self) -> str:
+        """Return the path of the temporary file; see `Writer.lend`."""
+        path = self._open_draft().path
+        assert path is not None
+        return path
+
+    def filled(self, records: int) -> None:
+        """Count the records that others have written; see `Writer.filled`."""
+        self._written, self._bytes = records, records * self._spec.item_bytes
+
+    def sync(self) -> None:
+        """Make durable what was written; see `Writer.sync`."""
+        with self._errors("make durable"):
+            self._open_draft().sync()
 
     def write_numbers(self, array: np.ndarray, start: int) -> None:
         """Write parts of items at their place; see `Writer.write_numbers`."""

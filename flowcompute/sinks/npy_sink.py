@@ -15,6 +15,8 @@ _ALIGNMENT = 64
 class NpySink(StoredSink):
     """The result in a .npy file of version 1.0 with exactly the bytes that `np.save` writes. `fc.save` makes it."""
 
+    takes_regions = True
+
     def accept(self, spec: Spec, element: Element) -> None:
         """Check that the dtype is not bfloat16, for which the format has no name.
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.checkpoint.store import pack, unpack
-from flowcompute.distributed import ShardedJob, ShardMessages, ShardState, answer
+from flowcompute.distributed import ShardedJob, ShardMessages, ShardStart, ShardState, answer
 from tests.distributed.test_shards import bits, numbers, planned, statistics
 
 CHILD = """
@@ -36,8 +35,8 @@ def test_another_process_gives_the_same_bits(tmp_path: Path, alone: bool) -> Non
     job = planned(*elements)
     messages = ShardMessages(job)
 
-    def run_shards(index: int, ranges: Sequence[tuple[int, int]], resident: Any) -> list[ShardState]:
-        requests = [messages.request(index, one, resident) for one in ranges]
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        requests = [messages.request(index, one) for one in starts]
         first = answer(requests[0]) if alone else answered_by_a_child(requests[0])
         return messages.states([first, *map(answer, requests[1:])])
 
@@ -49,11 +48,11 @@ def test_a_source_replaced_between_shards_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     np.save(path, numbers(5000))
     messages = ShardMessages(planned(fc.open(path, name="x").sum(axis=0)))
-    (first,) = messages.states([answer(messages.request(0, (0, 1024), {}))])
+    (first,) = messages.states([answer(messages.request(0, ShardStart((0, 1024))))])
     assert first.stop == 1024
     np.save(path, numbers(5000, seed=1))
     with pytest.raises(fc.RunError, match="a shard failed on its worker") as caught:
-        messages.states([answer(messages.request(0, (0, 1024), {}))])
+        messages.states([answer(messages.request(0, ShardStart((0, 1024))))])
     assert "x.npy" in str(caught.value)
 
 
@@ -61,12 +60,7 @@ def test_another_kind_of_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     messages = ShardMessages(planned(fc.source(numbers(5001)).sum(axis=0)))
     monkeypatch.setattr("flowcompute.distributed.shard_message.ORDER_VERSION", 99)
     with pytest.raises(fc.RunError, match="plans the job in another way"):
-        messages.states([answer(messages.request(0, (0, 1024), {}))])
-
-
-def test_results_that_are_written_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(fc.PlanError, match="is written"):
-        ShardMessages(planned(fc.source(numbers(10)).sum(axis=0) >> fc.save(tmp_path / "x.npy")))
+        messages.states([answer(messages.request(0, ShardStart((0, 1024))))])
 
 
 def test_messages_of_something_else_are_refused() -> None:

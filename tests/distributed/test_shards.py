@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.backends import choose_backend
-from flowcompute.distributed import ShardedJob, ShardState, run_shard, shard_ranges
+from flowcompute.distributed import ShardedJob, ShardStart, ShardState, run_shard, shard_ranges
 from flowcompute.distributed.shard_ranges import shard_unit
 from flowcompute.elements import Element
 from flowcompute.engine import PlannedJob, fold_block
@@ -69,11 +69,11 @@ def test_shards_in_any_order_have_the_bits_of_the_whole(length: int, shards: int
 
     elsewhere = planned(*statistics(fc.source(array)), memory=memory)
 
-    def run_elsewhere(index: int, ranges: Sequence[tuple[int, int]], resident: Any) -> list[ShardState]:
+    def run_elsewhere(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
         # Shards have a plan of their own, as another process has.
-        mixed = list(ranges)
+        mixed = list(starts)
         order.shuffle(mixed)
-        return [run_shard(elsewhere, index, one, resident) for one in mixed]
+        return [run_shard(elsewhere, index, one) for one in mixed]
 
     job = ShardedJob(planned(*statistics(fc.source(array))), shards)
     assert bits(job.run(run_elsewhere)) == bits(want)
@@ -93,11 +93,11 @@ def test_values_are_written_at_the_end(tmp_path: Path) -> None:
         (x - x.mean(axis=0)).max() >> fc.save(tmp_path / "m.npy"),
     )
 
-    def fails_late(index: int, ranges: Sequence[tuple[int, int]], resident: Any) -> list[ShardState]:
+    def fails_late(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
         assert not [one for one in tmp_path.iterdir() if not one.name.startswith(".")]
         if index:
             raise RuntimeError("a worker is gone")
-        return [run_shard(planned(*elements), index, one, resident) for one in ranges]
+        return [run_shard(planned(*elements), index, one) for one in starts]
 
     with pytest.raises(RuntimeError, match="gone"):
         ShardedJob(planned(*elements), 3).run(fails_late)
@@ -147,12 +147,23 @@ def test_blocks_of_folds_are_powers_of_two() -> None:
             assert shard_unit(plan, clock).bit_count() == 1
 
 
+def twice_selected(x: Element) -> Element:
+    """Records of a selection of a selection."""
+    first: Any = x[x[:, 0] > 0]
+    return fc.window(first[first[:, 1] > 0], size=3).sum()
+
+
 REFUSED: dict[str, tuple[str, Job]] = {
     "scan": ("ema", lambda x: (fc.ema(x[:, 0], 0.1).sum(),)),
     "host": ("mine", lambda x: (fc.host(lambda batch: batch * 2, x, name="mine").sum(axis=0),)),
-    "window": ("window", lambda x: (fc.window(x[:, 0], size=3).max(axis=1).sum(),)),
-    "sum": ("cumulative_sum", lambda x: (fc.cumulative_sum(x, axis=0).max(axis=0),)),
-    "select": ("select", lambda x: (fc.quantile(x[:, 1][x[:, 0] > 0], 0.5),)),
+    "recurrence": ("linear", lambda x: (fc.linear_recurrence(x[:, 0], x[:, 1]).sum(),)),
+    "function": ("mine", lambda x: (fc.scan(lambda a, b: a * 0.5 + b, x[:, 0], init=0.0, name="mine").sum(),)),
+    "sum of a sum": ("cumulative_sum", lambda x: (fc.cumulative_sum(fc.cumulative_sum(x, axis=0), axis=0).sum(),)),
+    "sum of selected": ("cumulative_sum", lambda x: (fc.cumulative_sum(x[x[:, 0] > 0], axis=0).sum(),)),
+    "by a sum": ("select", lambda x: (fc.quantile(x[:, 1][fc.cumulative_sum(x[:, 0], axis=0) > 0], 0.5),)),
+    "selected twice": ("select", lambda x: (twice_selected(x),)),
+    "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
+    "two sources": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
     "stream": ("x", lambda x: (x,)),
 }
 
@@ -188,8 +199,8 @@ def test_states_of_other_shards_are_refused() -> None:
     job = planned(fc.source(numbers(9000)).sum(axis=0))
     for drop in (slice(1), slice(1, None), slice(0)):
 
-        def some(index: int, ranges: Sequence[tuple[int, int]], resident: Any, drop: slice = drop) -> list[ShardState]:
-            return [run_shard(job, index, one, resident) for one in ranges][drop]
+        def some(index: int, starts: Sequence[ShardStart], drop: slice = drop) -> list[ShardState]:
+            return [run_shard(job, index, one) for one in starts][drop]
 
         with pytest.raises(fc.RunError, match="cannot merge the shards"):
             ShardedJob(job, 2).run(some)
@@ -199,7 +210,7 @@ def test_states_of_other_shards_are_refused() -> None:
 def test_states_that_are_none_are_refused(folds: Any) -> None:
     job = planned(fc.source(numbers(9000)).sum(axis=0))
     with pytest.raises(fc.RunError, match="their states do not fit"):
-        ShardedJob(job, 2).run(lambda index, ranges, resident: [ShardState(*one, folds) for one in ranges])
+        ShardedJob(job, 2).run(lambda index, starts: [ShardState(*one.records, folds) for one in starts])
 
 
 def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class TiledScan(Scan):
         self._combine = combine
         self._dtype = register_dtype(node.spec.dtype)
         self._wide = wide
+        self._shape = node.spec.shape
         self._carry: np.ndarray | None = None
         self._runs: np.ndarray | None = None
         self._run: np.ndarray | None = None
@@ -158,8 +159,17 @@ class TiledScan(Scan):
             last = self._run.astype(self._wide)
             total = last if total is None else self._combine(total, last)
         assert total is not None
-        self._carry = total if self._carry is None else self._combine(self._carry, total)
+        self.take_tile(total)
+
+    def take_tile(self, total: np.ndarray) -> None:
+        """Add the result of a whole tile to those before it; the next one begins."""
+        with np.errstate(all="ignore"):
+            self._carry = total if self._carry is None else self._combine(self._carry, total)
         self._runs = self._run = None
+
+    def unknown(self) -> dict[str, Any]:
+        """Return a state that may stand anywhere within a tile, for results that nobody looks at."""
+        return {"carry": None, "runs": np.zeros(self._shape, self._wide), "run": np.zeros(self._shape, self._dtype)}
 
     def snapshot(self) -> dict[str, Any]:
         """Return the carry of tiles, of runs and inside the run."""

@@ -27,6 +27,7 @@ class Hdf5Sink(StoredSink):
         key: path of the dataset in the file.
     """
 
+    takes_regions = True
     key: str
 
     def __init__(

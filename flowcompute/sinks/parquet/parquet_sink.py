@@ -132,8 +132,16 @@ class ParquetSink(FolderSink):
 
     # -- the folder -----------------------------------------------------------------------------------------
 
-    def draft(self, spec: Spec, *, token: str | None = None, unfinished: Unfinished | None = None) -> PartsDraft:
+    def draft(
+        self,
+        spec: Spec,
+        *,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+        joined: str | None = None,
+    ) -> PartsDraft:
         """Begin the folder of a table, or continue it."""
+        assert joined is None, "parts are encoded by one writer"
         rows = self.records_of_chunk(spec)
         parts = EncodedParts(rows * spec.item_bytes, SUFFIX, partial(_encode, self.columns, rows))
         return PartsDraft(

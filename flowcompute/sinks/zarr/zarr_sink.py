@@ -36,6 +36,7 @@ TYPES = {
 class ZarrSink(FolderSink):
     """A Zarr array. `fc.save` makes it."""
 
+    takes_regions = True
     what, kind = "a Zarr array", "Zarr array"
     chunk_bytes = 4 << 20
     most_chunk_bytes = 1 << 31
@@ -86,8 +87,15 @@ class ZarrSink(FolderSink):
         size = max(1, self.records_of_chunk(spec) * spec.item_bytes)
         return Pieces(size, "c.", ".0" * len(spec.shape))
 
-    def draft(self, spec: Spec, *, token: str | None = None, unfinished: Unfinished | None = None) -> FolderDraft:
-        """Begin the folder of a value, or continue it."""
+    def draft(
+        self,
+        spec: Spec,
+        *,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+        joined: str | None = None,
+    ) -> FolderDraft:
+        """Begin the folder of a value, continue it, or join it."""
         pieces, replaces = self._pieces(spec), self.overwrite
         return FolderDraft(
             self.files,
@@ -97,6 +105,7 @@ class ZarrSink(FolderSink):
             durable=self.durable,
             token=token,
             unfinished=unfinished,
+            joined=joined,
         )
 
     def complete(self, draft: AnyDraft, spec: Spec, length: int | None, size: int) -> None:

@@ -1,0 +1,151 @@
+"""Where shards stand in the clocks of a pass: at the borders, and how far before these they begin to compute."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowcompute.distributed.entry_records import is_counted, records_at
+from flowcompute.distributed.shard_ranges import Records, shard_unit
+from flowcompute.engine import ClockPlace
+from flowcompute.rewrite import Entry
+from flowcompute.schedule import Clock, ExecutionPlan
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Records that a selection lets through.
+
+    Attributes:
+        marks: records of the first clock, from 0 to its length, in order.
+        before: for each of them the records of the selection before it.
+    """
+
+    marks: Sequence[int]
+    before: Sequence[int]
+
+    def at(self, mark: int) -> int:
+        """Return the records of the selection before a mark.
+
+        Raises:
+            ValueError: if it is no mark.
+        """
+        place = bisect_right(self.marks, mark) - 1
+        if place < 0 or self.marks[place] != mark:
+            raise ValueError(f"nothing is counted at record {mark}")
+        return self.before[place]
+
+    def mark_before(self, record: int) -> int:
+        """Return the last mark at which no more than so many records of the selection have come."""
+        return self.marks[bisect_right(self.before, record) - 1]
+
+    def floor(self, record: int) -> int:
+        """Return the last mark that is no later than a record of the first clock."""
+        return self.marks[bisect_right(self.marks, record) - 1]
+
+
+class ClockPlaces:
+    """Places of shards in the clocks of a pass, of which the first one reads the sources.
+
+    Args:
+        plan: whose pass it is.
+        clocks: of the pass.
+        before: the same clocks, with the steps alone that are run before a shard's own records.
+        counts: by the id of a clock what selections let through that enter it.
+    """
+
+    def __init__(
+        self, plan: ExecutionPlan, clocks: Sequence[Clock], before: Sequence[Clock], counts: Mapping[int, Counts]
+    ) -> None:
+        self._clocks = clocks
+        self._counts = counts
+        self._units = [shard_unit(plan, clock) for clock in clocks]
+        self._begins_at = [shard_unit(plan, clock) for clock in before]
+
+    def lengths(self) -> list[int]:
+        """Return the records of each clock."""
+        found: list[int] = []
+        for clock in self._clocks:
+            if clock.length is not None:
+                found.append(clock.length)
+            elif clock.id in self._counts:
+                found.append(self._counts[clock.id].before[-1])
+            else:
+                found.append(min(records_at(one).whole(found[one.inputs[0][0]]) for one in clock.entries))
+        return found
+
+    def of_shard(self, records: Records) -> list[ClockPlace]:
+        """Return where the shard of a range of records of the first clock stands in each clock."""
+        lengths = self.lengths()
+        first, stop = (lengths if one == lengths[0] else self._border(one, lengths) for one in records)
+        if records[0] == 0:
+            first = [0] * len(lengths)
+        begin = self._begins(first)
+        return [
+            ClockPlace(
+                begin[clock.id],
+                first[clock.id],
+                stop[clock.id],
+                {entry.value: self._skip(clock, entry, begin) for entry in clock.entries},
+            )
+            for clock in self._clocks
+        ]
+
+    def _border(self, border: int, lengths: Sequence[int]) -> list[int]:
+        """Return the records of each clock that belong before a border of the first clock: whole blocks of folds."""
+        found: list[int] = []
+        for clock in self._clocks:
+            if clock.is_root:
+                found.append(border)
+                continue
+            there = [
+                self._counts[clock.id].at(border)
+                if is_counted(entry)
+                else records_at(entry).available(found[entry.inputs[0][0]])
+                for entry in clock.entries
+            ]
+            most = min(*there, lengths[clock.id])
+            # At the end of a stream there is no whole block to wait for.
+            found.append(most if most == lengths[clock.id] else most // self._units[clock.id] * self._units[clock.id])
+        return found
+
+    def _begins(self, first: Sequence[int]) -> list[int]:
+        """Return the first record that each clock computes, so that all records from `first` on see what they need."""
+        needed = list(first)
+        for clock in reversed(self._clocks):
+            unit = self._begins_at[clock.id]
+            needed[clock.id] = needed[clock.id] // unit * unit
+            for entry in clock.entries:
+                origin = entry.inputs[0][0]
+                needed[origin] = min(needed[origin], self._needed(clock, entry, needed[clock.id], first[origin]))
+        begins: list[int] = []
+        for clock in self._clocks:
+            if clock.is_root:
+                begin = needed[clock.id]
+                for counts in self._counts.values():
+                    begin = counts.floor(begin)
+            else:
+                unit = self._begins_at[clock.id]
+                arrived = max(self._earliest(clock, entry, begins) for entry in clock.entries)
+                begin = min(-(-arrived // unit) * unit, first[clock.id])
+            begins.append(begin)
+        return begins
+
+    def _needed(self, clock: Clock, entry: Entry, record: int, first: int) -> int:
+        if is_counted(entry):
+            return self._counts[clock.id].mark_before(record)
+        entering = records_at(entry)
+        # What stands behind the stream is made of its last records.
+        seen = first - entering.after - 1 if entering.name == "window" and entering.after else first
+        return max(0, min(entering.needed(record), seen))
+
+    def _earliest(self, clock: Clock, entry: Entry, begins: Sequence[int]) -> int:
+        begin = begins[entry.inputs[0][0]]
+        return self._counts[clock.id].at(begin) if is_counted(entry) else records_at(entry).earliest(begin)
+
+    def _skip(self, clock: Clock, entry: Entry, begins: Sequence[int]) -> int:
+        origin, own = begins[entry.inputs[0][0]], begins[clock.id]
+        if is_counted(entry):
+            return own - self._counts[clock.id].at(origin)
+        return records_at(entry).skip(origin, own)

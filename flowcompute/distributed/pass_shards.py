@@ -1,0 +1,228 @@
+"""The shards of one pass: counting, adding up, computing, and the state of the pass that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
+from typing import TypeVar
+
+import numpy as np
+
+from flowcompute.distributed.clock_places import ClockPlaces, Counts
+from flowcompute.distributed.reduced_plans import count_clocks, for_entries, scans_of
+from flowcompute.distributed.shard_ranges import Records, shard_unit
+from flowcompute.distributed.shard_reading import MALFORMED
+from flowcompute.distributed.shard_start import ShardStart, ShardState
+from flowcompute.elements import State
+from flowcompute.engine import ClockPlace, Executor, PlannedJob, TileTotals, ended_with, tile_records
+from flowcompute.errors import RunError
+
+RunShards = Callable[[int, Sequence[ShardStart]], Sequence[ShardState]]
+"""`run(pass, starts)` runs shards of a pass, wherever and in any order, and gives what came of each."""
+
+MARKS = 16
+"""Places in a shard at which selections are counted: so much finer is known where to begin for whole blocks."""
+
+Found = TypeVar("Found")
+
+
+class PassShards:
+    """The shards of a pass.
+
+    Args:
+        job: a plan that `check_shardable` has passed, and what computes it here.
+        index: which of its passes; it reads something.
+        ranges: the records of each shard.
+        run_shards: runs them.
+    """
+
+    def __init__(self, job: PlannedJob, index: int, ranges: Sequence[Records], run_shards: RunShards) -> None:
+        self._job = job
+        self._index = index
+        self._pass = job.plan.passes[index]
+        self._before = for_entries(job, index)
+        self._ranges = ranges
+        self._run_shards = run_shards
+        self._lengths: list[int] = []
+
+    def run(self, resident: Mapping[int, np.ndarray], regions: Mapping[int, str]) -> list[ShardState]:
+        """Run all shards, and return what came of them in record order.
+
+        Args:
+            resident: whole values of earlier passes that shards need, by id.
+            regions: as of `ShardStart`.
+
+        Raises:
+            RunError: if the states are not those of the shards, or do not fit.
+        """
+        begun = ShardStart((0, 0), resident)
+        before = self._before.plan.passes[self._index].clocks
+        counts = self._counts(begun)
+        at = ClockPlaces(self._job.plan, self._pass.clocks, before, counts)
+        self._lengths = at.lengths()
+        places = [at.of_shard(records) for records in self._ranges]
+        carries = self._carries(begun, places)
+        return self._ran(
+            [
+                replace(begun, records=records, regions=regions, places=tuple(place), carries=carry)
+                for records, place, carry in zip(self._ranges, places, carries, strict=True)
+            ]
+        )
+
+    def restore(self, executor: Executor, states: Sequence[ShardState]) -> None:
+        """Put an executor of the pass at its end.
+
+        Args:
+            executor: at the beginning of the pass.
+            states: what came of the shards, in record order.
+
+        Raises:
+            RunError: if they do not fit.
+        """
+        parts = [one.folds for one in states]
+
+        def restored() -> None:
+            begun = executor.snapshot()
+            executor.restore(ended_with(begun, self._job.plan, self._pass.clocks, self._lengths, parts))
+
+        _fitting(restored)
+
+    def written(self, states: Sequence[ShardState], place: int) -> int:
+        """Return how many records of a stream shards have written.
+
+        Args:
+            states: what came of the shards, in record order.
+            place: of the stream's sink in the pass.
+
+        Raises:
+            RunError: if it is not all of it.
+        """
+        length = self._lengths[self._pass.clock_of(self._pass.sinks[place].value).id]
+        stop = 0
+        for one in states:
+            first, last = one.written.get(str(place), (-1, -1))
+            if first != stop or last < first:
+                break
+            stop = last
+        else:
+            if stop == length:
+                return length
+        raise RunError(
+            "cannot complete a result: shards have not written all of it",
+            element=self._pass.sinks[place].name,
+            expected=f"{length} records",
+            got=f"{stop} without a gap",
+            hint="please report this",
+        )
+
+    def _ran(self, starts: Sequence[ShardStart]) -> list[ShardState]:
+        states = self._run_shards(self._index, starts)
+        found = {(state.start, state.stop): state for state in states}
+        if sorted(found) != sorted(self._ranges) or len(states) != len(self._ranges):
+            raise RunError(
+                "cannot merge the shards of a pass",
+                expected=f"states of {len(self._ranges)} shards, one of each",
+                got=f"{len(states)}, of records {', '.join(f'{a} to {b}' for a, b in sorted(found)) or 'none'}",
+                hint="please report this",
+            )
+        return [found[records] for records in self._ranges]
+
+    # -- selections -------------------------------------------------------------------------------
+
+    def _counts(self, begun: ShardStart) -> dict[int, Counts]:
+        """Count what selections let through; gives the counts by the id of their clocks."""
+        counted = count_clocks(self._pass)
+        if not counted:
+            return {}
+        unit = shard_unit(self._job.plan, self._pass.clocks[0])
+        marks = [_marks(records, unit) for records in self._ranges]
+        starts = [
+            replace(begun, records=records, task="count", marks=own)
+            for records, own in zip(self._ranges, marks, strict=True)
+        ]
+        states = self._ran(starts)
+        ends = [*(mark for own in marks for mark in own), self._ranges[-1][1]]
+
+        def counts_of(key: str) -> Counts:
+            found = [count for state, own in zip(states, marks, strict=True) for count in _some(state, key, own)]
+            return Counts(ends, [0, *accumulate(found)])
+
+        return {clock.id: _fitting(partial(counts_of, str(clock.id))) for clock in counted}
+
+    # -- scans ------------------------------------------------------------------------------------
+
+    def _carries(self, begun: ShardStart, places: Sequence[Sequence[ClockPlace]]) -> list[dict[int, State]]:
+        """Add up the tiles of scans; gives for each shard the states that its scans begin with."""
+        nodes = self._job.plan.graph.nodes
+        early = set(scans_of(self._before.plan, self._index))
+        at = {
+            i: [place[0].begin if i in early else place[0].first for place in places]
+            for i in scans_of(self._job.plan, self._index)
+        }
+        wanted = sorted({mark for marks in at.values() for mark in marks} - {0})
+        if not wanted:
+            return [{} for _ in places]
+        marks = [tuple(mark for mark in wanted if start <= mark < stop) for start, stop in self._ranges]
+        states = self._ran(
+            [
+                replace(begun, records=records, task="totals", marks=own)
+                for records, own in zip(self._ranges, marks, strict=True)
+            ]
+        )
+        carries: list[dict[int, State]] = [{} for _ in places]
+        for i, positions in at.items():
+            tile = tile_records(nodes[i])
+            assert tile is not None, "other scans are refused"
+            found = _fitting(partial(_added_up, TileTotals(nodes[i]), str(i), tile, states, marks))
+            for carry, position in zip(carries, positions, strict=True):
+                if position:
+                    carry[i] = found[position]
+        return carries
+
+
+def _marks(records: Records, unit: int) -> tuple[int, ...]:
+    """Return the places at which a shard counts, from its first record on."""
+    start, stop = records
+    step = -(-(stop - start) // (MARKS * unit)) * unit
+    return tuple(range(start, stop, step)) if step else (start,)
+
+
+def _some(state: ShardState, key: str, marks: Sequence[int]) -> list[int]:
+    found = state.counts[key]
+    if len(found) != len(marks):
+        raise ValueError(f"{len(found)} counts at {len(marks)} marks")
+    return found
+
+
+def _added_up(
+    totals: TileTotals, key: str, tile: int, states: Sequence[ShardState], marks: Sequence[Sequence[int]]
+) -> dict[int, State]:
+    """Return the states of a scan at all marks."""
+    carries: dict[int, State] = {}
+    for state, own in zip(states, marks, strict=True):
+        found, next_tile = state.totals[key], state.start // tile
+        tiles = list(found["tiles"])
+        if len(tiles) != state.stop // tile - next_tile or len(found["marks"]) != len(own):
+            raise ValueError(f"{len(tiles)} tiles and {len(found['marks'])} marks of a scan")
+        for mark, inside in zip(own, found["marks"], strict=True):
+            while next_tile < mark // tile:
+                totals.take(tiles.pop(0))
+                next_tile += 1
+            carries[mark] = totals.at(inside)
+        for total in tiles:
+            totals.take(total)
+    return carries
+
+
+def _fitting(make: Callable[[], Found]) -> Found:
+    try:
+        return make()
+    except MALFORMED as error:
+        raise RunError(
+            "cannot merge the shards of a pass: their states do not fit",
+            expected="what `run_shard` gave",
+            got=str(error),
+            hint="run the job again, with one version of flowcompute everywhere",
+        ) from error

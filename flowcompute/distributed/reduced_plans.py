@@ -1,0 +1,90 @@
+"""Plans of a pass with the steps alone that some of its values need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from flowcompute.distributed.entry_records import is_counted
+from flowcompute.engine import PlannedJob, is_carried
+from flowcompute.schedule import Clock, ExecutionPlan, Pass, RegionStep, Step
+
+
+def for_entries(job: PlannedJob, index: int) -> PlannedJob:
+    """Return a job whose pass computes what enters its clocks, and nothing else."""
+    clocks = job.plan.passes[index].clocks
+    return reduced(
+        job, index, clocks, {value for clock in clocks for entry in clock.entries for _, value in entry.inputs}
+    )
+
+
+def reduced(job: PlannedJob, index: int, clocks: Collection[Clock], wanted: Collection[int]) -> PlannedJob:
+    """Return a job whose pass has these clocks, with the steps that some values need, and no destinations.
+
+    Args:
+        job: the job.
+        index: which of its passes.
+        clocks: of the pass, perhaps fewer.
+        wanted: ids of the values.
+    """
+    needed, kept = set(wanted), []
+    for clock in reversed(tuple(clocks)):
+        steps = []
+        for step in reversed(clock.steps):
+            if needed.intersection(_nodes(step)):
+                steps.append(step)
+                needed.update(step.region.inputs if isinstance(step, RegionStep) else step.node.inputs)
+        kept.append(_with_steps(clock, tuple(reversed(steps))))
+    passes = list(job.plan.passes)
+    passes[index] = _without_ends(passes[index], tuple(reversed(kept)))
+    return PlannedJob(replace(job.plan, passes=tuple(passes)), job.backend)
+
+
+def _without_ends(one: Pass, clocks: tuple[Clock, ...]) -> Pass:
+    return replace(one, clocks=clocks, after=(), sinks=(), ahead=0)
+
+
+def _with_steps(clock: Clock, steps: tuple[Step, ...]) -> Clock:
+    values = {source.value for source in clock.sources} | {i for step in steps for i in _nodes(step)}
+    values |= {entry.value for entry in clock.entries if entry.value in clock.values}
+    blocks = [
+        step.kernel.block
+        for step in steps
+        if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
+    ]
+    return replace(clock, steps=steps, values=frozenset(values), granule=max(blocks, default=1))
+
+
+def _nodes(step: Step) -> tuple[int, ...]:
+    return step.region.nodes if isinstance(step, RegionStep) else (step.node.id,)
+
+
+def count_clocks(one: Pass) -> tuple[Clock, ...]:
+    """Return the clocks of a pass that selections begin, whose records are known by counting alone."""
+    return tuple(clock for clock in one.clocks if any(is_counted(entry) for entry in clock.entries))
+
+
+def for_counts(job: PlannedJob, index: int) -> PlannedJob:
+    """Return a job whose pass selects of each mask itself, and computes nothing else: clocks after the first count."""
+    one = job.plan.passes[index]
+    clocks, masks = [one.clocks[0]], set()
+    for clock in count_clocks(one):
+        entry = next(entry for entry in clock.entries if is_counted(entry))
+        mask = entry.inputs[1]
+        masks.add(mask[1])
+        alone = replace(entry, inputs=(mask, mask))
+        clocks.append(
+            replace(clock, id=len(clocks), entries=(alone,), steps=(), values=frozenset({entry.value}), length=None)
+        )
+    return reduced(job, index, clocks, masks)
+
+
+def scans_of(plan: ExecutionPlan, index: int) -> tuple[int, ...]:
+    """Return the ids of the scans of a pass that carry something from record to record."""
+    values = set().union(*(_nodes(step) for step in plan.passes[index].steps))
+    return tuple(i for i in sorted(values) if is_carried(plan.graph.nodes[i]))
+
+
+def for_totals(job: PlannedJob, index: int) -> PlannedJob:
+    """Return a job whose pass computes its scans, and nothing else, on the first clock alone."""
+    return reduced(job, index, job.plan.passes[index].clocks[:1], scans_of(job.plan, index))

@@ -1,0 +1,196 @@
+"""Reading of a range of records: sources, the executor of a pass, and what takes the streams that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.distributed.shard_ranges import Records
+from flowcompute.elements import AsyncReader, Reader, State, Writer
+from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
+from flowcompute.errors import SourceError
+from flowcompute.schedule import SourceStage, with_defaults
+
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+"""Errors of plain data of another process that is not of the form that ours gives it."""
+
+
+class ShardReading:
+    """A pass at work on the records of a range, batch by batch.
+
+    Args:
+        job: the job.
+        index: which of its passes; its first clock reads the sources, and no other does.
+        resident: whole values of earlier passes, by id; left as it is.
+
+    Attributes:
+        executor: of the pass.
+        position: the record that is read next.
+    """
+
+    def __init__(self, job: PlannedJob, index: int, resident: Mapping[int, np.ndarray]) -> None:
+        self.executor = job.executor(index, dict(resident))
+        self.position = 0
+        self._job = job
+        self._pass = job.plan.passes[index]
+        self._root = self._pass.clocks[0]
+        self._inputs: list[_Input] = []
+        self._outputs: list[_Output] = []
+        self._batches = 0
+
+    def open(self, state: Callable[[State], State]) -> None:
+        """Open executor and sources, at the record that a state says.
+
+        Args:
+            state: makes it of the state of a pass at its beginning.
+
+        Raises:
+            ValueError: if it is no state of the pass; so do the other errors of `MALFORMED`.
+        """
+        self.executor.open()
+        self.go_on(state(self.executor.snapshot()))
+        knobs = with_defaults(self._job.plan.strategy, self._job.plan.backend.capabilities)
+        for source in self._root.sources:
+            reader = source.element.open(position=self.position, mapped=knobs.input == "mapped")
+            self._inputs.append(_Input(source, reader, self._root.batch_items))
+            reader.element = source.name
+            reader.threads = knobs.reader_threads or 1
+
+    def go_on(self, state: State) -> None:
+        """Go on from another state, whose first clock stands where the sources are read, or are opened next."""
+        self.executor.restore(dict(state))
+        self.position = clock_starts(state)[0]
+
+    def join(self, regions: Mapping[int, str]) -> None:
+        """Open what is written; the rest of what the pass makes for destinations goes nowhere."""
+        for place, sink in enumerate(self._pass.sinks):
+            if not sink.spec.is_stream:
+                continue
+            output = next((one for one in self._outputs if one.value == sink.value), None)
+            if output is None:
+                room = np.empty((self._pass.clock_of(sink.value).batch_items, *sink.spec.shape), sink.spec.dtype)
+                output = _Output(sink.value, sink.value in self._root.values, room)
+                self._outputs.append(output)
+            if place in regions:
+                output.writers.append(sink.element.join(sink.spec, regions[place]))
+
+    def feed(self, stop: int, after_batch: Callable[[], object] = lambda: None) -> None:
+        """Compute the records up to one.
+
+        Args:
+            stop: the record after the last.
+            after_batch: called after each batch.
+        """
+        while self.position < stop:
+            check_stopped()
+            self._compute(min(self.position + self._root.batch_items, stop))
+            self._drain()
+            part_done()
+            after_batch()
+
+    def end(self) -> None:
+        """End the sources, which have no more records."""
+        self._write(self.executor.end(self._root.id, {one.value: one.room for one in self._outputs}))
+        self._drain()
+
+    def sync(self) -> None:
+        """Make durable what was written."""
+        for one in self._outputs:
+            for writer in one.writers:
+                writer.sync()
+
+    def check(self) -> None:
+        """Check that the sources are still what they were.
+
+        Raises:
+            SourceError: if one is not.
+        """
+        for one in self._inputs:
+            one.reader.check()
+
+    def close(self) -> None:
+        """Let go of everything, and leave what was written where it is."""
+        close_all((*(one.reader for one in self._inputs), *self._outputs, self.executor))
+
+    def _compute(self, stop: int) -> None:
+        executor = self.executor
+        arrays = {one.stage.value: one.read(self.position, stop) for one in self._inputs}
+        batch = Batch(self._batches, self.position, stop, arrays, self._root.id)
+        if executor.in_flight > 1:
+            executor.upload(batch)
+        rooms = {one.value: one.room[: batch.items] if one.is_root else one.room for one in self._outputs}
+        made = executor.process(batch, rooms)
+        if executor.in_flight > 1:
+            executor.download(batch)
+        self._write(made)
+        self.position, self._batches = stop, self._batches + 1
+
+    def _drain(self) -> None:
+        while self.executor.wants() == DRAIN:
+            check_stopped()
+            self._write(self.executor.drain({one.value: one.room for one in self._outputs}))
+
+    def _write(self, made: Mapping[int, Records]) -> None:
+        for one in self._outputs:
+            start, stop = made.get(one.value, (0, 0))
+            for writer in one.writers if stop > start else ():
+                writer.write(one.room[: stop - start], start)
+
+
+@dataclass
+class _Output:
+    """A stream that destinations take: room for a batch of it, and where it goes."""
+
+    value: int
+    is_root: bool
+    room: np.ndarray
+    writers: list[Writer] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Leave what was written where it is."""
+        for writer in self.writers:
+            writer.suspend()
+
+
+class _Input:
+    """A source of a shard, with room for a batch where it gives no views."""
+
+    def __init__(self, stage: SourceStage, reader: Reader | AsyncReader, most_items: int) -> None:
+        assert not isinstance(reader, AsyncReader), "sources that cannot be read again are refused"
+        self.stage = stage
+        self.reader = reader
+        self._most_items = most_items
+        self._room: np.ndarray | None = None
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return records `start` to `stop`, until the next call.
+
+        Raises:
+            SourceError: if there are fewer.
+        """
+        found = self.reader.view(stop - start) if self._room is None else None
+        if found is None:
+            spec = self.stage.spec
+            if self._room is None:
+                self._room = np.empty((self._most_items, *spec.shape), spec.dtype)
+            room = self._room[: stop - start]
+            found = room[: self.reader.read(room)]
+        if len(found) < stop - start:
+            raise SourceError(
+                "cannot go on: the source ended early",
+                element=self.stage.name,
+                site=self.stage.element.site,
+                expected=f"{stop} records or more",
+                got=f"{start + len(found)}",
+                hint="see whether what it reads was cut short since the job was composed",
+            )
+        return found
+
+
+def clock_starts(state: Mapping[str, Any]) -> list[int]:
+    """Return where the clocks of a pass stand in a state of it."""
+    return list(state["clocks"]["starts"])
