@@ -54,6 +54,7 @@ from flowcompute.elements.axes import (
     window,
 )
 from flowcompute.elements.creation import (
+    Table,
     can_cast,
     conj,
     empty,
@@ -73,6 +74,7 @@ from flowcompute.elements.creation import (
     recompute,
     result_type,
     stop_gradient,
+    table,
     zeros,
     zeros_like,
 )
@@ -231,7 +233,7 @@ from flowcompute.errors import (
 )
 from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
-from flowcompute.sources import Table, feed, iterate, open, source
+from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
@@ -291,9 +293,10 @@ __all__ = [
     "reciprocal", "recompute", "remainder", "repeat", "reshape", "resolve", "result_type", "roll", "round", "run",
     "save", "scan", "scatter_elements", "scatter_nd", "searchsorted", "segment_max", "segment_mean", "segment_min",
     "segment_sum", "shuffle", "sign", "signbit", "sin", "sinh", "sort", "source", "spool", "sqrt", "square", "squeeze",
-    "stack", "start", "std", "stop_gradient", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
-    "thaw", "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide", "unique_counts",
-    "unique_values", "unstack", "var", "vecdot", "view", "weights", "where", "window", "zeros", "zeros_like",
+    "stack", "start", "std", "stop_gradient", "subtract", "sum", "table", "take", "take_along_axis", "tan", "tanh",
+    "tensordot", "thaw", "tile", "to_array", "top_k", "trace", "train", "tril", "triu", "trunc", "trunc_divide",
+    "unique_counts", "unique_values", "unstack", "var", "vecdot", "view", "weights", "where", "window", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 

@@ -134,6 +134,10 @@ class Destination(Element, ABC):
     promise: Promise = "exactly once"
     """The promise for a job that is killed and resumed."""
 
+    def held_bytes(self, spec: Spec) -> int:  # noqa: ARG002 - most hold nothing
+        """Return the bytes of memory that a writer of this spec holds beside what it is given; the plan counts them."""
+        return 0
+
     @property
     def bound(self) -> bool:
         """True where the destination has its input."""

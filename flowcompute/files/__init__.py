@@ -11,10 +11,11 @@ from flowcompute.files.file_layer import (
     temporary_path,
 )
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
-from flowcompute.files.folder_draft import FolderDraft, Pieces, roll_folder_forward, seal_of
+from flowcompute.files.folder_draft import FolderDraft, Pieces, draft_bytes, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
 from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
+from flowcompute.files.parts_draft import EncodedParts, PartsDraft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages
 from flowcompute.files.paths import is_pattern, is_url, path_text, without_secrets
 from flowcompute.files.scratch import Scratch, ScratchFullError
@@ -27,6 +28,7 @@ __all__ = [
     "TEMPORARY",
     "Draft",
     "Each",
+    "EncodedParts",
     "Files",
     "Fingerprint",
     "FolderDraft",
@@ -34,6 +36,7 @@ __all__ = [
     "LeftDraft",
     "Maybe",
     "MissingObjectError",
+    "PartsDraft",
     "PassedPages",
     "Pieces",
     "Scratch",
@@ -43,6 +46,7 @@ __all__ = [
     "Unfinished",
     "WrittenPages",
     "cache_folder",
+    "draft_bytes",
     "expect",
     "explain",
     "find_drafts",

@@ -1,7 +1,8 @@
 """Results that are folders: written under a hidden name beside their target, and committed by one rename.
 
 The bytes of a result lie one after the other in files of one size, its **pieces**. So a folder is written, continued
-and cut back like a file, at any byte.
+and cut back like a file, at any byte. Files whose names begin with a dot are the draft's own: they count for nothing,
+and are removed before the folder gets its name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 import threading
 from collections.abc import Mapping
@@ -37,13 +37,6 @@ class Pieces:
     def name(self, number: int) -> str:
         """Return the name of a piece."""
         return self.before if self.single else f"{self.before}{number}{self.behind}"
-
-    def is_one(self, name: str) -> bool:
-        """Check whether a piece has this name."""
-        if self.single:
-            return name == self.before
-        pattern = rf"{re.escape(self.before)}(0|[1-9][0-9]*){re.escape(self.behind)}"
-        return re.fullmatch(pattern, name) is not None
 
 
 class FolderDraft:
@@ -109,22 +102,27 @@ class FolderDraft:
 
     def _cut_back(self, unfinished: Unfinished) -> None:
         """Leave the bytes that count, and remove what was written after them."""
-        whole, rest = divmod(unfinished.size, self._pieces.size or 1)
-        wanted = {self._pieces.name(number): self._pieces.size for number in range(whole)}
-        if rest:
-            wanted[self._pieces.name(whole)] = rest
+        wanted = self._wanted(*divmod(unfinished.size, self._pieces.size or 1))
         for name in self._files.list_folder(unfinished.path):
             path = os.path.join(unfinished.path, name)
-            size = wanted.pop(name, None)
             if not stat.S_ISREG(self._files.lstat(path).st_mode):
                 raise OSError(errno.EIO, "it holds what is no file of the result", path)
-            if size is None:
+            if name not in wanted:
                 self._files.remove(path)
                 continue
-            self._files.close(self._files.reopen_temporary(path, size))
+            size = wanted.pop(name)
+            if size is not None:
+                self._files.close(self._files.reopen_temporary(path, size))
         if wanted:
             name = min(wanted)
             raise OSError(errno.EIO, f"a file is missing in it: {name}", unfinished.path)
+
+    def _wanted(self, whole: int, rest: int) -> dict[str, int | None]:
+        """Return the files of a draft of `whole` pieces and `rest` bytes, and the bytes that count; None for all."""
+        wanted: dict[str, int | None] = {self._pieces.name(number): self._pieces.size for number in range(whole)}
+        if rest:
+            wanted[self._pieces.name(whole)] = rest
+        return wanted
 
     @property
     def path(self) -> str | None:
@@ -152,10 +150,16 @@ class FolderDraft:
             part = rest[: self._pieces.size - at]
             handle = self._piece(number)
             self._files.write_at(handle, part, at)
+            self._changed(self._pieces.name(number))
             rest, offset = rest[len(part) :], offset + len(part)
 
+    def _changed(self, name: str) -> None:
+        """Mark a file as not durable. Marked before it is written, a `sync` in between would miss what is written."""
+        with self._lock:
+            self._unsynced.add(name)
+
     def _piece(self, number: int) -> int:
-        """Return the descriptor of a piece, which is marked as not durable."""
+        """Return the descriptor of a piece."""
         name = self._pieces.name(number)
         with self._lock:
             if self._path is None:
@@ -164,7 +168,6 @@ class FolderDraft:
                 self._close_piece()
                 self._handle = self._files.open_update(os.path.join(self._path, name), create=True, mode=0o666)
                 self._number = number
-            self._unsynced.add(name)
             return self._handle
 
     def let_go(self, begin: int, end: int) -> None:
@@ -193,7 +196,12 @@ class FolderDraft:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
             names, self._unsynced = self._unsynced, set()
         for name in sorted(names):
-            handle = self._opened(name)
+            try:
+                handle = self._opened(name)
+            except FileNotFoundError:
+                if name.startswith("."):
+                    continue
+                raise
             try:
                 self._files.fsync(handle)
             finally:
@@ -211,16 +219,17 @@ class FolderDraft:
         if size and size % self._pieces.size:
             number = size // self._pieces.size
             self._files.truncate(self._piece(number), self._pieces.size)
+            self._changed(self._pieces.name(number))
         for name, data in beside.items():
             with self._lock:
                 self._close_piece()
                 assert self._path is not None
                 handle = self._files.begin_temporary(os.path.join(self._path, name))
-                self._unsynced.add(name)
             try:
                 self._files.write_at(handle, data, 0)
             finally:
                 self._files.close(handle)
+            self._changed(name)
 
     def seal(self) -> Sealed:
         """Make the draft durable as it is. Only its name is missing, which `commit` gives it."""
@@ -238,7 +247,7 @@ class FolderDraft:
         if self._path is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         self.sync()
-        old = _give_name(self._files, self._path, self._target, replaces=self._replaces)
+        old = _give_name(self._files, self._path, self._target, replaces=self._replaces, durable=self._durable)
         self._path, self._committed = None, True
         self._close()
         if self._durable:
@@ -275,12 +284,17 @@ class FolderDraft:
                 self._files.close(folder)
 
 
-def _give_name(files: Files, path: str, target: str, *, replaces: bool) -> str | None:
-    """Rename a draft, and return where the folder lies that had its name.
+def _give_name(files: Files, path: str, target: str, *, replaces: bool, durable: bool) -> str | None:
+    """Rename a draft, less the files of its own, and return where the folder lies that had its name.
 
     Raises:
         OSError: also where a folder that may not be replaced has the name.
     """
+    own = [name for name in files.list_folder(path) if name.startswith(".")]
+    for name in own:
+        files.remove(os.path.join(path, name))
+    if own and durable:
+        files.fsync_folder(path)
     try:
         there = files.is_folder(target)
     except FileNotFoundError:
@@ -301,11 +315,19 @@ def seal_of(files: Files, path: str) -> Sealed:
     status = files.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
         return Sealed.of(files.stat(path))
-    size = newest = 0
-    for name in files.list_folder(path):
-        status = files.lstat(os.path.join(path, name))
-        size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
-    return Sealed(size, newest)
+    found = [files.lstat(os.path.join(path, name)) for name in files.list_folder(path) if not name.startswith(".")]
+    return Sealed(sum(one.st_size for one in found), max((one.st_mtime_ns for one in found), default=0))
+
+
+def draft_bytes(files: Files, path: str) -> int:
+    """Return the bytes of a draft, of a folder those of all its files.
+
+    Raises:
+        OSError: as the system does.
+    """
+    if not files.is_folder(path):
+        return files.lstat(path).st_size
+    return sum(files.lstat(os.path.join(path, name)).st_size for name in files.list_folder(path))
 
 
 def roll_folder_forward(
@@ -320,7 +342,7 @@ def roll_folder_forward(
     """
     # What is half removed of a folder that was replaced may look like the draft.
     if _found(files, target) != sealed and _found(files, path) == sealed:
-        _give_name(files, path, target, replaces=replaces)
+        _give_name(files, path, target, replaces=replaces, durable=durable)
         if durable:
             files.fsync_folder(os.path.dirname(target))
     found = _found(files, target)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowcompute.files.file_layer import FILES, Files
-from flowcompute.files.folder_draft import seal_of
+from flowcompute.files.folder_draft import draft_bytes
 
 _NAME = re.compile(r"\..+\.(?P<token>[0-9a-f]{16})(?P<job>(-letters)?-[0-9]+)?\.partial", re.DOTALL)
 
-_PIECE = re.compile(r"c(\.[0-9]+)*|zarr\.json")
+_PIECE = re.compile(r"c(\.[0-9]+)*|zarr\.json|part-[0-9]{10}\.parquet|\.rows-[0-9]+")
 """Names of files in a draft that is a folder."""
 
 Fate = Literal["left behind", "in use", "kept for a checkpoint", "of unknown state"]
@@ -60,20 +60,20 @@ def find_drafts(folder: str, given_up: str | None = None, files: Files = FILES) 
         except FileNotFoundError:
             continue
         is_file = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-        if status.st_uid != os.geteuid() or not (is_file or _is_draft_of_array(path, status, files)):
+        if status.st_uid != os.geteuid() or not (is_file or _is_draft_of_ours(path, status, files)):
             continue
         kept = match["job"] is not None and match["token"] != given_up
         fate: Fate = "kept for a checkpoint" if kept else _fate(path, status.st_ino, files, remove=False)
         try:
-            size = seal_of(files, path).size
+            size = draft_bytes(files, path)
         except FileNotFoundError:
             continue
         found.append(LeftDraft(path, size, fate, status.st_ino))
     return found
 
 
-def _is_draft_of_array(path: str, status: os.stat_result, files: Files) -> bool:
-    """Check whether a folder holds chunks of an array and its metadata alone, and at least one of them."""
+def _is_draft_of_ours(path: str, status: os.stat_result, files: Files) -> bool:
+    """Check whether a folder holds files of an array or a table alone, and at least one of them."""
     if not stat.S_ISDIR(status.st_mode):
         return False
     try:

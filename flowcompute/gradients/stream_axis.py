@@ -116,7 +116,7 @@ refused("rebatch", "each", 'runs of equal length: tail="error", "drop" or "pad"'
 refused("select", "try_host", "operations of flowcompute", "fc.host has no gradient of its own; compute with fc")
 refused(
     "host",
-    "host pack cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
+    "host pack pack_rows cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
     "operations whose gradient is known; a host function has none",
     "compute it with fc's operations, or put fc.stop_gradient around it",
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flowcompute.elements import HostFunction, Kind
 from flowcompute.elements.axes import INDICES
-from flowcompute.elements.creation import PACK
+from flowcompute.elements.creation import PACK, PACK_ROWS
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
@@ -200,7 +200,7 @@ class StepMaker:
     def _why_alone(self, node: Node) -> str | None:
         """Return why the host fills memory for a node; None if it fills none, or the reason is recorded already."""
         if node.kind is Kind.HOST:
-            if node.op is PACK:
+            if node.op in (PACK, PACK_ROWS):
                 return "bytes are put together on the host"
             called = "a Python function" if isinstance(node.element, HostFunction) else "LAPACK"
             return f"{called} computes it on the host"

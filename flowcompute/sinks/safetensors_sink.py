@@ -6,20 +6,18 @@ Source: https://github.com/huggingface/safetensors#format.
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Compute, Destination, Element, as_element, user_site
-from flowcompute.elements.arguments import several
-from flowcompute.elements.creation import MOST_PACKED, packed
+from flowcompute.elements import Destination, Element, user_site
+from flowcompute.elements.creation import packed
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, Files, shown
 from flowcompute.sinks.file_sink import StoredSink
+from flowcompute.sinks.saved_arrays import SavedArray, name_of, named_values
 from flowcompute.spec import BFLOAT16, UINT8, Spec
 
 TYPES: dict[np.dtype, str] = {
@@ -48,20 +46,6 @@ _MOST_HEADER_BYTES = 100_000_000
 _MOST_NAME = 1 << 12
 
 
-@dataclass(frozen=True)
-class SavedTensor:
-    """An array of a file: its name, dtype and shape."""
-
-    name: str
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of its numbers."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
 class SafetensorsSink(StoredSink):
     """Arrays in a safetensors file. `fc.save` makes it.
 
@@ -76,7 +60,7 @@ class SafetensorsSink(StoredSink):
 
     takes_named = True
     tensor: str
-    tensors: tuple[SavedTensor, ...] | None
+    tensors: tuple[SavedArray, ...] | None
     is_named: bool
 
     def __init__(
@@ -100,14 +84,14 @@ class SafetensorsSink(StoredSink):
             SpecError: if one of several has no name or a stream, or two have the same name.
         """
         if isinstance(element, Element):
-            named = self if self.is_named else self.with_tensor(_name_of(element) or UNNAMED)
+            named = self if self.is_named else self.with_tensor(name_of(element) or UNNAMED)
             return named.bound_to(element)
         if self.is_named:
             raise self._refused("several values under one key=", "one value", "several")
         values = self._named(element)
         # Numbers of the widest dtype come first, so that each array lies at a multiple of its own width.
         names = sorted(values, key=lambda name: -values[name].dtype.itemsize)
-        tensors = tuple(SavedTensor(name, values[name].dtype, values[name].spec.shape) for name in names)
+        tensors = tuple(SavedArray(name, values[name].dtype, values[name].spec.shape) for name in names)
         return self.with_tensors(tensors).bound_to(packed([values[name] for name in names]))
 
     def bound_to(self, element: Element) -> Destination:
@@ -121,7 +105,7 @@ class SafetensorsSink(StoredSink):
         twin.freeze_fields(tensor=name, tensors=None)
         return twin
 
-    def with_tensors(self, tensors: Sequence[SavedTensor]) -> SafetensorsSink:
+    def with_tensors(self, tensors: Sequence[SavedArray]) -> SafetensorsSink:
         """Return a copy of this destination that writes bytes as these arrays."""
         for one in tensors:
             self._check_name(one.name)
@@ -147,7 +131,7 @@ class SafetensorsSink(StoredSink):
     def header(self, spec: Spec, length: int | None) -> bytes:
         """Return the header, padded so that the data begin at a multiple of 64 bytes."""
         shape = spec.shape if length is None else (length, *spec.shape)
-        tensors = self.tensors or (SavedTensor(self.tensor, spec.dtype, shape),)
+        tensors = self.tensors or (SavedArray(self.tensor, spec.dtype, shape),)
         described, begin = {}, 0
         for one in tensors:
             end = begin + one.size_bytes
@@ -162,26 +146,13 @@ class SafetensorsSink(StoredSink):
         room += -(8 + room) % _ALIGNMENT
         return room.to_bytes(8, "little") + text.ljust(room)
 
-    def _named(self, given: Any) -> dict[str, Any]:
+    def _named(self, given: Any) -> dict[str, Element]:
         """Return resident values by name."""
-        if isinstance(given, Mapping):
-            names = several(self.label, "values", list(given), "values by name", MOST_PACKED)
-            pairs = [(name, given[name]) for name in names]
-        else:
-            listed = several(self.label, "values", given, "values by name, or elements with names", MOST_PACKED)
-            pairs = [(_name_of(one), one) for one in listed]
-        if not pairs:
-            raise self._refused("nothing", "at least one value", "none")
-        values: dict[str, Any] = {}
-        for name, one in pairs:
-            self._check_name(name)
-            if name in values:
-                raise self._refused(f"two values of the name {name!r}", "a name for each", "one for two")
-            value = as_element(one, self.label)
+        values = named_values(given, self.label, self._check_name, self._refused)
+        for name, value in values.items():
             if value.spec.is_stream:
                 raise self._refused(f"{name!r} beside others", "resident values", str(value.spec),
                                     "save a stream to a file of its own")  # fmt: skip
-            values[name] = value
         return values
 
     def _check_name(self, name: object) -> None:
@@ -200,10 +171,3 @@ class SafetensorsSink(StoredSink):
             got=got,
             hint=hint,
         )
-
-
-def _name_of(element: Any) -> str | None:
-    """Return the name of an element, that of a parameter included."""
-    while isinstance(element, Compute) and element.name is None and element.op.transparent:
-        element = element.inputs[0]
-    return element.name if isinstance(element, Element) else None

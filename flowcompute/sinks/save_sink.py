@@ -10,22 +10,24 @@ from flowcompute.elements.arguments import flag, one_of, whole
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, shown
 from flowcompute.sinks.file_sink import StoredSink, file_path
-from flowcompute.sinks.hdf5_sink import Hdf5Sink
+from flowcompute.sinks.hdf5 import Hdf5Sink
 from flowcompute.sinks.npy_sink import NpySink
+from flowcompute.sinks.parquet import ParquetSink
 from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink
 from flowcompute.sinks.zarr import ZarrSink
 
 MOST_RECORDS = 1 << 40
-WRITTEN = {*FORMATS.values()} - {"parquet", "arrow"}
-READ_ONLY = (".nc", ".parquet", ".arrow", ".feather")
+WRITTEN = {*FORMATS.values()} - {"arrow"}
+READ_ONLY = (".nc", ".arrow", ".feather")
 KEYED = ("hdf5", "safetensors")
+FOLDERS = {"zarr": ZarrSink, "parquet": ParquetSink}
 
 
 def save(
     path: str | os.PathLike[str],
     *,
-    format: Literal["npy", "raw", "safetensors", "hdf5", "zarr"] | None = None,
+    format: Literal["npy", "raw", "safetensors", "hdf5", "zarr", "parquet"] | None = None,
     key: str | None = None,
     chunk: int | None = None,
     overwrite: bool = False,
@@ -41,14 +43,17 @@ def save(
 
     Args:
         path: the file; its folder must exist when the job runs.
-        format: "npy", "raw", "safetensors", "hdf5" or "zarr"; by default that of the extension (.npy; .raw, .bin or
-            .dat; .safetensors; .h5 or .hdf5; .zarr). A safetensors file takes several resident values, too: a
-            mapping of names, `{"w": w, "b": b} >> fc.save(path)`, a list of elements with names, or what is trained.
-            `fc.weights` reads it.
+        format: "npy", "raw", "safetensors", "hdf5", "zarr" or "parquet"; by default that of the extension (.npy;
+            .raw, .bin or .dat; .safetensors; .h5 or .hdf5; .zarr; .parquet). A safetensors file takes several
+            resident values, too: a mapping of names, `{"w": w, "b": b} >> fc.save(path)`, a list of elements with
+            names, or what is trained. `fc.weights` reads it. A Parquet table takes streams as its columns:
+            `fc.table({"a": x, "b": y}) >> fc.save(path)`. It is a folder of files.
         key: name of the array in a safetensors file, or path of the dataset in an HDF5 file, such as "a/b/x"; by
             default the name of the value, or "data".
-        chunk: records in a chunk of a Zarr array; by default as many as have 4 MiB.
-        overwrite: whether a Zarr array of that name is replaced, in one moment. Files of other formats always are.
+        chunk: records in a chunk of a Zarr array, by default as many as have 4 MiB; or in a file of a Parquet table,
+            by default as many as have 64 MiB.
+        overwrite: whether an array or a table of that name that is a folder is replaced, in one moment. Files of other
+            formats always are.
         name: what plans and errors call it.
         durable: whether the file gets its name only when the disk has it. With False the run ends sooner, and a
             power cut soon after may leave a file without its content.
@@ -75,16 +80,16 @@ def save(
             expected="no key=, or a format of several arrays: .h5, .safetensors",
             hint="leave it out",
         )
-    if chosen == "zarr":
+    if chosen in FOLDERS:
         records = None if chunk is None else whole(name, "chunk", chunk, least=1, most=MOST_RECORDS)
         replaces = flag(name, "overwrite", overwrite)
-        return ZarrSink(path, chunk=records, overwrite=replaces, name=name, files=files, durable=durable)
+        return FOLDERS[chosen](path, chunk=records, overwrite=replaces, name=name, files=files, durable=durable)
     if chosen is not None and (chunk is not None or overwrite):
         raise SpecError(
             f"cannot use chunk= or overwrite= for a {chosen} file",
             element=name,
             site=user_site(),
-            expected="neither, or a format of folders: .zarr",
+            expected="neither, or a format of folders: .zarr, .parquet",
             hint="leave them out: such a file has no chunks, and replaces an older one",
         )
     if chosen == "npy":
@@ -111,5 +116,5 @@ def save(
         site=user_site(),
         expected=", ".join(one for one in FORMATS if one not in READ_ONLY),
         got=short_repr(extension),
-        hint='say which: format="npy", "raw", "safetensors", "hdf5" or "zarr"',
+        hint='say which: format="npy", "raw", "safetensors", "hdf5", "zarr" or "parquet"',
     )

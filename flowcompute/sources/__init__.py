@@ -1,7 +1,7 @@
 """Sources: arrays, files and iterables as streams."""
 
 from flowcompute.sources.array_source import MemorySource, source
-from flowcompute.sources.columnar import ColumnSource, Table, open_table
+from flowcompute.sources.columnar import ColumnSource, FileTable, open_parts, open_table
 from flowcompute.sources.feed_source import FeedSource, feed
 from flowcompute.sources.file_source import StoredSource, absolute, changed, probe, source_errors, why_not_mapped
 from flowcompute.sources.hdf5 import Hdf5ChunkedSource, Hdf5Source, open_hdf5
@@ -20,6 +20,7 @@ __all__ = [
     "AWAIT_IN_LOOP",
     "ColumnSource",
     "FeedSource",
+    "FileTable",
     "Hdf5ChunkedSource",
     "Hdf5Source",
     "IterateSource",
@@ -32,7 +33,6 @@ __all__ = [
     "SourceView",
     "SpoolSource",
     "StoredSource",
-    "Table",
     "ZarrSource",
     "absolute",
     "changed",
@@ -40,6 +40,7 @@ __all__ = [
     "iterate",
     "open",
     "open_hdf5",
+    "open_parts",
     "open_table",
     "open_zarr",
     "probe",

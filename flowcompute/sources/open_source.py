@@ -13,7 +13,7 @@ from flowcompute.elements.arguments import one_of, several
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, is_pattern, is_url, shown
 from flowcompute.sources.chunked import ChunkedSource
-from flowcompute.sources.columnar import Table, open_table
+from flowcompute.sources.columnar import FileTable, open_table
 from flowcompute.sources.file_source import StoredSource, located, source_errors
 from flowcompute.sources.hdf5 import open_hdf5
 from flowcompute.sources.keyed import parse_key
@@ -50,8 +50,8 @@ def open(
             gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed; .npy and raw.
         format: "npy", "raw", "zarr", "hdf5", "safetensors", "parquet" or "arrow"; by default that of the extension
             (.npy; .raw, .bin or .dat; .zarr; .h5, .hdf5 or .nc; .safetensors; .parquet; .arrow or .feather). A folder
-            that is a Zarr array or group needs none. Of Parquet and Arrow files the result is an `fc.Table`, whose
-            columns are streams.
+            that is a Zarr array or group needs none. Of Parquet and Arrow files, or a folder of them whose name ends
+            so, the result is an `fc.Table`, whose columns are streams.
         key: name of an array where there are several: of a dataset of HDF5 or NetCDF-4, a tensor of safetensors, or an
             array in a Zarr group, such as "images/train".
         dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
@@ -69,7 +69,7 @@ def open(
         SpecError: if the arguments make no sense together.
     """
 
-    def one(file: Path) -> StoredSource | ChunkedSource | Table:
+    def one(file: Path) -> StoredSource | ChunkedSource | FileTable:
         said = {"format": format, "key": key, "dtype": dtype, "shape": shape, "offset": offset, "fill": fill}
         return _open_one(file, **said, name=name, files=files)
 
@@ -90,10 +90,13 @@ def open(
     opened = [one(file) for file in paths]
     if len(opened) == 1:
         return opened[0]
+    tables = [part for part in opened if isinstance(part, FileTable)]
+    if len(tables) == len(opened):
+        return tables[0].joined(tables[1:])
     parts = [part for part in opened if isinstance(part, StoredSource)]
     if len(parts) < len(opened):
         raise SourceError(
-            "cannot open several tables or arrays in chunks as one stream",
+            "cannot open tables and arrays, or several arrays in chunks, as one stream",
             element=name,
             site=user_site(),
             expected="one array, or several files of records",
@@ -113,7 +116,7 @@ def _open_one(
     fill: Any,
     name: str | None,
     files: Files,
-) -> StoredSource | ChunkedSource | Table:
+) -> StoredSource | ChunkedSource | FileTable:
     where = located(path, name)
     key = parse_key(key, name)
     chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
@@ -135,7 +138,7 @@ def _open_one(
                 hint="leave them out",
             )
         return open_zarr(where, key, name=name, files=files)
-    if format is None and os.path.isdir(where):
+    if format is None and os.path.isdir(where) and chosen not in TABLES:
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",
             element=name,

@@ -22,6 +22,7 @@ ENDS: dict[str, Build] = {
         rows("f8") >> fc.save(folder / "x.zarr", chunk=7, overwrite=True),
         rows().sum(axis=0) >> fc.save(folder / "sum.zarr"),
         rows() >> fc.save(folder / "x.h5", key="a/x"),
+        fc.table({"a": rows(), "b": rows("f8")}) >> fc.save(folder / "x.parquet", chunk=2),
     ),
     "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
     "called": lambda _: rows() >> fc.callback(twice),

@@ -323,6 +323,13 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
     }),
     "pack": (lambda: {"a": rows().sum(axis=0), "b": rows().sum()} >> fc.save("/w.safetensors"), "host.pack", {
         "a stream": said(inputs=[0]), "nothing": said(inputs=[]), "more": said(shape=[29])}),
+    "pack rows": (lambda: {"a": rows(), "b": rows() > 0} >> fc.save("/y.parquet"), "host.pack_rows", {
+        "residents": said(inputs=[]), "more": said(shape=[29])}),
+    "save parquet": (lambda: {"a": rows(), "b": rows() > 0} >> fc.save("/y.parquet", chunk=7), "save_parquet", {
+        "no list": said(columns=3), "no names": said(columns=[[3, "float32", [3]], ["b", "bool", [3]]]),
+        "fewer": said(columns=[["a", "float32", [3]]]), "none": said(columns=[]), "two": said(inputs=[0, 0]),
+        "no chunk": said(chunk=0), "text": said(chunk="7"), "no flag": said(overwrite=1), "no path": said(target="y.parquet"),
+    }),
     "save bfloat16": (lambda: rows("bfloat16") >> fc.save("/y.raw"), "save_raw", {"in a .npy file": said(tag="save_npy")}),
 }  # fmt: skip
 

@@ -29,6 +29,7 @@ from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
 from flowcompute.elements.training import TRAIN, Given, GivenStream
 from flowcompute.graph.record_formulas import Placeholder
 from flowcompute.sinks.file_sink import StoredSink
+from flowcompute.sinks.folder_sink import FolderSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool_sink import SpoolSink
 from flowcompute.sources.chunked import ChunkedSource
@@ -40,7 +41,7 @@ from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
-BASES = {Element, Source, Destination, StoredSource, StoredSink, ChunkedSource}
+BASES = {Element, Source, Destination, StoredSource, StoredSink, FolderSink, ChunkedSource}
 TRANSPARENT = {Trainable}
 """Elements of which graphs hold the operand."""
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.checkpoint.job.parts import SINKS
 from flowcompute.checkpoint.job.words import JobWords
 from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.checkpoint.store.lock import LOCK
@@ -70,7 +71,7 @@ def test_the_words_of_a_job_are_those_of_its_graph(bases: Bases) -> None:
     for data, bound in bases.jobs:
         words = JobWords.read(data)
         assert set(words.bound()) == set(bound)
-        ends = ("save_npy", "save_raw", "save_safetensors", "save_zarr", "save_hdf5", "to_array", "discard", "callback")
+        ends = {one.tag for one in SINKS.values()}
         sinks = [one for one in data["nodes"] if one["tag"] in ends]
         assert len(list(words.destinations())) == len(sinks)
         assert all(" once" in line for line in words.destinations())

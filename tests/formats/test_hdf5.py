@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import PlanError, SourceError, SpecError
-from flowcompute.sinks.hdf5_header import checksum, header
+from flowcompute.sinks.hdf5.hdf5_header import checksum, header
 from flowcompute.sources.chunked import ChunkError
 from flowcompute.sources.hdf5.filters import fletcher32, undone
 

@@ -118,10 +118,10 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(SpecError, match="fill="):
         fc.open(tmp_path / "x.npy", fill=0)
-    with pytest.raises(SourceError, match="several tables"):
-        fc.open([path, path])
+    with pytest.raises(SourceError, match="tables and arrays"):
+        fc.open([path, tmp_path / "x.npy"])
     with pytest.raises(SpecError, match="read, and not written"):
-        fc.save(tmp_path / "y.parquet")
+        fc.save(tmp_path / "y.arrow")
 
 
 def test_many_records_in_few_bytes_stream_in_bounded_memory(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_arguments_that_the_metadata_answers_are_refused(tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(SpecError, match="key="):
         fc.open(tmp_path / "x.npy", key="x")
-    with pytest.raises(SourceError, match="several tables or arrays in chunks"):
+    with pytest.raises(SourceError, match="tables and arrays, or several arrays in chunks"):
         fc.open([path, path])
     with pytest.raises(SourceError, match="No such file"):
         fc.open(tmp_path / "none.zarr")

@@ -83,6 +83,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 GOOD: dict[str, dict[str | int, Any]] = {
+    "table": {"columns": {"a": ROWS, "b": ROWS}},
     "Constant": {"value": [1, 2], "dtype": "f4", "name": "kept"},
     "constant": {"value": [1, 2], "dtype": "f4", "name": "kept"},
     "Number": {"dtype": "f4"},

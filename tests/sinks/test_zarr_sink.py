@@ -129,7 +129,7 @@ def test_what_is_no_array_is_not_replaced(tmp_path: Path) -> None:
 def test_an_array_is_replaced_where_that_was_said(tmp_path: Path) -> None:
     nested = tmp_path / "y.zarr"
     zarr.create_array(nested, data=np.ones((7, 9)), chunks=(2, 4))
-    with pytest.raises(DestinationError, match=r"it is an array(.|\n)*overwrite=True"):
+    with pytest.raises(DestinationError, match=r"it is a Zarr array already(.|\n)*overwrite=True"):
         write(fc.save(nested))
     write(fc.save(nested, chunk=10, overwrite=True))
     np.testing.assert_array_equal(zarr.open_array(nested, mode="r")[...], ARRAY)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields
-from flowcompute.files import FILES, Files, Sealed, explain, seal_of, shown, temporary_path
+from flowcompute.files import FILES, Files, Sealed, draft_bytes, explain, seal_of, shown, temporary_path
 
 
 def check_drafts(body: Mapping[str, Any], token: str, targets: Iterable[str], files: Files = FILES) -> list[str]:
@@ -62,7 +62,7 @@ def _unfinished(files: Files, path: str) -> tuple[int | None, str]:
     if stat.S_ISREG(status.st_mode):
         return status.st_size, _has(status.st_size)
     if stat.S_ISDIR(status.st_mode):
-        size = seal_of(files, path).size
+        size = draft_bytes(files, path)
         return size, _has(size)
     return None, "is a link, or no file"
 

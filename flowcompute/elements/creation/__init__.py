@@ -13,12 +13,15 @@ from flowcompute.elements.creation.filled import (
     zeros,
     zeros_like,
 )
-from flowcompute.elements.creation.packing import MOST_PACKED, PACK, packed
+from flowcompute.elements.creation.packing import MOST_PACKED, PACK, PACK_ROWS, packed, packed_rows, row_dtype
 from flowcompute.elements.creation.parameters import Trainable, is_recomputed, parameter, recompute, stop_gradient
+from flowcompute.elements.creation.stream_table import Table, table
 
 __all__ = [
     "MOST_PACKED",
     "PACK",
+    "PACK_ROWS",
+    "Table",
     "Trainable",
     "can_cast",
     "conj",
@@ -36,11 +39,14 @@ __all__ = [
     "ones",
     "ones_like",
     "packed",
+    "packed_rows",
     "parameter",
     "real",
     "recompute",
     "result_type",
+    "row_dtype",
     "stop_gradient",
+    "table",
     "zeros",
     "zeros_like",
 ]

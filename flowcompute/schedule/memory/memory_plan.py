@@ -82,7 +82,7 @@ def plan_memory(
         PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
-    fixed = [*held, *_held_by_readers(passes), *(line for one in passes for line in _results(one, config))]
+    fixed = [*held, *_held_at_ends(passes), *(line for one in passes for line in _results(one, config))]
     fixed += request_bytes(passes)
     fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     staging = 0
@@ -136,12 +136,13 @@ def plan_memory(
     return memory, tuple(one.planned for one in sized), depth
 
 
-def _held_by_readers(passes: Sequence[Pass]) -> list[tuple[str, int]]:
-    """Return what the readers of a pass hold beside their batches, of the pass whose readers hold most."""
-    lines = [
-        [(f"{source.name} (chunks)", source.element.held_bytes) for source in one.sources if source.element.held_bytes]
-        for one in passes
-    ]
+def _held_at_ends(passes: Sequence[Pass]) -> list[tuple[str, int]]:
+    """Return what readers and writers of a pass hold beside their batches, of the pass in which they hold most."""
+    lines = []
+    for one in passes:
+        held = [(source.name, source.element.held_bytes) for source in one.sources]
+        held += [(sink.name, sink.element.held_bytes(sink.spec)) for sink in one.sinks]
+        lines.append([(f"{name} (chunks)", size) for name, size in held if size])
     return max(lines, key=lambda one: sum(size for _, size in one), default=[])
 
 

@@ -9,36 +9,22 @@ Source: https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html.
 from __future__ import annotations
 
 import json
-import os
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Element
 from flowcompute.errors import SpecError
-from flowcompute.files import (
-    FILES,
-    Draft,
-    Files,
-    FolderDraft,
-    Pieces,
-    Sealed,
-    Unfinished,
-    in_the_way,
-    roll_folder_forward,
-)
-from flowcompute.sinks.file_sink import AnyDraft, StoredSink
+from flowcompute.files import Draft, FolderDraft, Pieces, Unfinished
+from flowcompute.sinks.file_sink import AnyDraft
+from flowcompute.sinks.folder_sink import FolderSink
 from flowcompute.spec import Spec
 
 METADATA = "zarr.json"
 OLD_METADATA = ".zarray"
 """The file that makes a folder a Zarr array: of version 3, and of version 2."""
-
-CHUNK_BYTES = 4 << 20
-"""Most bytes of a chunk whose number of records nobody has said."""
-
-MOST_CHUNK_BYTES = 1 << 31
 
 TYPES = {
     np.dtype(code): np.dtype(code).name
@@ -47,33 +33,16 @@ TYPES = {
 """The format's names of types."""
 
 
-class ZarrSink(StoredSink):
-    """A Zarr array. `fc.save` makes it.
-
-    Attributes:
-        chunk: records in a chunk; None for as many as have `CHUNK_BYTES`.
-        overwrite: whether an array of that name is replaced.
-    """
+class ZarrSink(FolderSink):
+    """A Zarr array. `fc.save` makes it."""
 
     takes_regions = True
-    chunk: int | None
-    overwrite: bool
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        chunk: int | None = None,
-        overwrite: bool = False,
-        name: str | None = None,
-        files: Files = FILES,
-        durable: bool = True,
-    ) -> None:
-        super().__init__(path, name=name, files=files, durable=durable)
-        self.freeze_fields(chunk=chunk, overwrite=overwrite)
+    what, kind = "a Zarr array", "Zarr array"
+    chunk_bytes = 4 << 20
+    most_chunk_bytes = 1 << 31
 
     def accept(self, spec: Spec, element: Element) -> None:
-        """Check that the format has the dtype, and the chunks.
+        """Check that the format has the dtype.
 
         Raises:
             SpecError: if it has not.
@@ -87,23 +56,7 @@ class ZarrSink(StoredSink):
                 got=spec.dtype.name,
                 hint="cast it: x.astype('float32')",
             )
-        if self.chunk is not None and self.chunk * spec.item_bytes > MOST_CHUNK_BYTES:
-            raise SpecError(
-                "cannot write such chunks: each is a file, and is read as a whole",
-                element=self.name or self.label,
-                site=self.site,
-                expected=f"chunk= of at most {max(1, MOST_CHUNK_BYTES // spec.item_bytes)} records of these items",
-                got=f"{self.chunk} records",
-            )
         super().accept(spec, element)
-
-    def records_of_chunk(self, spec: Spec) -> int:
-        """Return the records of a chunk: a function of the items alone, where nobody has said it."""
-        return self.chunk or max(1, CHUNK_BYTES // max(1, spec.item_bytes))
-
-    def header(self, spec: Spec, length: int | None) -> bytes:  # noqa: ARG002 - chunks begin with their data
-        """Return nothing: the metadata is a file of its own."""
-        return b""
 
     def metadata(self, spec: Spec, length: int | None) -> bytes:
         """Return the text of `zarr.json`. `length` is None for a resident value."""
@@ -160,26 +113,6 @@ class ZarrSink(StoredSink):
         assert not isinstance(draft, Draft)
         draft.complete(size, {METADATA: self.metadata(spec, length)})
 
-    def roll_forward(self, draft: str, sealed: Sealed) -> Sealed | None:
-        """Commit a complete folder that is still there, and return what is found under the target."""
-        return roll_folder_forward(
-            self.files, self.target, draft, sealed, replaces=self.overwrite, durable=self.durable
-        )
-
-    def in_the_way(self) -> tuple[str, str] | None:
-        """Return what has the name and is not replaced: all but an array, and arrays without `overwrite`."""
-        other = in_the_way(self.files, self.target)
-        if other != "a folder":
-            try:
-                self.files.lstat(self.target)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-            return other or "a file", "choose another name; a Zarr array is a folder"
-        if self.files.is_folder(self.target):
-            names = self.files.list_folder(self.target)
-            is_array = METADATA in names or OLD_METADATA in names
-            if not names or (is_array and self.overwrite):
-                return None
-            if is_array:
-                return "an array", f"fc.save({self.path!r}, overwrite=True) replaces it"
-        return "a folder that is no Zarr array", "choose another name, or remove it"
+    def is_own(self, names: Collection[str]) -> bool:
+        """Check whether there is an array's metadata."""
+        return METADATA in names or OLD_METADATA in names

@@ -1,10 +1,11 @@
-"""A column of a Parquet or Arrow file as a stream."""
+"""A column of Parquet or Arrow files as a stream."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -18,25 +19,38 @@ from flowcompute.sources.file_source import changed, check_position, source_erro
 from flowcompute.spec import Spec, Stream
 
 
-class ColumnSource(Source):
-    """A column of a file. `fc.open(path)[name]` makes it.
+@dataclass(frozen=True)
+class ColumnFile:
+    """A file of columns.
 
     Attributes:
-        path: the file, as an absolute path.
+        path: as an absolute path.
+        groups: records of each group of records.
+        fingerprint: the state of the file when this was composed; in any other state it is not read.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    fingerprint: Fingerprint
+
+
+class ColumnSource(Source):
+    """A column of a file, or of several that follow each other. `fc.open(path)[name]` makes it.
+
+    Attributes:
+        path: what was opened: a file, or a folder of them.
         kind: "parquet" or "arrow".
         column: which.
-        groups: records of each group of records.
+        parts: the files, at least one.
         fill: number of nulls; None where they are refused.
-        fingerprint: the state of the file when this was composed; in any other state it is not read.
         files: the file layer.
     """
 
     path: str
     kind: str
     column: Column
-    groups: tuple[int, ...]
+    parts: tuple[ColumnFile, ...]
     fill: Any
-    fingerprint: Fingerprint
     files: Files
 
     def __init__(
@@ -44,17 +58,18 @@ class ColumnSource(Source):
         path: str,
         kind: str,
         column: Column,
-        table: OpenTable,
-        fingerprint: Fingerprint,
+        parts: Sequence[ColumnFile],
         *,
+        held_bytes: int,
         fill: Any,
         name: str | None,
         files: Files,
     ) -> None:
         assert column.dtype is not None
-        super().__init__(Spec(column.dtype, column.item, Stream(sum(table.groups))), name=name)
-        self.freeze_fields(path=path, kind=kind, column=column, groups=table.groups, fill=fill)
-        self.freeze_fields(fingerprint=fingerprint, files=files, _held=table.held_bytes(column))
+        length = sum(sum(part.groups) for part in parts)
+        super().__init__(Spec(column.dtype, column.item, Stream(length)), name=name)
+        self.freeze_fields(path=path, kind=kind, column=column, parts=tuple(parts), fill=fill)
+        self.freeze_fields(files=files, _held=held_bytes)
 
     _held: int
 
@@ -70,8 +85,9 @@ class ColumnSource(Source):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The column, of the file in the state in which it was composed."""
-        return (self.kind, os.path.realpath(self.path), *self.fingerprint, self.column.position, repr(self.fill))
+        """The column, of the files in the state in which it was composed."""
+        files = [(os.path.realpath(part.path), *part.fingerprint) for part in self.parts]
+        return (self.kind, *files, self.column.position, repr(self.fill))
 
     @property
     def held_bytes(self) -> int:
@@ -88,43 +104,60 @@ class ColumnSource(Source):
 
 
 class ColumnReader(Reader):
-    """Reader of a column, group by group."""
+    """Reader of a column, group by group. One file is open at a time."""
 
     def __init__(self, source: ColumnSource, position: int) -> None:
         self.element = source.name or source.label
         self.position = position
         self._source, self._files = source, source.files
-        self._ends = [*accumulate(source.groups)]
+        groups = [(part, number) for part in source.parts for number in range(len(part.groups))]
+        self._groups = groups
+        self._ends = [*accumulate(part.groups[number] for part, number in groups)]
         self._length = self._ends[-1] if self._ends else 0
         self._rest: np.ndarray | None = None
         self._slices: Iterator[np.ndarray] | None = None
         self._table: OpenTable | None = None
         self._handle = -1
+        self._part = source.parts[0]
         check_position(position, self._length, element=self.element, site=source.site)
-        with source_errors("open", source.path, element=self.element, site=source.site):
-            self._handle = source.files.open_read(source.path)
+        self._open_part(groups[bisect_right(self._ends, position)][0] if position < self._length else self._part)
+
+    def _open_part(self, part: ColumnFile) -> OpenTable:
+        """Return the open file, which is another one from now on."""
+        if self._table is not None and part is self._part:
+            return self._table
+        self.close()
+        source, self._part = self._source, part
+        with source_errors("open", part.path, element=self.element, site=source.site):
+            self._handle = source.files.open_read(part.path)
         try:
-            self.check()
+            self._check_open()
             self._table = self._guarded(lambda: open_columns(source.files, self._handle, source.kind))
+            if self._table.groups != part.groups or source.column not in self._table.columns:
+                raise self._failed("its groups are not those of the table that was composed", None)
         except BaseException:
             self.close()
             raise
+        return self._table
 
     def _guarded(self, make: Any, records: tuple[int, int] | None = None) -> Any:
-        source = self._source
         try:
             return make()
         except (ColumnarError, OSError) as error:
             text, hint = (str(error), None) if isinstance(error, ColumnarError) else explain(error)
             if "nulls" in text:
                 hint = "say what stands for them: fc.open(path, fill=0)"
-            raise SourceError(
-                f"cannot read column {source.column.name!r} of {shown(source.path)}: {text}",
-                element=self.element,
-                site=source.site,
-                records=records,
-                hint=hint or "write the file again",
-            ) from error
+            raise self._failed(text, hint, records) from error
+
+    def _failed(self, text: str, hint: str | None, records: tuple[int, int] | None = None) -> SourceError:
+        source = self._source
+        return SourceError(
+            f"cannot read column {source.column.name!r} of {shown(self._part.path)}: {text}",
+            element=self.element,
+            site=source.site,
+            records=records,
+            hint=hint or "write the file again",
+        )
 
     def read(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
@@ -137,19 +170,20 @@ class ColumnReader(Reader):
             done += items
             self.position += items
         if done:
-            self.check()
+            self._check_open()
         return done
 
     def _next(self) -> np.ndarray:
         """Return records from `position` on, at least one."""
         while self._rest is None or not len(self._rest):
             group = bisect_right(self._ends, self.position)
-            begin = self._ends[group] - self._source.groups[group]
+            part, number = self._groups[group]
+            begin = self._ends[group] - part.groups[number]
             records = (self.position, self._ends[group])
             skipped = 0
             if self._slices is None:
-                assert self._table is not None
-                self._slices = iter(self._table.slices(self._source.column, group, self._source.fill))
+                table = self._open_part(part)
+                self._slices = iter(table.slices(self._source.column, number, self._source.fill))
                 # Groups are read from their begin on.
                 skipped = self.position - begin
             while self._rest is None or not len(self._rest):
@@ -162,19 +196,30 @@ class ColumnReader(Reader):
         return self._rest
 
     def check(self) -> None:
-        """Check that the file is in the state in which it was composed.
+        """Check that the files are in the state in which the stream was composed.
 
         Raises:
-            SourceError: if it has changed.
+            SourceError: if one has changed.
         """
-        source = self._source
-        with source_errors("look at", source.path, element=self.element, site=source.site):
+        self._check_open()
+        for part in self._source.parts:
+            if part is not self._part:
+                with source_errors("look at", part.path, element=self.element, site=self._source.site):
+                    now = self._files.look(part.path)
+                self._compare(part, now)
+
+    def _check_open(self) -> None:
+        """Check the file that is open."""
+        with source_errors("look at", self._part.path, element=self.element, site=self._source.site):
             now = Fingerprint.of(self._files.status(self._handle))
-        if now != source.fingerprint:
-            raise changed(source.path, source.fingerprint, now, element=self.element, site=source.site)
+        self._compare(self._part, now)
+
+    def _compare(self, part: ColumnFile, now: Fingerprint) -> None:
+        if now != part.fingerprint:
+            raise changed(part.path, part.fingerprint, now, element=self.element, site=self._source.site)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file that is open."""
         self._slices = self._rest = self._table = None
         handle, self._handle = self._handle, -1
         if handle >= 0:

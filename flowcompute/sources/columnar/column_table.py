@@ -1,50 +1,74 @@
-"""`fc.Table`: the columns of a file by name, each a stream of the same length."""
+"""Tables of Parquet and Arrow files: columns by name, each a stream of the same length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowcompute.elements import user_site
+from flowcompute.elements.creation import Table
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.files import Files, Fingerprint, shown
+from flowcompute.files import Files, shown
 from flowcompute.sources.columnar import _pyarrow
 from flowcompute.sources.columnar._pyarrow import Column, ColumnarError, OpenTable, open_columns
-from flowcompute.sources.columnar.column_source import ColumnSource
-from flowcompute.sources.file_source import probe
+from flowcompute.sources.columnar.column_source import ColumnFile, ColumnSource
+from flowcompute.sources.file_source import probe, source_errors
 
-_SHOWN = 20
+_SUFFIXES = {"parquet": (".parquet",), "arrow": (".arrow", ".feather")}
 
 
-class Table(Mapping[str, ColumnSource]):
-    """Columns by name. `fc.open` makes it of a Parquet or Arrow file.
-
-    `table["a"]` is a stream; only columns that a job uses are read. A column of a type that is not read is refused when
-    it is asked for.
+class FileTable(Table):
+    """The columns of Parquet or Arrow files. A column of a type that is not read is refused when it is asked for.
 
     Attributes:
-        path: the file, as an absolute path.
-        columns: names, in the order of the file.
-        length: records of each column.
+        path: what was opened, as an absolute path: a file, or a folder of them.
+        kind: "parquet" or "arrow".
+        parts: the files, in the order of their records.
+        tables: what their footers say.
     """
 
     def __init__(
         self,
         path: str,
         kind: str,
-        table: OpenTable,
-        fingerprint: Fingerprint,
+        parts: Sequence[tuple[ColumnFile, OpenTable]],
+        *,
         fill: Any,
         name: str | None,
         files: Files,
     ) -> None:
-        self.path, self._kind, self._table, self._fingerprint = path, kind, table, fingerprint
+        self.path, self.kind, self.parts = path, kind, tuple(part for part, _ in parts)
+        self.tables = [table for _, table in parts]
         self._fill, self._name, self._files = fill, name, files
         self._by_name: dict[str, list[Column]] = {}
-        for column in table.columns:
+        for column in self.tables[0].columns:
             self._by_name.setdefault(column.name, []).append(column)
-        self.columns = tuple(self._by_name)
-        self.length = sum(table.groups)
+        self.columns, self.length = tuple(self._by_name), sum(sum(part.groups) for part in self.parts)
+        self._check_alike()
+
+    def _check_alike(self) -> None:
+        first = self.tables[0].columns
+        for part, table in zip(self.parts, self.tables, strict=True):
+            if table.columns != first:
+                raise SourceError(
+                    f"cannot continue {shown(self.parts[0].path)} with {shown(part.path)}: the columns differ",
+                    element=self._name,
+                    site=user_site(),
+                    expected=", ".join(f"{one.name}: {one.type}" for one in first)[:300],
+                    got=", ".join(f"{one.name}: {one.type}" for one in table.columns)[:300],
+                    hint="open only files of one kind together",
+                )
+
+    def joined(self, others: Sequence[FileTable]) -> FileTable:
+        """Return a table whose records are those of this one, and then those of others.
+
+        Raises:
+            SourceError: if their columns differ.
+        """
+        both = (self, *others)
+        parts = [pair for one in both for pair in zip(one.parts, one.tables, strict=True)]
+        return FileTable(self.path, self.kind, parts, fill=self._fill, name=self._name, files=self._files)
 
     def __getitem__(self, name: str) -> ColumnSource:
         """Return a column as a stream.
@@ -53,9 +77,7 @@ class Table(Mapping[str, ColumnSource]):
             KeyError: if there is none of that name.
             SpecError: if columns of its type are not read, or two have the name.
         """
-        if name not in self._by_name:
-            listed = ", ".join(map(repr, self.columns[:_SHOWN])) + (", ..." if len(self.columns) > _SHOWN else "")
-            raise KeyError(f"no column {short_repr(name)} in {shown(self.path)}; there are {listed or 'none'}")
+        self._check_known(name, f" in {shown(self.path)}")
         column, *others = self._by_name[name]
         if others or column.dtype is None:
             raise SpecError(
@@ -69,20 +91,14 @@ class Table(Mapping[str, ColumnSource]):
             )
         fill = self._fill.get(name) if isinstance(self._fill, Mapping) else self._fill
         _check_fill(fill, column, self._name)
+        held = max(table.held_bytes(column) for table in self.tables)
         return ColumnSource(
-            self.path, self._kind, column, self._table, self._fingerprint, fill=fill, name=self._name, files=self._files
+            self.path, self.kind, column, self.parts, held_bytes=held, fill=fill, name=self._name, files=self._files
         )
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
     def __repr__(self) -> str:
-        types = [f"{one.name}: {one.type}" for one in self._table.columns[:_SHOWN]]
-        more = ", ..." if len(self._table.columns) > _SHOWN else ""
-        return f"Table of {shown(self.path)}, {self.length} records ({', '.join(types)}{more})"
+        types = [f"{one.name}: {one.type}" for one in self.tables[0].columns]
+        return self._shown(f" of {shown(self.path)}", types)
 
 
 def _check_fill(fill: Any, column: Column, name: str | None) -> None:
@@ -99,13 +115,40 @@ def _check_fill(fill: Any, column: Column, name: str | None) -> None:
     )
 
 
-def open_table(path: str, kind: str, *, fill: Any, name: str | None, files: Files) -> Table:
-    """Open a Parquet or Arrow file. Only its footer is read, and of Arrow files how long its batches are.
+def open_table(path: str, kind: str, *, fill: Any, name: str | None, files: Files) -> FileTable:
+    """Open a Parquet or Arrow file, or a folder of them, in the order of their names.
+
+    Only footers are read, and of Arrow files how long their batches are.
 
     Raises:
-        SourceError: if it is none such, or is damaged.
+        SourceError: if one is none such, or is damaged, or there is none.
     """
     _pyarrow.require()
+    with source_errors("open", path, element=name, site=user_site()):
+        is_folder = os.path.isdir(path)
+        names = files.list_folder(path) if is_folder else []
+    paths = [path]
+    if is_folder:
+        # Hidden names are those of programs that have not ended.
+        paths = [os.path.join(path, one) for one in names if one.endswith(_SUFFIXES[kind]) and one[0] not in "._"]
+        if not paths:
+            raise SourceError(
+                f"cannot open {shown(path)}: it is a folder without {' or '.join(_SUFFIXES[kind])} files",
+                element=name,
+                site=user_site(),
+                expected="a file, or a folder of files of one table",
+            )
+    parts = [_open_part(one, kind, name=name, files=files) for one in paths]
+    return FileTable(path, kind, parts, fill=fill, name=name, files=files)
+
+
+def open_parts(paths: Sequence[str], kind: str, *, fill: Any, name: str | None, files: Files) -> FileTable:
+    """Open files as one table, in the order given; see `open_table`."""
+    first, *others = (open_table(path, kind, fill=fill, name=name, files=files) for path in paths)
+    return first.joined(others) if others else first
+
+
+def _open_part(path: str, kind: str, *, name: str | None, files: Files) -> tuple[ColumnFile, OpenTable]:
     with probe(path, element=name, site=user_site(), files=files) as (handle, fingerprint):
         try:
             table = open_columns(files, handle, kind)
@@ -116,4 +159,4 @@ def open_table(path: str, kind: str, *, fill: Any, name: str | None, files: File
                 site=user_site(),
                 expected="a Parquet file" if kind == "parquet" else "an Arrow IPC file",
             ) from error
-    return Table(path, kind, table, fingerprint, fill, name, files)
+    return ColumnFile(path, table.groups, fingerprint), table

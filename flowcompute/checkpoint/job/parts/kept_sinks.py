@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from flowcompute.checkpoint.job.fields import Fields
@@ -13,17 +14,20 @@ from flowcompute.elements.creation import MOST_PACKED
 from flowcompute.sinks import (
     CallbackSink,
     DiscardSink,
+    FolderSink,
     Hdf5Sink,
     MemorySink,
     NpySink,
+    ParquetSink,
     RawSink,
     SafetensorsSink,
-    SavedTensor,
+    SavedArray,
     StoredSink,
     ZarrSink,
 )
 
-Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink, ZarrSink, Hdf5Sink)
+Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink, ZarrSink, Hdf5Sink, ParquetSink)
+Folder = TypeVar("Folder", ZarrSink, ParquetSink)
 
 
 def _check_input(node: KeptNode, fields: Fields) -> None:
@@ -59,8 +63,12 @@ def _rebuild_raw(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Elem
 
 
 def _describe_safetensors(sink: SafetensorsSink, describing: Describing) -> dict[str, Any]:
-    tensors = None if sink.tensors is None else [[one.name, one.dtype.name, list(one.shape)] for one in sink.tensors]
+    tensors = None if sink.tensors is None else _arrays(sink.tensors)
     return {**_describe_file(sink, describing), "tensor": sink.tensor, "tensors": tensors}
+
+
+def _arrays(arrays: Sequence[SavedArray]) -> list[list[Any]]:
+    return [[one.name, one.dtype.name, list(one.shape)] for one in arrays]
 
 
 def _rebuild_safetensors(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
@@ -68,20 +76,20 @@ def _rebuild_safetensors(fields: Fields, node: KeptNode, rebuilding: Rebuilding)
     sink = _file(kind, fields, node, rebuilding)
     sink = sink.with_tensor(fields.text("tensor"))
     if tensors is not None:
-        sink = sink.with_tensors([_tensor(fields, one) for one in tensors])
+        sink = sink.with_tensors([_array(fields, "tensors", one) for one in tensors])
     _check_input(node, fields)
     return sink.bound_to(node.inputs[0])
 
 
-def _tensor(fields: Fields, one: Any) -> SavedTensor:
+def _array(fields: Fields, key: str, one: Any) -> SavedArray:
     parts = one if isinstance(one, list | tuple) and len(one) == 3 else ("", "", ())
     name, dtype, shape = parts
     known = isinstance(name, str) and isinstance(dtype, str) and dtype in DTYPES
     if not known or not isinstance(shape, list | tuple) or len(shape) > MOST_AXES:
-        fields.wrong("tensors", "names, dtypes and shapes")
+        fields.wrong(key, "names, dtypes and shapes")
     if not all(type(size) is int and 0 <= size < MOST for size in shape):
-        fields.wrong("tensors", "shapes")
-    return SavedTensor(name, DTYPES[dtype], tuple(shape))
+        fields.wrong(key, "shapes")
+    return SavedArray(name, DTYPES[dtype], tuple(shape))
 
 
 def _describe_hdf5(sink: Hdf5Sink, describing: Describing) -> dict[str, Any]:
@@ -96,16 +104,31 @@ def _rebuild_hdf5(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Ele
     return _bound(sink, node, fields)
 
 
-def _describe_zarr(sink: ZarrSink, describing: Describing) -> dict[str, Any]:
+def _describe_folder(sink: FolderSink, describing: Describing) -> dict[str, Any]:
     return {**_describe_file(sink, describing), "chunk": sink.chunk, "overwrite": bool(sink.overwrite)}
 
 
-def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    kind = ZarrSink
+def _folder(kind: type[Folder], fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Folder:
     sink = _file(kind, fields, node, rebuilding)
     chunk = fields.maybe("chunk", lambda key: fields.whole(key, least=1))
     sink.freeze_fields(chunk=chunk, overwrite=fields.flag("overwrite"))
-    return _bound(sink, node, fields)
+    return sink
+
+
+def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    return _bound(_folder(ZarrSink, fields, node, rebuilding), node, fields)
+
+
+def _describe_parquet(sink: ParquetSink, describing: Describing) -> dict[str, Any]:
+    return {**_describe_folder(sink, describing), "columns": _arrays(sink.columns)}
+
+
+def _rebuild_parquet(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    kind, columns = ParquetSink, fields.items("columns", MOST_PACKED)
+    sink = _folder(kind, fields, node, rebuilding)
+    sink = sink.with_columns([_array(fields, "columns", one) for one in columns])
+    _check_input(node, fields)
+    return sink.bound_to(node.inputs[0])
 
 
 def _nothing(_: Destination, __: Describing) -> dict[str, Any]:
@@ -133,7 +156,8 @@ SINKS: dict[type[Element], Part] = {
     RawSink: Part("save_raw", _describe_file, _rebuild_raw),
     SafetensorsSink: Part("save_safetensors", _describe_safetensors, _rebuild_safetensors),
     Hdf5Sink: Part("save_hdf5", _describe_hdf5, _rebuild_hdf5),
-    ZarrSink: Part("save_zarr", _describe_zarr, _rebuild_zarr),
+    ZarrSink: Part("save_zarr", _describe_folder, _rebuild_zarr),
+    ParquetSink: Part("save_parquet", _describe_parquet, _rebuild_parquet),
     MemorySink: Part("to_array", _nothing, _rebuild_memory),
     DiscardSink: Part("discard", _nothing, _rebuild_discard),
     CallbackSink: Part("callback", _describe_callback, _rebuild_callback, "function"),

@@ -40,7 +40,7 @@ from flowcompute.sources import (
     StoredSource,
     ZarrSource,
     open_hdf5,
-    open_table,
+    open_parts,
     open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
@@ -163,19 +163,23 @@ def _rebuild_chunks(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> E
 
 
 def _describe_column(source: ColumnSource, describing: Describing) -> dict[str, Any]:
-    contents = content_blocks(1) if describing.contents else None
-    file = described_path(source.path, source.files, contents)
-    return {"file": file, "kind": source.kind, "column": source.column.name, "fill": source.fill}
+    contents = content_blocks(len(source.parts)) if describing.contents else None
+    files = [described_path(part.path, source.files, contents) for part in source.parts]
+    data = {"file": files[0], "kind": source.kind, "column": source.column.name, "fill": source.fill}
+    return data | ({"more": files[1:]} if files[1:] else {})
 
 
 def _rebuild_column(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
-    file = Fields(fields.take("file"), "a file")
-    path = _kept_path(file, rebuilding)
-    file.close()
+    more = fields.items("more", MOST_NODES) if "more" in fields else ()
+    paths = []
+    for data in (fields.take("file"), *more):
+        file = Fields(data, "a file")
+        paths.append(_kept_path(file, rebuilding))
+        file.close()
     kind, column, fill = fields.choice("kind", ("parquet", "arrow")), fields.text("column"), fields.take("fill")
     if not isinstance(fill, int | float | None):
         fields.wrong("fill", "a number, or none")
-    table = open_table(path, kind, fill=fill, name=node.given, files=FILES)
+    table = open_parts(paths, kind, fill=fill, name=node.given, files=FILES)
     if column not in table:
         fields.wrong("column", "a column of the file")
     return table[column]

@@ -11,7 +11,7 @@ from flowcompute.elements import Element
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, Files
 from flowcompute.sinks.file_sink import StoredSink
-from flowcompute.sinks.hdf5_header import header
+from flowcompute.sinks.hdf5.hdf5_header import header
 from flowcompute.spec import Spec
 
 UNNAMED = "data"
