@@ -69,6 +69,9 @@ class _RunningShard(ABC):
         self._reading = ShardReading(job, index, start.resident)
         self._found: dict[str, Any] = {}
 
+    def _prepare(self) -> None:  # noqa: B027 - some tasks need nothing
+        """Do what comes before the first record, while nothing is open."""
+
     @abstractmethod
     def _begin(self, state: State) -> State:
         """Return the state that the shard begins with, of that of a pass at its beginning."""
@@ -80,6 +83,8 @@ class _RunningShard(ABC):
     def open(self, resume: State | None) -> None:
         """Open what the shard reads and writes, at its first record or where it was."""
         try:
+            if resume is None:
+                self._prepare()
             self._reading.open(self._begin if resume is None else lambda _: self._kept(resume))
         except MALFORMED as error:
             raise self._refused(resume is not None, error) from error
@@ -138,38 +143,40 @@ class _Computing(_RunningShard):
     def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
         super().__init__(job, index, start)
         self._places = start.places or (ClockPlace(start.records[0], *start.records),)
-        length = self._clocks[0].length
-        self._is_last = start.records[1] == length
+        self._is_last = start.records[1] == self._clocks[0].length
+        self._before: State | None = None
         if len(self._places) != len(self._clocks) or (self._places[0].first, self._places[0].stop) != start.records:
             raise RunError("cannot begin a shard: it stands elsewhere in its clocks", hint="please report this")
 
-    def _begin(self, state: State) -> State:
-        streams = self._streams(state)
-        begun = counting_from(streams, self._job.plan, self._clocks, self._places)
-        return limited(begun, None if self._is_last else [place.stop for place in self._places])
-
-    def _streams(self, state: State) -> State:
-        """Return the state of streams and scans at the first records that count."""
-        carried = {**state["scans"], **{str(i): dict(carry) for i, carry in self._start.carries.items()}}
+    def _prepare(self) -> None:
+        """Compute the records before those that count, for what their neighbours see of them."""
         if all(place.begin == place.first for place in self._places):
-            return {**begun_at(state, self._job.plan, self._clocks, self._places), "scans": carried}
-        job = for_entries(self._job, self._index)
-        reading = ShardReading(job, self._index, self._start.resident)
+            return
+        job, index, carries = for_entries(self._job, self._index), self._index, self._start.carries
+        clocks = job.plan.passes[index].clocks
+        reading = ShardReading(job, index, self._start.resident)
+
+        def begin(state: State) -> State:
+            begun = begun_at(state, job.plan, clocks, self._places)
+            scans = {key: carries.get(int(key), own) for key, own in state["scans"].items()}
+            return {**limited(begun, [place.first for place in self._places]), "scans": scans}
+
         try:
-            clocks = job.plan.passes[self._index].clocks
-
-            def begin(whole: State) -> State:
-                begun = begun_at(whole, job.plan, clocks, self._places)
-                scans = {key: self._start.carries.get(int(key), own) for key, own in whole["scans"].items()}
-                return {**limited(begun, [place.first for place in self._places]), "scans": scans}
-
             reading.open(begin)
             reading.feed(self._places[0].first)
-            before = reading.executor.snapshot()
+            self._before = reading.executor.snapshot()
             reading.check()
         finally:
             reading.close()
-        return {**state, "clocks": before["clocks"], "scans": {**carried, **before["scans"]}}
+
+    def _begin(self, state: State) -> State:
+        carried = {**state["scans"], **{str(i): carry for i, carry in self._start.carries.items()}}
+        if self._before is None:
+            streams = {**begun_at(state, self._job.plan, self._clocks, self._places), "scans": carried}
+        else:
+            streams = {**state, "clocks": self._before["clocks"], "scans": {**carried, **self._before["scans"]}}
+        begun = counting_from(streams, self._job.plan, self._clocks, self._places)
+        return limited(begun, None if self._is_last else [place.stop for place in self._places])
 
     def run(self, on_batch: OnBatch | None) -> ShardState:
         """Compute the records, batch by batch."""
