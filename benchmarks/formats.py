@@ -46,8 +46,8 @@ def numbers(mib: int) -> np.ndarray:
 
 
 def own(source: Any, threads: int) -> Call:
-    """A call that reads a source of ours to its end."""
-    room = np.empty((CHUNK, *source.spec.shape), source.spec.dtype)
+    """A call that reads a source of ours to its end, several chunks at a time, as a run does."""
+    room = np.empty((4 * CHUNK, *source.spec.shape), source.spec.dtype)
 
     def read() -> None:
         reader = source.open()

@@ -20,7 +20,7 @@ try:
 except ImportError:
     pa = None
 
-SLICE_BYTES = 1 << 17
+SLICE_BYTES = 1 << 18
 """Bytes of a slice of a column that is decoded at a time."""
 _READ_BYTES = 1 << 17
 _PAGE_BYTES = 1 << 20
