@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowcompute.distributed.entry_records import ENTERING
+from flowcompute.distributed.reduced_plans import parts_of
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN
 from flowcompute.engine import is_carried, tile_records
@@ -55,11 +56,12 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
         if sink.spec.is_stream and not sink.element.takes_regions:
             hint = "write it to a file of its own: x >> fc.save('x.npy')"
             raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
-    roots = [clock for clock in one.clocks if clock.is_root]
-    for clock in roots:
-        _check_root(plan, clock)
-    if len(roots) > 1:
-        raise _refused(nodes[min(roots[1].values)], "two streams of the job do not advance together")
+    for part in parts_of(one):
+        roots = [clock for clock in part if clock.is_root]
+        for clock in roots:
+            _check_root(plan, clock)
+        if len(roots) > 1:
+            raise _refused(nodes[min(roots[1].values)], "it meets a stream that is read at another pace")
 
 
 def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
