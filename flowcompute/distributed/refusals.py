@@ -6,7 +6,7 @@ from flowcompute.distributed.entry_records import ENTERING
 from flowcompute.distributed.reduced_plans import parts_of
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN
-from flowcompute.engine import is_carried, tile_records
+from flowcompute.engine import is_carried, joins_exactly, tile_records
 from flowcompute.errors import PlanError
 from flowcompute.graph import Node
 from flowcompute.rewrite import Entry
@@ -49,6 +49,8 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
             node = nodes[i]
             if node.kind is not None and node.kind not in _CUT:
                 raise _refused(node, "it is a Python function of this process")
+            if i in plan.host_folds and not joins_exactly(plan.host_folds[i]):
+                raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)
             if why is not None:
                 raise _refused(node, why)

@@ -35,6 +35,11 @@ def fold_block(spec: FoldSpec | HostFold) -> int:
     return fold.block if isinstance(fold, BlockedAccumulator) else 1
 
 
+def joins_exactly(spec: FoldSpec | HostFold) -> bool:
+    """Check whether states of a fold over parts of a stream join to the bits of the whole."""
+    return make_fold(spec).joins_exactly
+
+
 def begun_at(
     state: Mapping[str, Any], plan: ExecutionPlan, clocks: Sequence[Clock], places: Sequence[ClockPlace]
 ) -> dict[str, Any]:
