@@ -1,4 +1,4 @@
-"""The shards of one pass: counting, adding up, computing, and the state of the pass that comes of it."""
+"""The shards of a pass: counting, adding up, computing, and the state of the pass that comes of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from flowcompute.distributed.clock_places import ClockPlaces, RecordCounts
-from flowcompute.distributed.reduced_plans import count_clocks, for_entries, scans_of
-from flowcompute.distributed.shard_ranges import Records, shard_unit
+from flowcompute.distributed.reduced_plans import count_clocks, for_entries, part_of, parts_of, scans_of
+from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
 from flowcompute.distributed.shard_reading import MALFORMED
 from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import State
@@ -28,80 +28,73 @@ MARKS = 16
 Found = TypeVar("Found")
 
 
-class PassShards:
-    """The shards of a pass.
+class PartShards:
+    """The shards of a part of a pass.
 
     Args:
         job: a plan that `check_shardable` has passed, and what computes it here.
         index: which of its passes; it reads something.
-        ranges: the records of each shard.
+        part: which of its parts; see `parts_of`.
+        shards: the most shards; see `shard_ranges`.
         run_shards: runs them.
+
+    Attributes:
+        lengths: records of each clock of the part, in the order of `parts_of`, once it has run.
+        states: what came of the shards in record order, once it has run.
     """
 
-    def __init__(self, job: PlannedJob, index: int, ranges: Sequence[Records], run_shards: RunShards) -> None:
-        self._job = job
+    def __init__(self, job: PlannedJob, index: int, part: int, shards: int, run_shards: RunShards) -> None:
+        self._job = job = part_of(job, index, part)
         self._index = index
+        self._part = part
         self._pass = job.plan.passes[index]
         self._before = for_entries(job, index)
-        self._ranges = ranges
+        root = self._pass.clocks[0]
+        self._ranges = shard_ranges(root.length or 0, shard_unit(job.plan, root), shards)
         self._run_shards = run_shards
-        self._lengths: list[int] = []
+        self.lengths: list[int] = []
+        self.states: list[ShardState] = []
 
-    def run(self, resident: Mapping[int, np.ndarray], regions: Mapping[int, str]) -> list[ShardState]:
-        """Run all shards, and return what came of them in record order.
+    def run(self, resident: Mapping[int, np.ndarray], regions: Mapping[int, str]) -> None:
+        """Run all shards.
 
         Args:
             resident: whole values of earlier passes that shards need, by id.
-            regions: as of `ShardStart`.
+            regions: as of `ShardStart`, of the whole pass.
 
         Raises:
             RunError: if the states are not those of the shards, or do not fit.
         """
-        begun = ShardStart((0, 0), resident)
+        begun = ShardStart((0, 0), resident, part=self._part)
         before = self._before.plan.passes[self._index].clocks
-        counts = self._counts(begun)
-        at = ClockPlaces(self._job.plan, self._pass.clocks, before, counts)
-        self._lengths = at.lengths()
+        at = ClockPlaces(self._job.plan, self._pass.clocks, before, self._counts(begun))
+        self.lengths = at.lengths()
         places = [at.of_shard(records) for records in self._ranges]
         carries = self._carries(begun, places)
-        return self._ran(
+        here = {place: draft for place, draft in regions.items() if self.makes(self._pass.sinks[place].value)}
+        self.states = self._ran(
             [
-                replace(begun, records=records, regions=regions, places=tuple(place), carries=carry)
+                replace(begun, records=records, regions=here, places=tuple(place), carries=carry)
                 for records, place, carry in zip(self._ranges, places, carries, strict=True)
             ]
         )
 
-    def restore(self, executor: Executor, states: Sequence[ShardState]) -> None:
-        """Put an executor of the pass at its end.
+    def makes(self, value: int) -> bool:
+        """Check whether a stream is made in the part."""
+        return any(value in clock.values for clock in self._pass.clocks)
 
-        Args:
-            executor: at the beginning of the pass.
-            states: what came of the shards, in record order.
-
-        Raises:
-            RunError: if they do not fit.
-        """
-        parts = [one.folds for one in states]
-
-        def restored() -> None:
-            begun = executor.snapshot()
-            executor.restore(ended_with(begun, self._job.plan, self._pass.clocks, self._lengths, parts))
-
-        _fitting(restored)
-
-    def written(self, states: Sequence[ShardState], place: int) -> int:
+    def written(self, place: int) -> int:
         """Return how many records of a stream shards have written.
 
         Args:
-            states: what came of the shards, in record order.
-            place: of the stream's sink in the pass.
+            place: of the stream's sink in the pass; it is made in the part.
 
         Raises:
             RunError: if it is not all of it.
         """
-        length = self._lengths[self._pass.clock_of(self._pass.sinks[place].value).id]
+        length = self.lengths[self._pass.clock_of(self._pass.sinks[place].value).id]
         stop = 0
-        for one in states:
+        for one in self.states:
             first, last = one.written.get(str(place), (-1, -1))
             if first != stop or last < first:
                 break
@@ -180,6 +173,34 @@ class PassShards:
                 if position:
                     carry[i] = found[position]
         return carries
+
+
+def end_pass(executor: Executor, job: PlannedJob, index: int, parts: Sequence[PartShards]) -> None:
+    """Put an executor of a pass from its beginning to its end.
+
+    Args:
+        executor: at the beginning of the pass.
+        job: whose pass it is.
+        index: which of its passes.
+        parts: of the pass, run.
+
+    Raises:
+        RunError: if what came of shards does not fit.
+    """
+    clocks = job.plan.passes[index].clocks
+    lengths = {}
+    for own, part in zip(parts_of(job.plan.passes[index]), parts, strict=True):
+        lengths.update({clock.id: length for clock, length in zip(own, part.lengths, strict=True)})
+
+    def restore() -> None:
+        begun = executor.snapshot()
+        folds = {}
+        for key in begun["folds"]:
+            made = next(part for part in parts if part.makes(int(key)))
+            folds[key] = [state.folds[key] for state in made.states]
+        executor.restore(ended_with(begun, job.plan, clocks, [lengths[clock.id] for clock in clocks], folds))
+
+    _fitting(restore)
 
 
 def _marks(records: Records, unit: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Plans of a pass with the steps alone that some of its values need."""
+"""Plans of parts of a pass: streams that nothing joins, and the steps alone that some values need."""
 
 from __future__ import annotations
 
@@ -8,6 +8,42 @@ from dataclasses import replace
 from flowcompute.distributed.entry_records import is_counted
 from flowcompute.engine import PlannedJob, is_carried
 from flowcompute.schedule import Clock, ExecutionPlan, Pass, RegionStep, Step
+
+
+def parts_of(one: Pass) -> list[tuple[Clock, ...]]:
+    """Return the clocks of a pass in groups that no value passes between, in the order of their first clocks."""
+    groups: list[set[int]] = []
+    for clock in one.clocks:
+        joined = {clock.id, *(origin for entry in clock.entries for origin, _ in entry.inputs)}
+        apart = []
+        for group in groups:
+            if group.isdisjoint(joined):
+                apart.append(group)
+            else:
+                joined |= group
+        groups = sorted([*apart, joined], key=min)
+    return [tuple(one.clocks[i] for i in sorted(group)) for group in groups]
+
+
+def part_of(job: PlannedJob, index: int, number: int) -> PlannedJob:
+    """Return a job whose pass has the clocks of one of its parts alone."""
+    one = job.plan.passes[index]
+    parts = parts_of(one)
+    if len(parts) == 1:
+        return job
+    places = {clock.id: place for place, clock in enumerate(parts[number])}
+    clocks = tuple(
+        replace(
+            clock,
+            id=places[clock.id],
+            entries=tuple(
+                replace(entry, inputs=tuple((places[origin], value) for origin, value in entry.inputs))
+                for entry in clock.entries
+            ),
+        )
+        for clock in parts[number]
+    )
+    return _with_pass(job, index, replace(one, clocks=clocks, after=(), ahead=0))
 
 
 def for_entries(job: PlannedJob, index: int) -> PlannedJob:
@@ -35,13 +71,14 @@ def reduced(job: PlannedJob, index: int, clocks: Collection[Clock], wanted: Coll
                 steps.append(step)
                 needed.update(step.region.inputs if isinstance(step, RegionStep) else step.node.inputs)
         kept.append(_with_steps(clock, tuple(reversed(steps))))
+    one = job.plan.passes[index]
+    return _with_pass(job, index, replace(one, clocks=tuple(reversed(kept)), after=(), sinks=(), ahead=0))
+
+
+def _with_pass(job: PlannedJob, index: int, one: Pass) -> PlannedJob:
     passes = list(job.plan.passes)
-    passes[index] = _without_ends(passes[index], tuple(reversed(kept)))
+    passes[index] = one
     return PlannedJob(replace(job.plan, passes=tuple(passes)), job.backend)
-
-
-def _without_ends(one: Pass, clocks: tuple[Clock, ...]) -> Pass:
-    return replace(one, clocks=clocks, after=(), sinks=(), ahead=0)
 
 
 def _with_steps(clock: Clock, steps: tuple[Step, ...]) -> Clock:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from flowcompute.distributed.entry_records import ENTERING
+from flowcompute.distributed.reduced_plans import parts_of
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN
-from flowcompute.engine import is_carried, tile_records
+from flowcompute.engine import is_carried, joins_exactly, tile_records
 from flowcompute.errors import PlanError
 from flowcompute.graph import Node
 from flowcompute.rewrite import Entry
@@ -48,6 +49,8 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
             node = nodes[i]
             if node.kind is not None and node.kind not in _CUT:
                 raise _refused(node, "it is a Python function of this process")
+            if i in plan.host_folds and not joins_exactly(plan.host_folds[i]):
+                raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)
             if why is not None:
                 raise _refused(node, why)
@@ -55,11 +58,12 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
         if sink.spec.is_stream and not sink.element.takes_regions:
             hint = "write it to a file of its own: x >> fc.save('x.npy')"
             raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
-    roots = [clock for clock in one.clocks if clock.is_root]
-    for clock in roots:
-        _check_root(plan, clock)
-    if len(roots) > 1:
-        raise _refused(nodes[min(roots[1].values)], "two streams of the job do not advance together")
+    for part in parts_of(one):
+        roots = [clock for clock in part if clock.is_root]
+        for clock in roots:
+            _check_root(plan, clock)
+        if len(roots) > 1:
+            raise _refused(nodes[min(roots[1].values)], "it meets a stream that is read at another pace")
 
 
 def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.distributed.pass_shards import PassShards, RunShards
+from flowcompute.distributed.pass_shards import PartShards, RunShards, end_pass
+from flowcompute.distributed.reduced_plans import parts_of
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
 from flowcompute.distributed.shard_runner import run_shard
@@ -44,11 +45,11 @@ class ShardedJob:
         self._shards = shards
 
     def ranges(self, index: int) -> tuple[Records, ...]:
-        """Return the records of each shard of a pass; none where it reads nothing."""
+        """Return the records of each shard of a pass, part by part; none where it reads nothing."""
         plan = self._job.plan
         return tuple(
             records
-            for clock in plan.passes[index].clocks[:1]
+            for clock, *_ in parts_of(plan.passes[index])
             for records in shard_ranges(clock.length or 0, shard_unit(plan, clock), self._shards)
         )
 
@@ -85,24 +86,22 @@ class ShardedJob:
         self, index: int, writers: Sequence[Writer], resident: dict[int, np.ndarray], run_shards: RunShards
     ) -> None:
         """Run the shards of a pass, and end it; its whole values are added to `resident`."""
-        one, ranges = self._job.plan.passes[index], self.ranges(index)
+        one = self._job.plan.passes[index]
         sinks = list(zip(one.sinks, writers, strict=True))
-        shards = PassShards(self._job, index, ranges, run_shards) if ranges else None
-        states: Sequence[ShardState] = ()
-        if shards is not None:
-            regions = {place: writer.lend() for place, (sink, writer) in enumerate(sinks) if sink.spec.is_stream}
-            states = shards.run(self._handed_over(resident), regions)
+        regions = {place: writer.lend() for place, (sink, writer) in enumerate(sinks) if sink.spec.is_stream}
+        parts = [PartShards(self._job, index, number, self._shards, run_shards) for number in range(len(parts_of(one)))]
+        for part in parts:
+            part.run(self._handed_over(resident), regions)
         executor = self._job.executor(index, resident)
         try:
             executor.open()
-            if shards is not None:
-                shards.restore(executor, states)
+            end_pass(executor, self._job, index, parts)
             made = executor.finish()
         finally:
             executor.close()
         for place, (sink, writer) in enumerate(sinks):
-            if shards is not None and sink.spec.is_stream:
-                writer.filled(shards.written(states, place))
+            if sink.spec.is_stream:
+                writer.filled(next(part for part in parts if part.makes(sink.value)).written(place))
             else:
                 writer.write(made[sink.value], 0)
 

@@ -67,8 +67,9 @@ class ShardReading:
 
     def join(self, regions: Mapping[int, str]) -> None:
         """Open what is written; the rest of what the pass makes for destinations goes nowhere."""
+        here = frozenset().union(*(clock.values for clock in self._pass.clocks))
         for place, sink in enumerate(self._pass.sinks):
-            if not sink.spec.is_stream:
+            if sink.value not in here or not sink.spec.is_stream:
                 continue
             output = next((one for one in self._outputs if one.value == sink.value), None)
             if output is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.distributed.reduced_plans import count_clocks, for_counts, for_entries, for_totals, scans_of
+from flowcompute.distributed.reduced_plans import count_clocks, for_counts, for_entries, for_totals, part_of, scans_of
 from flowcompute.distributed.shard_reading import MALFORMED, ShardReading, clock_starts
 from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState, Task
 from flowcompute.elements import State
@@ -45,7 +45,7 @@ def run_shard(
         CheckpointError: if `resume` is no state of this shard.
         FlowError: as a run.
     """
-    running = _RUNNING[start.task](job, index, start)
+    running = _RUNNING[start.task](part_of(job, index, start.part), index, start)
     try:
         running.open(resume)
         return running.run(on_batch)

@@ -30,6 +30,7 @@ class ShardStart:
         records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
         resident: whole values of earlier passes, by id.
         regions: what `Writer.lend` gave of each stream that is written, by the place of its sink in the pass.
+        part: which of the parts of the pass that no value passes between; a pass of one source has one.
         task: what it does.
         places: where it stands in each clock of the pass; none for one clock, from its first record on.
         carries: states of scans, by id: at the first record that is computed where records before `first` need their
@@ -44,6 +45,12 @@ class ShardStart:
     places: tuple[ClockPlace, ...] = ()
     carries: Mapping[int, State] = field(default_factory=dict)
     marks: tuple[int, ...] = ()
+    part: int = 0
+
+    @property
+    def name(self) -> str:
+        """Text that tells the shard from all others of its pass, as "0-compute-8192"."""
+        return f"{self.part}-{self.task}-{self.records[0]}"
 
     def as_data(self) -> State:
         """Return it as plain data and arrays."""
@@ -55,6 +62,7 @@ class ShardStart:
             "places": [_place_data(one) for one in self.places],
             "carries": {str(i): dict(state) for i, state in self.carries.items()},
             "marks": list(self.marks),
+            "part": self.part,
         }
 
     @classmethod
@@ -80,6 +88,7 @@ class ShardStart:
             tuple(_place(one) for one in data["places"]),
             {int(key): dict(state) for key, state in data["carries"].items()},
             tuple(_whole(mark) for mark in data["marks"]),
+            _whole(data["part"]),
         )
 
 

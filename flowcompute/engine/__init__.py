@@ -9,7 +9,15 @@ from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import RegionRunner, Runners
 from flowcompute.engine.scans import NOTHING, TileTotals, is_carried, tile_records, unknown_state
-from flowcompute.engine.sharding import ClockPlace, begun_at, counting_from, ended_with, fold_block, limited
+from flowcompute.engine.sharding import (
+    ClockPlace,
+    begun_at,
+    counting_from,
+    ended_with,
+    fold_block,
+    joins_exactly,
+    limited,
+)
 from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.engine.stopping import CHECK, MOVED, check_stopped, part_done
@@ -51,6 +59,7 @@ __all__ = [
     "fold_block",
     "given_value",
     "is_carried",
+    "joins_exactly",
     "limited",
     "part_done",
     "tile_records",

@@ -35,6 +35,11 @@ def fold_block(spec: FoldSpec | HostFold) -> int:
     return fold.block if isinstance(fold, BlockedAccumulator) else 1
 
 
+def joins_exactly(spec: FoldSpec | HostFold) -> bool:
+    """Check whether states of a fold over parts of a stream join to the bits of the whole."""
+    return make_fold(spec).joins_exactly
+
+
 def begun_at(
     state: Mapping[str, Any], plan: ExecutionPlan, clocks: Sequence[Clock], places: Sequence[ClockPlace]
 ) -> dict[str, Any]:
@@ -90,14 +95,14 @@ def ended_with(
     plan: ExecutionPlan,
     clocks: Sequence[Clock],
     lengths: Sequence[int],
-    parts: Sequence[Mapping[str, Any]],
+    parts: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
     """Return the state of a pass that has ended, of the states of folds over parts of its records.
 
     Args:
         state, plan, clocks: as for `begun_at`.
         lengths: records of each clock.
-        parts: snapshots of all folds by key, over ranges that follow each other and are the whole stream.
+        parts: by key the snapshots of each fold, over ranges that follow each other and are the whole stream.
 
     Raises:
         ValueError: if a range does not begin where the one before it ends, or they are not the whole.
@@ -106,8 +111,8 @@ def ended_with(
     for key in state["folds"]:
         spec, length = _spec(plan, key), lengths[_clock_of(clocks, key).id]
         whole = make_fold(spec)
-        for part in parts:
-            fold = _restored(spec, part[key])
+        for part in parts[key]:
+            fold = _restored(spec, part)
             # A stream may end within a block, long before the last part.
             if fold.records or fold.start != whole.stop:
                 whole.merge(fold)

@@ -19,6 +19,7 @@ from flowcompute.elements import Element
 from tests.distributed.test_shard_progress import run_with_stops
 from tests.distributed.test_shards import numbers, planned
 from tests.properties.cases import cases
+from tests.support.faulty_files import FaultyFiles
 
 NAMES = ("y.npy", "y.raw", "y.h5", "y.zarr", "all.zarr")
 
@@ -139,3 +140,29 @@ def test_a_start_is_plain_data() -> None:
     for change in ({"records": [3, 1]}, {"records": ["3", 8]}, {"resident": {"4": 3}}):
         with pytest.raises(ValueError, match=r"records|no array"):
             ShardStart.of_data({**start.as_data(), **change})
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.h5", "y.zarr"])
+def test_each_operation_may_fail(tmp_path: Path, name: str) -> None:
+    array = numbers(3000)
+
+    def run(folder: Path, files: FaultyFiles) -> None:
+        folder.mkdir(exist_ok=True)
+        options: dict[str, Any] = {"chunk": 700} if name == "y.zarr" else {}
+        y = fc.source(array) * 2 >> fc.save(folder / name, files=files, **options)
+        ShardedJob(planned(y, strategy=fc.Strategy(batch_bytes=1 << 13)), 3).run()
+
+    whole = FaultyFiles()
+    run(tmp_path / "whole", whole)
+    assert not whole.handles
+    for k, operation in enumerate(whole.log):
+        files, folder = FaultyFiles(fail_at=k), tmp_path / str(k)
+        with pytest.raises(fc.DestinationError):
+            run(folder, files)
+        assert not files.handles, operation
+        # Half a result is never under the name.
+        left = contents(folder)
+        visible = {path for path in left if not path.startswith(".")}
+        assert not visible or {path: left[path] for path in visible} == contents(tmp_path / "whole"), operation
+        if operation.name in ("write", "fsync", "open_update"):
+            assert not left, operation

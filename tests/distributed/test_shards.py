@@ -163,7 +163,8 @@ REFUSED: dict[str, tuple[str, Job]] = {
     "by a sum": ("select", lambda x: (fc.quantile(x[:, 1][fc.cumulative_sum(x[:, 0], axis=0) > 0], 0.5),)),
     "selected twice": ("select", lambda x: (twice_selected(x),)),
     "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
-    "two sources": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
+    "two paces": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
+    "sums of keys": ("segment_sum", lambda x: (fc.segment_sum(x, fc.astype(x[:, 0] > 0, "int64"), 2),)),
     "stream": ("x", lambda x: (x,)),
 }
 
@@ -183,10 +184,35 @@ def test_what_is_read_once_is_named() -> None:
         ShardedJob(planned(x.sum(axis=0)), 2)
 
 
-def test_two_streams_are_refused() -> None:
-    x, y = fc.source(numbers(5000), name="x"), fc.source(numbers(3000, 1), name="y")
-    with pytest.raises(fc.PlanError, match="do not advance together"):
-        ShardedJob(planned(x.sum(axis=0), y.sum(axis=0)), 2)
+@pytest.mark.parametrize("lengths", [(5000, 30_000), (0, 9000), (9000, 9001), (2000, 2000)])
+def test_streams_that_nothing_joins_are_cut_each_for_itself(tmp_path: Path, lengths: tuple[int, int]) -> None:
+    x, y = (fc.source(numbers(length, length)) for length in lengths)
+
+    def job(folder: Path) -> tuple[Element, ...]:
+        folder.mkdir()
+        chosen = y[y[:, 0] > 0]
+        return (
+            x.sum(axis=0),
+            chosen.var(axis=0),
+            fc.cumulative_sum(y, axis=0) >> fc.save(folder / "c.npy"),
+            chosen >> fc.save(folder / "k.npy"),
+            x * y.sum(axis=0) >> fc.save(folder / "x.npy"),
+            x * 2 >> fc.save(folder / "x.raw"),
+        )
+
+    want = fc.run(*job(tmp_path / "one"), device="numpy", progress=False).values
+    started: list[ShardStart] = []
+    ran = planned(*job(tmp_path / "many"))
+
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        started.extend(starts if index == 0 else ())
+        return [run_shard(ran, index, start) for start in starts]
+
+    made = ShardedJob(ran, 4).run(run_shards)
+    assert bits(made[:2]) == bits(want[:2])
+    for name in ("c.npy", "k.npy", "x.npy", "x.raw"):
+        assert (tmp_path / "many" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    assert len({start.name for start in started}) == len(started)
 
 
 @pytest.mark.parametrize("shards", [0, -1, 2.0, True, "auto"])

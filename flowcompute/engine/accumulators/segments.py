@@ -54,6 +54,8 @@ class SegmentSums(_Segments):
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         super().__init__(spec, start)
         dtype = spec.operands[0].dtype
+        # Sums of parts are rounded by themselves.
+        self.joins_exactly = not is_float(dtype)
         self._state["sums"] = np.zeros(spec.result.item_numbers, FLOAT64 if is_float(dtype) else dtype)
         self._state["counts"] = np.zeros(self._segments, INT64)
 

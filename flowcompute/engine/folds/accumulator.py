@@ -15,7 +15,10 @@ class Accumulator(ABC):
     Attributes:
         start: index of its first record.
         records: how many it has taken.
+        joins_exactly: whether states over parts that begin at whole blocks join to the bits of the whole.
     """
+
+    joins_exactly = True
 
     def __init__(self, start: int = 0) -> None:
         self.start = start
