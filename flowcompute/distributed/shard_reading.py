@@ -184,7 +184,7 @@ def _all(calls: Sequence[Callable[[], None]]) -> None:
 
 @dataclass
 class _Output:
-    """A stream that destinations take: memory for its next batch, perhaps for one that is being written, and writers."""
+    """A stream that destinations take: memory for its next batch, and perhaps for one that is being written."""
 
     value: int
     is_root: bool
