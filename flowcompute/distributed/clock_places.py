@@ -14,7 +14,7 @@ from flowcompute.schedule import Clock, ExecutionPlan
 
 
 @dataclass(frozen=True)
-class Counts:
+class RecordCounts:
     """Records that a selection lets through.
 
     Attributes:
@@ -56,7 +56,7 @@ class ClockPlaces:
     """
 
     def __init__(
-        self, plan: ExecutionPlan, clocks: Sequence[Clock], before: Sequence[Clock], counts: Mapping[int, Counts]
+        self, plan: ExecutionPlan, clocks: Sequence[Clock], before: Sequence[Clock], counts: Mapping[int, RecordCounts]
     ) -> None:
         self._clocks = clocks
         self._counts = counts

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from flowcompute.distributed.clock_places import ClockPlaces, Counts
+from flowcompute.distributed.clock_places import ClockPlaces, RecordCounts
 from flowcompute.distributed.reduced_plans import count_clocks, for_entries, part_of, parts_of, scans_of
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
 from flowcompute.distributed.shard_reading import MALFORMED
@@ -124,7 +124,7 @@ class PartShards:
 
     # -- selections -------------------------------------------------------------------------------
 
-    def _counts(self, begun: ShardStart) -> dict[int, Counts]:
+    def _counts(self, begun: ShardStart) -> dict[int, RecordCounts]:
         """Count what selections let through; gives the counts by the id of their clocks."""
         counted = count_clocks(self._pass)
         if not counted:
@@ -138,9 +138,9 @@ class PartShards:
         states = self._ran(starts)
         ends = [*(mark for own in marks for mark in own), self._ranges[-1][1]]
 
-        def counts_of(key: str) -> Counts:
+        def counts_of(key: str) -> RecordCounts:
             found = [count for state, own in zip(states, marks, strict=True) for count in _some(state, key, own)]
-            return Counts(ends, [0, *accumulate(found)])
+            return RecordCounts(ends, [0, *accumulate(found)])
 
         return {clock.id: _fitting(partial(counts_of, str(clock.id))) for clock in counted}
 

@@ -38,7 +38,7 @@ def held_bytes(row_bytes: int, rows: int) -> int:
     return _HELD * row_bytes * group_rows(row_bytes, rows)
 
 
-class _Output(io.RawIOBase):
+class _WrittenFile(io.RawIOBase):
     """A file as pyarrow writes it, from its begin on. It keeps the error that ended it, which pyarrow renames."""
 
     def __init__(self, write: Callable[[bytes | memoryview, int], None]) -> None:
@@ -85,7 +85,7 @@ def encode(
     kind = row_dtype([(one.dtype, one.shape) for one in columns])
     schema = pa.schema([pa.field(one.name, _type(one), nullable=False) for one in columns])
     step = group_rows(kind.itemsize, rows) * kind.itemsize
-    room, output = np.empty(min(step, size) // kind.itemsize, kind), _Output(write)
+    room, output = np.empty(min(step, size) // kind.itemsize, kind), _WrittenFile(write)
     try:
         with parquet.ParquetWriter(
             pa.PythonFile(output, mode="w"),

@@ -6,6 +6,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ try:
 except ImportError:
     pa = None
 
-SLICE_BYTES = 1 << 17
+SLICE_BYTES = 1 << 18
 """Bytes of a slice of a column that is decoded at a time."""
 _READ_BYTES = 1 << 17
 _PAGE_BYTES = 1 << 20
@@ -82,6 +83,7 @@ class _View(io.RawIOBase):
     def __init__(self, files: Files, handle: int) -> None:
         super().__init__()
         self._files, self._handle, self._at = files, handle, 0
+        self._size = files.status(handle).st_size
 
     def readable(self) -> bool:
         return True
@@ -90,7 +92,7 @@ class _View(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._at, self._files.status(self._handle).st_size)[whence]
+        base = (0, self._at, self._size)[whence]
         self._at = base + offset
         return self._at
 
@@ -101,6 +103,14 @@ class _View(io.RawIOBase):
         count = self._files.read_into(self._handle, memoryview(buffer).cast("B"), self._at)
         self._at += count
         return count
+
+    def read(self, size: int = -1) -> Any:
+        """Read into memory that nobody has filled before, and that pyarrow keeps: no copy, as `bytes` would be."""
+        left = self._size - self._at
+        room = np.empty(max(0, left if size < 0 else min(size, left)), np.uint8)
+        return room[: self.readinto(room)].data
+
+    read_buffer = read
 
 
 class OpenTable(ABC):
@@ -133,15 +143,20 @@ class OpenTable(ABC):
         """Return the bytes that reading a column holds."""
 
 
-def open_columns(files: Files, handle: int, kind: str) -> OpenTable:
+def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] | None = None) -> OpenTable:
     """Open a file of a kind, "parquet" or "arrow".
+
+    Args:
+        files, handle: the file layer, and the file.
+        kind: its format.
+        groups: the records of its groups, where they are known: Arrow files are looked through for them.
 
     Raises:
         ColumnarError: if it is none such, or is damaged.
         OSError: as the system does.
     """
     view = _View(files, handle)
-    table: OpenTable = _guarded(lambda: _ParquetTable(view) if kind == "parquet" else _ArrowTable(view))
+    table: OpenTable = _guarded(lambda: _ParquetTable(view) if kind == "parquet" else _ArrowTable(view, groups))
     return table
 
 
@@ -220,23 +235,31 @@ class _ParquetTable(OpenTable):
 
     def held_bytes(self, column: Column) -> int:
         """See `OpenTable.held_bytes`: a slice, and a page."""
-        sizes = []
+        return SLICE_BYTES + _READ_BYTES + min(self._largest.get(column.name, 0), _PAGE_BYTES)
+
+    @cached_property
+    def _largest(self) -> dict[str, int]:
+        """The most bytes that a column has in a group, by name."""
+        found: dict[str, int] = {}
         for i in range(len(self.groups)):
             group = self._metadata.row_group(i)
-            sizes += [
-                int(one.total_uncompressed_size)
-                for one in map(group.column, range(group.num_columns))
-                if one.path_in_schema.partition(".")[0] == column.name
-            ]
-        return SLICE_BYTES + _READ_BYTES + min(max(sizes, default=0), _PAGE_BYTES)
+            for one in map(group.column, range(group.num_columns)):
+                name = one.path_in_schema.partition(".")[0]
+                found[name] = max(found.get(name, 0), int(one.total_uncompressed_size))
+        return found
 
 
 class _ArrowTable(OpenTable):
-    def __init__(self, view: _View) -> None:
+    def __init__(self, view: _View, groups: tuple[int, ...] | None) -> None:
         self._view = view
         whole = pa.ipc.open_file(pa.PythonFile(view, mode="r"))
         self.columns = _columns(whole.schema)
         self._readers: dict[int, Any] = {}
+        if groups is not None:
+            if len(groups) != whole.num_record_batches:
+                raise ColumnarError("it has other batches than when it was opened")
+            self.groups = groups
+            return
         # Only a batch says how many records it has. Of one column as few bytes as possible are read for that.
         narrow = min(
             (one for one in self.columns if one.dtype is not None),
@@ -257,7 +280,10 @@ class _ArrowTable(OpenTable):
 
     def slices(self, column: Column, group: int, fill: Any) -> Iterator[np.ndarray]:
         """See `OpenTable.slices`: the whole of a group."""
-        yield _guarded(lambda: _numbers(self._batch(column, group).column(0), column, fill))
+        numbers = _guarded(lambda: _numbers(self._batch(column, group).column(0), column, fill))
+        if len(numbers) != self.groups[group]:
+            raise ColumnarError("a batch has other records than when it was opened")
+        yield numbers
 
     def held_bytes(self, column: Column) -> int:
         """See `OpenTable.held_bytes`: the largest group, compressed and not."""

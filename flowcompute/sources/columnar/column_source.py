@@ -132,7 +132,7 @@ class ColumnReader(Reader):
             self._handle = source.files.open_read(part.path)
         try:
             self._check_open()
-            self._table = self._guarded(lambda: open_columns(source.files, self._handle, source.kind))
+            self._table = self._guarded(lambda: open_columns(source.files, self._handle, source.kind, part.groups))
             if self._table.groups != part.groups or source.column not in self._table.columns:
                 raise self._failed("its groups are not those of the table that was composed", None)
         except BaseException:
@@ -169,8 +169,6 @@ class ColumnReader(Reader):
             self._rest = rest[items:]
             done += items
             self.position += items
-        if done:
-            self._check_open()
         return done
 
     def _next(self) -> np.ndarray:
@@ -190,6 +188,8 @@ class ColumnReader(Reader):
                 slices = self._slices
                 made = self._guarded(lambda slices=slices: next(slices, None), records)
                 if made is None:
+                    # Of what is read of a group nothing counts if the file has changed meanwhile: `check` ends a pass.
+                    self._check_open()
                     self._slices = None
                     break
                 self._rest, skipped = made[skipped:], max(0, skipped - len(made))
