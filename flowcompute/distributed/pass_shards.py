@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -67,10 +67,13 @@ class PartShards:
         """
         begun = ShardStart((0, 0), resident, part=self._part)
         before = self._before.plan.passes[self._index].clocks
-        at = ClockPlaces(self._job.plan, self._pass.clocks, before, self._counts(begun))
+        marks = self._marks()
+        # What is selected may depend on scans; and where a shard begins, on what is selected: at a mark.
+        early = self._carried(begun, {mark for own in marks for mark in own})
+        at = ClockPlaces(self._job.plan, self._pass.clocks, before, self._counts(begun, marks, early))
         self.lengths = at.lengths()
         places = [at.of_shard(records) for records in self._ranges]
-        carries = self._carries(begun, places)
+        carries = self._carries(begun, places, early)
         here = {place: draft for place, draft in regions.items() if self.makes(self._pass.sinks[place].value)}
         self.states = self._ran(
             [
@@ -124,15 +127,27 @@ class PartShards:
 
     # -- selections -------------------------------------------------------------------------------
 
-    def _counts(self, begun: ShardStart) -> dict[int, RecordCounts]:
-        """Count what selections let through; gives the counts by the id of their clocks."""
-        counted = count_clocks(self._pass)
-        if not counted:
-            return {}
+    def _marks(self) -> list[tuple[int, ...]]:
+        """Return by shard the places at which selections are counted; none where there are none."""
+        if not count_clocks(self._pass):
+            return []
         unit = shard_unit(self._job.plan, self._pass.clocks[0])
-        marks = [_marks(records, unit) for records in self._ranges]
+        return [_marks(records, unit) for records in self._ranges]
+
+    def _counts(
+        self, begun: ShardStart, marks: Sequence[tuple[int, ...]], carried: Mapping[int, Mapping[int, State]]
+    ) -> dict[int, RecordCounts]:
+        """Count what selections let through; gives the counts by the id of their clocks."""
+        if not marks:
+            return {}
         starts = [
-            replace(begun, records=records, task="count", marks=own)
+            replace(
+                begun,
+                records=records,
+                task="count",
+                marks=own,
+                carries={i: found[own[0]] for i, found in carried.items() if own[0]},
+            )
             for records, own in zip(self._ranges, marks, strict=True)
         ]
         states = self._ran(starts)
@@ -142,21 +157,34 @@ class PartShards:
             found = [count for state, own in zip(states, marks, strict=True) for count in _some(state, key, own)]
             return RecordCounts(ends, [0, *accumulate(found)])
 
-        return {clock.id: _fitting(partial(counts_of, str(clock.id))) for clock in counted}
+        return {clock.id: _fitting(partial(counts_of, str(clock.id))) for clock in count_clocks(self._pass)}
 
     # -- scans ------------------------------------------------------------------------------------
 
-    def _carries(self, begun: ShardStart, places: Sequence[Sequence[ClockPlace]]) -> list[dict[int, State]]:
-        """Add up the tiles of scans; gives for each shard the states that its scans begin with."""
-        nodes = self._job.plan.graph.nodes
-        early = set(scans_of(self._before.plan, self._index))
+    def _carries(
+        self,
+        begun: ShardStart,
+        places: Sequence[Sequence[ClockPlace]],
+        carried: Mapping[int, Mapping[int, State]],
+    ) -> list[dict[int, State]]:
+        """Return for each shard the states that its scans begin with; `carried` are those at marks."""
+        before = set(scans_of(self._before.plan, self._index))
         at = {
-            i: [place[0].begin if i in early else place[0].first for place in places]
+            i: [place[0].begin if i in before else place[0].first for place in places]
             for i in scans_of(self._job.plan, self._index)
         }
-        wanted = sorted({mark for marks in at.values() for mark in marks} - {0})
-        if not wanted:
-            return [{} for _ in places]
+        carried = carried or self._carried(begun, {record for records in at.values() for record in records})
+        return [
+            {i: carried[i][records[number]] for i, records in at.items() if records[number]}
+            for number in range(len(places))
+        ]
+
+    def _carried(self, begun: ShardStart, records: Collection[int]) -> dict[int, dict[int, State]]:
+        """Add up the tiles of scans; gives by scan its state at each of these records but the first of all."""
+        nodes, scans = self._job.plan.graph.nodes, scans_of(self._job.plan, self._index)
+        wanted = sorted({*records} - {0})
+        if not wanted or not scans:
+            return {}
         marks = [tuple(mark for mark in wanted if start <= mark < stop) for start, stop in self._ranges]
         states = self._ran(
             [
@@ -164,15 +192,10 @@ class PartShards:
                 for records, own in zip(self._ranges, marks, strict=True)
             ]
         )
-        carries: list[dict[int, State]] = [{} for _ in places]
-        for i, positions in at.items():
-            tile = tile_records(nodes[i])
-            assert tile is not None, "other scans are refused"
-            found = _fitting(partial(_added_up, TileTotals(nodes[i]), str(i), tile, states, marks))
-            for carry, position in zip(carries, positions, strict=True):
-                if position:
-                    carry[i] = found[position]
-        return carries
+        return {
+            i: _fitting(partial(_added_up, TileTotals(nodes[i]), str(i), tile_records(nodes[i]) or 1, states, marks))
+            for i in scans
+        }
 
 
 def end_pass(executor: Executor, job: PlannedJob, index: int, parts: Sequence[PartShards]) -> None:

@@ -77,11 +77,8 @@ def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
             return "it adds up what another scan carries"
     if node.kind is Kind.REBATCH and node.op is not None and node.op.name not in ENTERING:
         return "it joins streams end to end"
-    if node.kind is Kind.SELECT:
-        if any(not one.clocks[origin].is_root for origin, _ in _entry(one, node).inputs):
-            return "it selects of a stream whose records have other places than those that are read"
-        if _follows_scan(plan, plan.graph.nodes[node.inputs[1]], itself=True):
-            return "what it selects depends on what a scan carries"
+    if node.kind is Kind.SELECT and any(not one.clocks[origin].is_root for origin, _ in _entry(one, node).inputs):
+        return "it selects of a stream whose records have other places than those that are read"
     return None
 
 
@@ -89,10 +86,10 @@ def _entry(one: Pass, node: Node) -> Entry:
     return next(entry for clock in one.clocks for entry in clock.entries if entry.value == node.id)
 
 
-def _follows_scan(plan: ExecutionPlan, node: Node, *, itself: bool = False) -> bool:
+def _follows_scan(plan: ExecutionPlan, node: Node) -> bool:
     """Check whether a stream is computed from a scan that carries something."""
     nodes, seen = plan.graph.nodes, set()
-    todo = [node.id] if itself else list(node.inputs)
+    todo = list(node.inputs)
     while todo:
         one = nodes[todo.pop()]
         if one.id in seen or not one.spec.is_stream:

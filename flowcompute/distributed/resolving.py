@@ -32,7 +32,7 @@ def resolve_on(
 
     Args:
         client: a `distributed.Client`. Its workers see the same files under the same paths.
-        elements: the roots; none is written.
+        elements: the roots. Streams go to files in folders that the workers see under the same paths.
         shards: the most shards of a pass.
         insecure: allows schedulers that other machines reach without TLS.
         wait_s: seconds to wait for the first worker.

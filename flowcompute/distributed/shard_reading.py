@@ -1,9 +1,14 @@
-"""Reading of a range of records: sources, the executor of a pass, and what takes the streams that it makes."""
+"""Reading of a range of records: sources, the executor of a pass, and what takes the streams that it makes.
+
+While a batch is computed the one before it is written, in a thread. So each output has memory for two, where the plan
+has counted as many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,7 @@ from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
 from flowcompute.errors import SourceError
 from flowcompute.schedule import SourceStage, with_defaults
+from flowcompute.thread_pool import PendingCalls, ThreadPool
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 """Errors of plain data of another process that is not of the form that ours gives it."""
@@ -21,6 +27,8 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError
 
 class ShardReading:
     """A pass at work on the records of a range, batch by batch.
+
+    `check_stopped` is asked before each batch and before each write.
 
     Args:
         job: the job.
@@ -41,6 +49,8 @@ class ShardReading:
         self._inputs: list[_Input] = []
         self._outputs: list[_Output] = []
         self._batches = 0
+        self._threads = ThreadPool("flowcompute-shard-write")
+        self._writing: PendingCalls[None] | None = None
 
     def open(self, state: Callable[[State], State]) -> None:
         """Open executor and sources, at the record that a state says.
@@ -73,8 +83,9 @@ class ShardReading:
                 continue
             output = next((one for one in self._outputs if one.value == sink.value), None)
             if output is None:
-                room = np.empty((self._pass.clock_of(sink.value).batch_items, *sink.spec.shape), sink.spec.dtype)
-                output = _Output(sink.value, sink.value in self._root.values, room)
+                shape = (self._pass.clock_of(sink.value).batch_items, *sink.spec.shape)
+                rooms = [np.empty(shape, sink.spec.dtype) for _ in range(min(2, self._job.plan.depth))]
+                output = _Output(sink.value, sink.value in self._root.values, rooms)
                 self._outputs.append(output)
             if place in regions:
                 output.writers.append(sink.element.join(sink.spec, regions[place]))
@@ -100,6 +111,7 @@ class ShardReading:
 
     def sync(self) -> None:
         """Make durable what was written."""
+        self._wait()
         for one in self._outputs:
             for writer in one.writers:
                 writer.sync()
@@ -115,6 +127,9 @@ class ShardReading:
 
     def close(self) -> None:
         """Let go of everything, and leave what was written where it is."""
+        if self._writing is not None:
+            self._writing.forget()
+        self._threads.close()
         close_all((*(one.reader for one in self._inputs), *self._outputs, self.executor))
 
     def _compute(self, stop: int) -> None:
@@ -136,20 +151,50 @@ class ShardReading:
             self._write(self.executor.drain({one.value: one.room for one in self._outputs}))
 
     def _write(self, made: Mapping[int, Records]) -> None:
+        calls: list[Callable[[], None]] = []
         for one in self._outputs:
             start, stop = made.get(one.value, (0, 0))
-            for writer in one.writers if stop > start else ():
-                writer.write(one.room[: stop - start], start)
+            if stop > start:
+                calls += [partial(writer.write, one.room[: stop - start], start) for writer in one.writers]
+        if not calls:
+            return
+        check_stopped()
+        self._wait()
+        self._writing = self._threads.begin([partial(_all, calls)], 1)
+        if self._job.plan.depth == 1:
+            self._wait()
+        for one in self._outputs:
+            one.rooms.reverse()
+
+    def _wait(self) -> None:
+        """Wait for what is being written.
+
+        Raises:
+            DestinationError: if that failed.
+        """
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.wait()
+
+
+def _all(calls: Sequence[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
 
 
 @dataclass
 class _Output:
-    """A stream that destinations take: room for a batch of it, and where it goes."""
+    """A stream that destinations take: memory for its next batch, and perhaps for one that is being written."""
 
     value: int
     is_root: bool
-    room: np.ndarray
+    rooms: list[np.ndarray]
     writers: list[Writer] = field(default_factory=list)
+
+    @property
+    def room(self) -> np.ndarray:
+        """Memory for the next batch."""
+        return self.rooms[0]
 
     def close(self) -> None:
         """Leave what was written where it is."""

@@ -213,7 +213,10 @@ class _Counting(_RunningShard):
     def _begin(self, state: State) -> State:
         places = [ClockPlace(self._start.records[0], *self._start.records)]
         places += [ClockPlace(0, 0, 0, {entry.value: 0 for entry in clock.entries}) for clock in self._clocks[1:]]
-        return _with_unknown_scans(begun_at(state, self._job.plan, self._clocks, places), self._job)
+        begun = _with_unknown_scans(begun_at(state, self._job.plan, self._clocks, places), self._job)
+        carried = {key: self._start.carries.get(int(key), own) for key, own in begun["scans"].items()}
+        # At the first record of all nothing is carried.
+        return {**begun, "scans": carried if self._start.records[0] else state["scans"]}
 
     def run(self, on_batch: OnBatch | None) -> ShardState:
         """Count from mark to mark."""

@@ -15,6 +15,8 @@ from distributed import Client, LocalCluster
 
 import flowcompute as fc
 from flowcompute.distributed import resolve_on
+from tests.distributed.test_shard_clocks import of_all_tasks
+from tests.distributed.test_shard_regions import contents
 from tests.distributed.test_shards import bits, numbers, statistics
 
 
@@ -68,3 +70,30 @@ def test_a_worker_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
         made = resolve_on(client, *elements, shards=8, device="numpy", memory="24MiB")
         killer.join()
     assert bits(made) == bits(want)
+
+
+@pytest.mark.slow
+def test_workers_write_side_by_side_also_when_one_is_killed(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", numbers(60_001))
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    x = fc.open(tmp_path / "x.npy")
+    fc.run(*of_all_tasks(x, tmp_path / "one"), device="numpy", progress=False)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+        killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        resolve_on(client, *of_all_tasks(x, tmp_path / "many"), shards=8, device="numpy", memory="64MiB")
+        killer.join()
+    assert contents(tmp_path / "many") == contents(tmp_path / "one")

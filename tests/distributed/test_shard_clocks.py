@@ -47,6 +47,11 @@ STREAMS: dict[str, Make] = {
     "product": lambda x: fc.cumulative_prod(1 + x[:, 0] / 1000, axis=0),
     "sum of whole numbers": lambda x: fc.cumulative_sum((x * 9).astype("int16"), axis=0),
     "window of a sum": lambda x: fc.window(fc.cumulative_sum(x[:, 0], axis=0), size=10).mean(axis=1),
+    "selected by a sum": lambda x: x[fc.cumulative_sum(x[:, 0], axis=0) > 0] * 3,
+    "window of selected by a sum": lambda x: fc.window(x[:, 1][fc.cumulative_sum(x[:, 0], axis=0) > 1], size=4).sum(
+        axis=1
+    ),
+    "selected of a sum": lambda x: fc.cumulative_sum(x, axis=0)[x[:, 1] > 0],
     "sum of items": lambda x: fc.cumulative_sum(x, axis=1),
 }
 
@@ -92,7 +97,17 @@ def test_streams_of_shards_are_those_of_one_run(
     check(tmp_path_factory, STREAMS[name], numbers(length), shards, batch)
 
 
-KERNELS = ("window", "window of a window", "selected with places", "sum", "sum before", "window of a sum", "product")
+KERNELS = (
+    "selected by a sum",
+    "selected of a sum",
+    "window",
+    "window of a window",
+    "selected with places",
+    "sum",
+    "sum before",
+    "window of a sum",
+    "product",
+)
 
 
 @pytest.mark.parametrize("name", slow_but(("sum", "window"), KERNELS))
