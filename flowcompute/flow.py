@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -47,13 +48,24 @@ from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.strategy import Config, FlowOptions, PlanOptions, StartOptions, Strategy, TuneOptions, Tuning
+from flowcompute.strategy import (
+    Config,
+    FlowOptions,
+    PlanOptions,
+    RunVerbOptions,
+    StartOptions,
+    Strategy,
+    TuneOptions,
+    Tuning,
+)
 
 _MOST_DRAWN = 300
 """Nodes of a graph that a notebook shows as a tree."""
 
 _ITEM_SHARES = (16, 1 << 14)
 """Shares of the budget that an item may have before items are in pieces: for batches of any size, and whole blocks."""
+
+_OF_CLUSTERS = frozenset({"cluster", "shards", "insecure"})
 
 
 @shows_options(PlanOptions)
@@ -224,16 +236,36 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
     )
 
 
-@shows_options(StartOptions)
-def run(*elements: Element, **options: Unpack[StartOptions]) -> Run:
+@shows_options(RunVerbOptions)
+def run(*elements: Element, **options: Unpack[RunVerbOptions]) -> Any:
     """Resolve these elements, and return the finished `Run`. Options as for `start` and `plan`.
+
+    Args:
+        elements: the roots, in one reading.
+        cluster: a `distributed.Client`: its workers compute the job in shards, to the same bits. The result is a
+            `ClusterRun` with `values` and `shards`. It needs `pip install "flowcompute[cluster]"`.
+        shards: with `cluster`, the most shards of a stage; "auto", also by default, for four a worker.
+        insecure: with `cluster`, allows a scheduler that other machines reach without TLS.
 
     Raises:
         FlowError: whatever went wrong.
         TypeError: if there is no such option.
     """
     _check_elements("run", elements)
-    return _start(elements, RunOptions.parse("run", options, StartOptions)).wait()
+    if options.get("cluster") is not None:
+        # The room of clusters stands above this one.
+        distributed = importlib.import_module("flowcompute.distributed")
+        return distributed.run_on_cluster(
+            elements,
+            cluster=options["cluster"],
+            shards=options.get("shards", "auto"),
+            insecure=options.get("insecure", False),
+            options={key: value for key, value in options.items() if key not in _OF_CLUSTERS},
+        )
+    for name in sorted(_OF_CLUSTERS & options.keys() - {"cluster"}):
+        raise PlanError(f"cannot use {name}= without a cluster", element=name, hint="give cluster=client, too")
+    options.pop("cluster", None)
+    return _start(elements, RunOptions.parse("run", cast("StartOptions", options), StartOptions)).wait()
 
 
 @shows_options(StartOptions)

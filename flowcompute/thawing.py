@@ -9,10 +9,12 @@ from typing import Any, Unpack
 
 from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
+from flowcompute.distributed import is_done, kept_graph, kept_items, read_job
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
-from flowcompute.files import path_text
+from flowcompute.files import is_url, path_text
 from flowcompute.flow import open_flow, start
+from flowcompute.metrics import Progress
 from flowcompute.models import Conversations, TextGeneration, go_on, go_on_together
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import check_names, shows_options
@@ -25,7 +27,7 @@ def thaw(
     *,
     bind: Mapping[str, object] | None = None,
     allow: Sequence[str | os.PathLike[str]] = (),
-) -> Frozen:
+) -> Frozen | FrozenShards:
     """Return the job in a checkpoint, to go on with it in any process, without the program that made it.
 
     Args:
@@ -45,7 +47,10 @@ def thaw(
             got=type(bind).__name__,
             hint='as bind={"name": function}',
         )
-    return Frozen(absolute_path(path), dict(bind or {}), _folders(allow))
+    where = absolute_path(path)
+    if read_job(where) is not None:
+        return FrozenShards(where, dict(bind or {}), _folders(allow))
+    return Frozen(where, dict(bind or {}), _folders(allow))
 
 
 def _folders(allow: object) -> tuple[str, ...]:
@@ -53,7 +58,7 @@ def _folders(allow: object) -> tuple[str, ...]:
     try:
         if isinstance(allow, str | bytes) or not isinstance(allow, Iterable):
             raise ValueError
-        return tuple(os.path.abspath(path_text(one)) for one in allow)
+        return tuple(str(one) if is_url(one) else os.path.abspath(path_text(one)) for one in allow)
     except ValueError:
         raise CheckpointError(
             "cannot use this value of allow=", expected="a list of folders", got=repr(allow), hint="as allow=[folder]"
@@ -204,6 +209,63 @@ class Frozen:
 
     def __repr__(self) -> str:
         return f"<Frozen {self}>"
+
+
+class FrozenShards:
+    """A job on a cluster as its folder holds it. Made by `thaw`; looking at it changes nothing.
+
+    Shards go on where the program that began them is run again. `resolve` computes the job on this machine, from its
+    begin.
+
+    Attributes:
+        path: of the folder.
+        progress: how far all shards are together: a record counts once in each stage.
+        done: whether all results are complete.
+    """
+
+    def __init__(self, path: str, bind: dict[str, object], allow: tuple[str, ...]) -> None:
+        found = read_job(path)
+        assert found is not None
+        self.path, self._job, self._bind, self._allow = path, found["job"], bind, allow
+        self.done = is_done(path)
+        self.progress = Progress(kept_items(path), found["total"], 0, 0.0, self.done)
+
+    def elements(self, *, accept_touched: bool = False) -> list[Element]:
+        """Return the job's roots, made anew.
+
+        Raises:
+            CheckpointError: if something has to be bound, or a source is not what it was.
+        """
+        graph, array = kept_graph(self._job)
+        return rebuild_job(graph, array, self._bind, done=False, allow=self._allow, accept_touched=accept_touched)
+
+    @shows_options(StartOptions, method=True)
+    def start(self, **options: Unpack[StartOptions]) -> Run:
+        """Begin the job on this machine, in the background. Options and errors as for `fc.start`."""
+        check_names("start", options, StartOptions)
+        return start(*self.elements(accept_touched=options.get("accept_touched") is True), **options)
+
+    @shows_options(StartOptions, method=True)
+    def run(self, **options: Unpack[StartOptions]) -> Run:
+        """Compute the job on this machine, and return the finished `Run`. Options and errors as for `fc.start`."""
+        return self.start(**options).wait()
+
+    @shows_options(StartOptions, method=True)
+    def resolve(self, **options: Unpack[StartOptions]) -> Any:
+        """Compute the job on this machine, and return its values: one value, or a tuple.
+
+        Options and errors as for `fc.start`.
+        """
+        values = self.run(**options).values
+        return values[0] if len(values) == 1 else values
+
+    def __str__(self) -> str:
+        items, total = self.progress.items, self.progress.total_items
+        state = "done" if self.done else f"{items:,} of {total:,} records of all stages"
+        return f"{self.path}: a job on a cluster, {state}; run its program again to go on with it"
+
+    def __repr__(self) -> str:
+        return f"<FrozenShards {self}>"
 
 
 def _refuse(options: Mapping[str, Any], *kept: str) -> None:

@@ -11,7 +11,7 @@ from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_dr
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.overview import COMMANDS
 from flowcompute.files import shown
-from flowcompute.thawing import thaw
+from flowcompute.thawing import FrozenShards, thaw
 
 _DAMAGED = 1
 
@@ -76,6 +76,8 @@ def describe_checkpoint(path: str) -> str:
         CheckpointError: if there is no checkpoint that can be used.
     """
     frozen = thaw(path)
+    if isinstance(frozen, FrozenShards):
+        return str(frozen)
     with CheckpointFolder.peek(path) as folder:
         job, body = KeptJob.read(folder.job()), folder.look().body
     words = JobWords.read(job.graph)

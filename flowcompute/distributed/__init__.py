@@ -1,20 +1,29 @@
 """Shards of one job: the same plan over ranges of its records, whose fold states merge to the bits of the whole."""
 
+from flowcompute.distributed.cluster_run import ClusterRun, ClusterShards, run_on_cluster
+from flowcompute.distributed.kept import is_done, kept_items, read_job
 from flowcompute.distributed.resolving import resolve_on
 from flowcompute.distributed.shard_job import ShardedJob
-from flowcompute.distributed.shard_message import ShardMessages, answer
+from flowcompute.distributed.shard_message import ShardMessages, answer, kept_graph
 from flowcompute.distributed.shard_ranges import shard_ranges
 from flowcompute.distributed.shard_runner import run_shard
 from flowcompute.distributed.shard_start import ShardProgress, ShardStart, ShardState
 
 __all__ = [
+    "ClusterRun",
+    "ClusterShards",
     "ShardMessages",
     "ShardProgress",
     "ShardStart",
     "ShardState",
     "ShardedJob",
     "answer",
+    "is_done",
+    "kept_graph",
+    "kept_items",
+    "read_job",
     "resolve_on",
+    "run_on_cluster",
     "run_shard",
     "shard_ranges",
 ]

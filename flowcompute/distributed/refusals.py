@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowcompute.distributed.entry_records import ENTERING
 from flowcompute.distributed.reduced_plans import parts_of
 from flowcompute.elements import Kind
+from flowcompute.elements.creation import PACK_ROWS
 from flowcompute.elements.training import TRAIN
 from flowcompute.engine import is_carried, joins_exactly, tile_records
 from flowcompute.errors import PlanError
@@ -48,7 +49,8 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
         for i in sorted(clock.values.union(entry.value for entry in clock.entries)):
             node = nodes[i]
             if node.kind is not None and node.kind not in _CUT:
-                raise _refused(node, "it is a Python function of this process")
+                why = "columns are put together in one place" if node.op is PACK_ROWS else "it is a Python function"
+                raise _refused(node, why)
             if i in plan.host_folds and not joins_exactly(plan.host_folds[i]):
                 raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from flowcompute.distributed.pass_shards import PartShards, RunShards, end_pass
-from flowcompute.distributed.reduced_plans import parts_of
+from flowcompute.distributed.reduced_plans import count_clocks, parts_of, scans_of
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
 from flowcompute.distributed.shard_runner import run_shard
@@ -18,6 +18,16 @@ from flowcompute.elements import Constant, Writer
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError
 from flowcompute.schedule import SinkStage
+
+
+class Writing(Protocol):
+    """Destinations of a job that can go on after a failure."""
+
+    def open(self, position: int, sink: SinkStage) -> Writer:
+        """Open the destination of this position, or go on with what is there."""
+
+    def seal(self, writers: Sequence[tuple[SinkStage, Writer]]) -> None:
+        """Make all results durable, before the first gets its name."""
 
 
 class ShardedJob:
@@ -53,11 +63,21 @@ class ShardedJob:
             for records in shard_ranges(clock.length or 0, shard_unit(plan, clock), self._shards)
         )
 
-    def run(self, run_shards: RunShards | None = None) -> tuple[Any, ...]:
+    def total_items(self) -> int:
+        """Return the records that all shards of all stages read: a pass is counted and added up where it must be."""
+        plan = self._job.plan
+        total = 0
+        for index, one in enumerate(plan.passes):
+            stages = 1 + bool(count_clocks(one)) + bool(scans_of(plan, index))
+            total += stages * sum(clock.length or 0 for clock, *_ in parts_of(one))
+        return total
+
+    def run(self, run_shards: RunShards | None = None, writing: Writing | None = None) -> tuple[Any, ...]:
         """Run all passes, commit, and return the values of the roots in their order. A failure leaves nothing written.
 
         Args:
             run_shards: runs the shards of a pass; by default one after the other, here.
+            writing: opens and commits destinations, where they are kept after a failure.
 
         Raises:
             FlowError: as a run.
@@ -67,11 +87,15 @@ class ShardedJob:
         writers: list[tuple[SinkStage, Writer]] = []
         try:
             # What fails soonest comes first.
-            writers += [(sink, sink.element.open(sink.spec)) for one in plan.passes for sink in one.sinks]
+            for sink in (sink for one in plan.passes for sink in one.sinks):
+                opened = sink.element.open(sink.spec) if writing is None else writing.open(len(writers), sink)
+                writers.append((sink, opened))
             waiting = iter(tuple(writers))
             for index, one in enumerate(plan.passes):
                 here = [writer for _, writer in islice(waiting, len(one.sinks))]
                 self._run_pass(index, here, resident, run_shards)
+            if writing is not None:
+                writing.seal(writers)
             values = {}
             while writers:
                 sink, writer = writers[0]
@@ -79,7 +103,7 @@ class ShardedJob:
                 del writers[0]
         finally:
             for _, writer in writers:
-                writer.abort()
+                (writer.abort if writing is None else writer.suspend)()
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
     def _run_pass(

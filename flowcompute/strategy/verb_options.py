@@ -73,6 +73,14 @@ class StartOptions(PlanOptions, ThawOptions, total=False):
     checkpoint: str | os.PathLike[str] | None
 
 
+class RunVerbOptions(StartOptions, total=False):
+    """Options of `run`."""
+
+    cluster: Any
+    shards: int | Literal["auto"]
+    insecure: bool
+
+
 class ThawFlowOptions(_KernelOptions, _ObserveOptions, total=False):
     """Options of `flow` of a thawed flow, which keeps its checkpoint, its precision and its mode."""
 

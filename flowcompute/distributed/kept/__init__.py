@@ -1,0 +1,6 @@
+"""What a job on a cluster keeps: a folder, and one in it for each shard."""
+
+from flowcompute.distributed.kept.cluster_folder import COMMIT, ClusterFolder, is_done, kept_items, read_job
+from flowcompute.distributed.kept.shard_folder import ShardFolder
+
+__all__ = ["COMMIT", "ClusterFolder", "ShardFolder", "is_done", "kept_items", "read_job"]

@@ -1,0 +1,174 @@
+"""What is kept of a job on a cluster: its description, a folder for each shard, and how it was committed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from flowcompute.checkpoint.store import absolute_path, pack, unpack
+from flowcompute.elements import State
+from flowcompute.errors import CheckpointError
+from flowcompute.files import FILES, Files, explain, shown
+
+JOB, LOCK, NONCE, COMMIT = "CLUSTER", "LOCK", "NONCE", "COMMIT"
+_DIGEST_BYTES = 32
+_MOST_STAGES = 1 << 16
+
+
+class ClusterFolder:
+    """The folder of a job, owned by one client at a time.
+
+    Args:
+        path: of the folder, which is made where it is missing.
+        identity: what must be the same for a job to go on.
+        job: its description, for `thaw`.
+        total_items: records that all shards of all stages read.
+        files: the file layer.
+
+    Attributes:
+        path: as an absolute path.
+        token: tells the names of the job's drafts.
+        job: its description, as it began.
+
+    Raises:
+        CheckpointError: if another client owns it, or it holds another job.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], identity: Sequence[Any], job: bytes, total_items: int, files: Files = FILES
+    ) -> None:
+        self.path, self._files = absolute_path(path), files
+        with naming(self.path, "create"):
+            files.make_folders(self.path)
+            self._lock = files.open_update(os.path.join(self.path, LOCK), create=True)
+        try:
+            with naming(self.path, "lock"):
+                if not files.lock(self._lock):
+                    raise CheckpointError(
+                        f"cannot use {shown(self.path)}: another client runs this job",
+                        hint="wait for it, or give this job another checkpoint=",
+                    )
+            found = read_job(self.path, files)
+            if found is None:
+                if set(files.list_folder(self.path)) - {LOCK, NONCE}:
+                    raise CheckpointError(
+                        f"cannot use {shown(self.path)}: it holds something else",
+                        expected="a new folder, or one of a job on a cluster",
+                    )
+                found = {"version": 1, "token": secrets.token_hex(8), "identity": list(identity), "job": job}
+                found["total"] = total_items
+                self._write(JOB, found)
+            if found["identity"] != list(identity):
+                raise CheckpointError(
+                    f"cannot go on with {shown(self.path)}: it belongs to another job",
+                    hint="give this job another checkpoint=, or remove the folder",
+                )
+            self.token, self.job = str(found["token"]), bytes(found["job"])
+        except BaseException:
+            files.close(self._lock)
+            raise
+
+    def shard(self, stage: int, shard: int) -> str:
+        """Return the path of a shard's folder."""
+        return shard_path(self.path, stage, shard)
+
+    def new_nonce(self) -> tuple[str, bytes]:
+        """Write a random number, which every worker must read; return its path and the number."""
+        nonce = secrets.token_bytes(16)
+        path = os.path.join(self.path, NONCE)
+        with naming(path, "write"):
+            self._files.atomic_write_bytes(path, nonce)
+        return path, nonce
+
+    def committed(self) -> Mapping[str, State] | None:
+        """Return the states of results that were complete; None where the job had not come so far."""
+        found = _read(os.path.join(self.path, COMMIT), self._files)
+        return None if found is None else found["results"]
+
+    def commit(self, results: Mapping[str, State]) -> None:
+        """Keep the states of complete results, of which only the names are missing."""
+        self._write(COMMIT, {"results": dict(results)})
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        handle, self._lock = self._lock, -1
+        if handle >= 0:
+            self._files.close(handle)
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        body = pack(data)
+        path = os.path.join(self.path, name)
+        with naming(path, "write"):
+            self._files.atomic_write_bytes(path, hashlib.sha256(body).digest() + body)
+
+
+def shard_path(path: str, stage: int, shard: int) -> str:
+    """Return the path of a shard's folder in that of its job."""
+    return os.path.join(path, f"stage-{stage:04}", f"shard-{shard:04}")
+
+
+def read_job(path: str, files: Files = FILES) -> dict[str, Any] | None:
+    """Return what is kept of a job on a cluster; None where there is none.
+
+    Raises:
+        CheckpointError: if it is damaged.
+    """
+    found = _read(os.path.join(path, JOB), files)
+    known = {"version": int, "token": str, "identity": list, "job": bytes, "total": int}
+    if found is None:
+        return None
+    if found.get("version") != 1 or not all(isinstance(found.get(key), kind) for key, kind in known.items()):
+        raise CheckpointError(f"cannot read {shown(path)}: another version of flowcompute made it, or it is damaged")
+    return found
+
+
+def kept_items(path: str, files: Files = FILES) -> int:
+    """Return how many records all shards of a job have kept together."""
+    total = 0
+    for stage in range(_MOST_STAGES):
+        folder = os.path.join(path, f"stage-{stage:04}")
+        try:
+            names = files.list_folder(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            break
+        for name in names:
+            with contextlib.suppress(CheckpointError):
+                found = _read(os.path.join(folder, name, "progress"), files)
+                items = None if found is None else found.get("data", {}).get("items")
+                total += items if type(items) is int and items > 0 else 0
+    return total
+
+
+def is_done(path: str, files: Files = FILES) -> bool:
+    """Check whether the results of a job are complete."""
+    return _read(os.path.join(path, COMMIT), files) is not None
+
+
+def _read(path: str, files: Files) -> dict[str, Any] | None:
+    with naming(path, "read"):
+        try:
+            found = files.read_bytes(path)
+        except FileNotFoundError:
+            return None
+    digest, body = found[:_DIGEST_BYTES], found[_DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        raise CheckpointError(f"cannot read {shown(path)}: it is damaged", hint="restore it from a copy, or remove it")
+    return dict(unpack(body))
+
+
+@contextlib.contextmanager
+def naming(path: str, doing: str) -> Iterator[None]:
+    """Name a path in errors of the system.
+
+    Raises:
+        CheckpointError: for each of them.
+    """
+    try:
+        yield
+    except OSError as error:
+        text, hint = explain(error)
+        raise CheckpointError(f"cannot {doing} {shown(path)}: {text}", hint=hint) from error

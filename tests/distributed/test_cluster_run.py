@@ -1,0 +1,321 @@
+"""Jobs on a cluster whose workers are this process: killed at every step, gone on with, to the bytes of one machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.distributed import ClusterRun, _dask, answer, cluster_run
+from flowcompute.distributed.kept import COMMIT, ClusterFolder, ShardFolder
+from flowcompute.errors import CheckpointError, DestinationError, PlanError, RunError
+from flowcompute.sinks.file_sink import StoredWriter
+
+X = np.random.default_rng(21).standard_normal((20_011, 6)).astype("f4")
+QUIET: dict[str, Any] = {"progress": False, "memory": "24MiB"}
+
+
+class KilledError(Exception):
+    """The end of a client or a worker."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", X)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Let this process be the worker; the requests that it answers."""
+    requests: list[bytes] = []
+
+    def answers_of(client: Callable[[int], None], asked: Sequence[bytes], wait_s: float) -> list[bytes]:
+        made = []
+        for request in asked:
+            client(len(requests))
+            requests.append(request)
+            made.append(answer(request))
+        return made
+
+    monkeypatch.setattr(cluster_run, "check_client", lambda *_, **__: None)
+    monkeypatch.setattr(cluster_run, "check_workers", lambda *_: 1)
+    monkeypatch.setattr(cluster_run, "answers_of", answers_of)
+    return requests
+
+
+def job(folder: Path, out: str) -> tuple[fc.Element, ...]:
+    x = fc.open(folder / "x.npy", name="x")
+    mean, std = x.mean(axis=0), x.std(axis=0)
+    return (
+        (x - mean) / std >> fc.save(folder / out / "z.npy"),
+        fc.cumulative_sum(x, axis=0) >> fc.save(folder / out / "c.raw"),
+        x[x[:, 0] > mean[0]] >> fc.save(folder / out / "k.npy"),
+        x * 2 >> fc.save(folder / out / "r.zarr", chunk=700),
+        x.var(axis=0),
+        x[:, 2].argmax(),
+    )
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def visible(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if not name.startswith(".")]
+
+
+def live(_: int) -> None:
+    """Answer everything."""
+
+
+def run(folder: Path, client: Callable[[int], None] = live, **options: Any) -> ClusterRun:
+    said = {"checkpoint": folder / "kept", "checkpoint_every": 0, **QUIET, **options}
+    made = fc.run(*job(folder, "b"), cluster=client, shards=4, **said)
+    assert isinstance(made, ClusterRun)
+    return made
+
+
+def check(folder: Path, made: ClusterRun) -> None:
+    shutil.rmtree(folder / "a")
+    (folder / "a").mkdir()
+    wanted = fc.run(*job(folder, "a"), **QUIET).values
+    assert bytes_of(folder / "a") == bytes_of(folder / "b")
+    for got, want in zip(made.values[4:], wanted[4:], strict=True):
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+    assert sorted(visible(folder / "b")) == ["c.raw", "k.npy", "r.zarr", "z.npy"]
+
+
+def dying(at: int) -> Callable[[int], None]:
+    def client(number: int) -> None:
+        if number == at:
+            raise KilledError
+
+    return client
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 9, 11])
+def test_a_client_that_died_is_followed_by_another(folder: Path, asked: list[bytes], at: int) -> None:
+    with pytest.raises(KilledError):
+        run(folder, dying(at))
+    assert not visible(folder / "b")
+    done = fc.thaw(folder / "kept")
+    assert not done.done
+    assert 0 <= done.progress.items <= (done.progress.total_items or 0)
+    before = len(asked)
+    made = run(folder)
+    assert made.shards.resumed == at
+    assert made.shards.count == len(asked) - before + at
+    check(folder, made)
+    assert fc.thaw(folder / "kept").done
+    assert fc.thaw(folder / "kept").progress.items == done.progress.total_items
+
+
+def test_a_finished_job_gives_its_results_again(folder: Path, asked: list[bytes]) -> None:
+    check(folder, run(folder))
+    count = len(asked)
+    made = run(folder)
+    assert len(asked) == count
+    assert made.shards.items == 0
+    check(folder, made)
+    (folder / "b" / "z.npy").write_bytes(b"another")
+    with pytest.raises(CheckpointError, match="it is not what the finished job has written"):
+        run(folder)
+
+
+@pytest.mark.parametrize("at", [1, 2, 7, 20, 33])
+def test_a_shard_goes_on_between_its_batches(
+    folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    check_attempt, calls = ShardFolder.check, []
+
+    def counted(self: ShardFolder) -> None:
+        check_attempt(self)
+        calls.append(self)
+        if len(calls) == at:
+            raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardFolder, "check", counted)
+        with pytest.raises(KilledError):
+            run(folder, memory="1MiB")
+    before = fc.thaw(folder / "kept").progress
+    made = run(folder, memory="1MiB")
+    assert made.shards.items <= (before.total_items or 0) - before.items
+    check(folder, made)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_a_crash_between_two_commits_is_rolled_forward(
+    folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    commit, calls = StoredWriter.commit, []
+
+    def refuse(self: StoredWriter) -> str:
+        calls.append(self)
+        if len(calls) - 1 == at:
+            raise KilledError
+        return commit(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredWriter, "commit", refuse)
+        with pytest.raises(KilledError):
+            run(folder)
+    assert len(visible(folder / "b")) == at
+    check(folder, run(folder))
+
+
+def test_what_is_damaged_is_computed_again(folder: Path, asked: list[bytes]) -> None:
+    with pytest.raises(KilledError):
+        run(folder, dying(9))
+    results = sorted((folder / "kept").rglob("result"))
+    results[0].write_bytes(results[0].read_bytes()[:-1])
+    results[1].write_bytes(b"")
+    made = run(folder)
+    assert made.shards.resumed == 7
+    check(folder, made)
+
+
+def test_other_numbers_of_shards_find_nothing_that_does_not_fit(folder: Path, asked: list[bytes]) -> None:
+    with pytest.raises(KilledError):
+        run(folder, dying(9))
+    said: dict[str, Any] = {"checkpoint": folder / "kept", **QUIET}
+    check(folder, fc.run(*job(folder, "b"), cluster=live, shards=2, **said))
+
+
+def test_one_machine_computes_the_job(folder: Path, asked: list[bytes]) -> None:
+    with pytest.raises(KilledError):
+        run(folder, dying(9))
+    values = fc.thaw(folder / "kept").resolve(**QUIET)
+    wanted = fc.run(*job(folder, "a"), **QUIET).values
+    assert np.asarray(values[4]).tobytes() == np.asarray(wanted[4]).tobytes()
+    found = {name: data for name, data in bytes_of(folder / "b").items() if not name.startswith(".")}
+    assert found == bytes_of(folder / "a")
+    assert "records of all stages" in str(fc.thaw(folder / "kept"))
+
+
+def test_without_a_folder_nothing_is_kept(folder: Path, asked: list[bytes]) -> None:
+    made = fc.run(*job(folder, "b"), cluster=live, shards=3, **QUIET)
+    check(folder, made)
+    with pytest.raises(KilledError):
+        fc.run(
+            fc.open(folder / "x.npy") * 3 >> fc.save(folder / "b" / "gone.npy"),
+            cluster=dying(len(asked)),
+            **QUIET,
+            shards=2,
+        )
+    assert not [name for name in os.listdir(folder / "b") if "gone" in name]
+    assert fc.run(fc.open(folder / "x.npy").sum(), cluster=live, shards=1, **QUIET).value
+
+
+# -- owners ----------------------------------------------------------------------------------------------
+
+
+def test_a_later_attempt_fences_an_earlier_one(tmp_path: Path) -> None:
+    first, second = (ShardFolder(str(tmp_path / "s"), b"r") for _ in range(2))
+    first.claim()
+    first.save({"position": 1}, 1)
+    second.claim()
+    for call in (first.check, lambda: first.save({"position": 2}, 2), lambda: first.finish({}, 3)):
+        with pytest.raises(RunError, match="taken it over"):
+            call()
+    assert second.state() == {"position": 1}
+    assert (second.items(), second.result()) == (1, None)
+    second.finish({"folds": np.arange(3)}, 9)
+    assert ShardFolder(str(tmp_path / "s"), b"other").result() is None
+    assert sorted(os.listdir(tmp_path / "s")) == ["attempt-1", "attempt-2", "progress", "result"]
+
+
+def test_one_client_owns_a_folder(folder: Path, asked: list[bytes]) -> None:
+    def meanwhile(_: int) -> None:
+        with pytest.raises(CheckpointError, match="another client runs this job"):
+            ClusterFolder(folder / "kept", [], b"", 0)
+
+    run(folder, meanwhile)
+
+
+def test_a_folder_of_something_else_is_refused(folder: Path, asked: list[bytes]) -> None:
+    with pytest.raises(KilledError):
+        run(folder, dying(1))
+    x = fc.open(folder / "x.npy")
+    with pytest.raises(CheckpointError, match="another job"):
+        fc.run(x.sum(), cluster=live, shards=2, checkpoint=folder / "kept", **QUIET)
+    np.save(folder / "x.npy", X + 1)
+    with pytest.raises(CheckpointError, match="sources have changed"):
+        run(folder)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.tex").write_text("years")
+    with pytest.raises(CheckpointError, match="something else"):
+        fc.run(x.sum(), cluster=live, shards=2, checkpoint=folder / "mine", **QUIET)
+    (folder / "kept" / COMMIT).write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match="damaged"):
+        fc.thaw(folder / "kept")
+
+
+def test_what_makes_no_sense_is_refused(folder: Path, asked: list[bytes]) -> None:
+    x = fc.open(folder / "x.npy")
+    for options in ({"tune": True}, {"on_batch": print}, {"trace": "t.json"}, {"page": 0}):
+        with pytest.raises(PlanError, match="on a cluster"):
+            fc.run(x.sum(), cluster=live, **options)  # type: ignore[arg-type]
+    for shards in (0, True, 1.5, "many"):
+        with pytest.raises(PlanError, match="so many shards"):
+            fc.run(x.sum(), cluster=live, shards=shards)  # type: ignore[arg-type]
+    for every in (-1, "64MiB", True):
+        with pytest.raises(PlanError, match="checkpoint_every"):
+            fc.run(x.sum(), cluster=live, shards=2, checkpoint_every=every)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="without a cluster"):
+        fc.run(x.sum(), shards=3)
+    for bad, word in (
+        (fc.host(lambda batch: batch * 2, x, name="mine").sum(axis=0), "mine"),
+        (fc.ema(x[:, 0], 0.1).sum(), "ema"),
+        (x >> fc.save(folder / "b" / "y.parquet"), "put together in one place"),
+    ):
+        with pytest.raises(PlanError, match=word):
+            fc.run(bad, cluster=live, shards=2, checkpoint=folder / "refused", **QUIET)
+    assert not (folder / "refused").exists()
+    assert not os.listdir(folder / "b")
+    assert not asked
+
+
+class _Workers:
+    """A client whose workers say what they are told to."""
+
+    def __init__(self, limit: int, seen: bytes) -> None:
+        self._limit, self._seen = limit, seen
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        if not self._seen:
+            raise TimeoutError
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        return {"workers": {"tcp://one": {"memory_limit": self._limit}}}
+
+    def run(self, function: Callable[..., Any], path: str) -> dict[str, Any]:
+        return {"tcp://one": self._seen}
+
+
+def test_workers_are_looked_at_before_anything_starts(tmp_path: Path) -> None:
+    assert _dask.check_workers(_Workers(0, b"n"), "path", b"n", 100, 1.0) == 1
+    with pytest.raises(PlanError, match="tcp://one may use less memory"):
+        _dask.check_workers(_Workers(99, b"n"), "path", b"n", 100, 1.0)
+    with pytest.raises(RunError, match="tcp://one does not see"):
+        _dask.check_workers(_Workers(100, b"other"), "path", b"n", 100, 1.0)
+    with pytest.raises(RunError, match="no worker"):
+        _dask.check_workers(_Workers(100, b""), "path", b"n", 100, 1.0)
+    (tmp_path / "n").write_bytes(b"n")
+    assert _dask.read_shared(str(tmp_path / "n")) == b"n"
+    assert _dask.read_shared(str(tmp_path / "none")) == b""
+
+
+def test_a_full_disk_is_told(folder: Path, asked: list[bytes]) -> None:
+    x = fc.open(folder / "x.npy")
+    with pytest.raises(DestinationError, match="cannot create"):
+        fc.run(x * 2 >> fc.save(folder / "none" / "y.npy"), cluster=live, shards=2, checkpoint=folder / "k", **QUIET)
