@@ -20,7 +20,9 @@ from flowcompute.engine import ClockPlace, Executor, PlannedJob, TileTotals, end
 from flowcompute.errors import RunError
 
 RunShards = Callable[[int, Sequence[ShardStart]], Sequence[ShardState]]
-"""`run(pass, starts)` runs shards of a pass, wherever and in any order, and gives what came of each."""
+"""`run(pass, starts)` runs shards of a pass, wherever and in any order, and gives what came of each.
+
+It is called for each part and task of a pass; `ShardStart.name` tells the shards of all calls for a pass apart."""
 
 MARKS = 16
 """Places in a shard at which selections are counted: so much finer is known where to begin for whole blocks."""
