@@ -8,8 +8,9 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -19,6 +20,7 @@ from flowcompute.objects.urls import READ_ONLY, ObjectUrl
 try:
     import obstore
     from obstore.exceptions import (
+        AlreadyExistsError,
         BaseError,
         NotSupportedError,
         PermissionDeniedError,
@@ -37,6 +39,12 @@ CHUNK_BYTES = 1 << 16
 CHANGED = "the object changed since it was opened for this job"
 CHANGED_ADVICE = "compose the job again, and let nothing write to its input while it runs"
 
+PART_BYTES = 8 << 20
+"""Bytes of a part of an upload."""
+MOST_PARTS = 4
+"""Parts of an upload that are sent at a time."""
+
+_REMOVED_AT_A_TIME = 1000
 _MOST_STORES = 16
 _ENVIRONMENT = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_", "HTTPS_", "ALL_PROXY", "NO_PROXY")
 _STATUS = re.compile(r"status code: (\d{3}(?: [A-Z][A-Za-z ]*)?)")
@@ -125,6 +133,50 @@ class ObjectStore:
                 done += len(part)
         if done != len(buffer):
             raise _wrong_length(len(buffer), str(done))
+
+    def put(self, url: ObjectUrl, data: bytes, *, new: bool = False) -> bool:
+        """Put an object, and return whether it was put: with `new` it is not where there is one of its name.
+
+        Raises:
+            StoreError: if the store refuses.
+        """
+        with store_errors():
+            try:
+                obstore.put(self._store, _key(url), data, mode="create" if new else "overwrite", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def upload(self, url: ObjectUrl, path: str) -> None:
+        """Put a local file in parts. There is no object, or the old one, before its last part has come.
+
+        Raises:
+            StoreError: if the store refuses.
+        """
+        with store_errors():
+            obstore.put(self._store, _key(url), Path(path), chunk_size=PART_BYTES, max_concurrency=MOST_PARTS)
+
+    def keys(self, url: ObjectUrl) -> Iterator[str]:
+        """Yield the keys of the objects below a URL.
+
+        Raises:
+            StoreError: if the store refuses.
+        """
+        with store_errors():
+            for batch in obstore.list(self._store, _key(url)):
+                for one in batch:
+                    yield str(one["path"])
+
+    def remove(self, urls: Sequence[ObjectUrl]) -> None:
+        """Remove objects.
+
+        Raises:
+            StoreError: if the store refuses.
+        """
+        with store_errors():
+            for start in range(0, len(urls), _REMOVED_AT_A_TIME):
+                with contextlib.suppress(FileNotFoundError):
+                    obstore.delete(self._store, [_key(url) for url in urls[start : start + _REMOVED_AT_A_TIME]])
 
 
 def store_of(url: ObjectUrl) -> ObjectStore:

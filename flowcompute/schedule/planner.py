@@ -44,7 +44,7 @@ from flowcompute.schedule.plan_cache import PlanCache, plan_key
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
-from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink, to_array
+from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink, UploadSink, ZarrObjectsSink, to_array
 from flowcompute.sources import MemorySource, SpoolSource
 from flowcompute.strategy import Config, Strategy
 
@@ -292,8 +292,9 @@ def _check_targets(graph: Graph) -> None:
     targets: dict[str, Node] = {}
     for node in graph.ends():
         sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
-        if isinstance(sink, StoredSink):
-            first = targets.setdefault(os.path.realpath(sink.target), node)
+        if isinstance(sink, StoredSink | UploadSink | ZarrObjectsSink):
+            target = os.path.realpath(sink.target) if isinstance(sink, StoredSink) else sink.path
+            first = targets.setdefault(target, node)
             if first is not node:
                 raise PlanError(
                     f"cannot write to the same file as {first.name}",

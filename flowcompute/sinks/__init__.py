@@ -8,6 +8,7 @@ from flowcompute.sinks.folder_sink import FolderSink
 from flowcompute.sinks.hdf5 import Hdf5Sink
 from flowcompute.sinks.npy_sink import NpySink
 from flowcompute.sinks.numbers import NumbersSink
+from flowcompute.sinks.objects import UploadSink, ZarrObjectsSink, draft_target
 from flowcompute.sinks.parquet import ParquetSink
 from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink
@@ -30,9 +31,12 @@ __all__ = [
     "SavedArray",
     "SpoolSink",
     "StoredSink",
+    "UploadSink",
+    "ZarrObjectsSink",
     "ZarrSink",
     "callback",
     "discard",
+    "draft_target",
     "save",
     "to_array",
 ]

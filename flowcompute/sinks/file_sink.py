@@ -330,13 +330,21 @@ class StoredWriter(Writer):
 
     def seal(self, place: StagingArea) -> State:  # noqa: ARG002
         """Complete the temporary file, header included; see `Writer.seal`."""
+        return {**self.snapshot(), **self.complete_draft()._asdict()}
+
+    def complete_draft(self) -> Sealed:
+        """Complete the temporary file, which `commit` gives its name, and return its properties.
+
+        Raises:
+            DestinationError: if records are missing, or the disk refuses.
+        """
         self._require_complete()
         with self._errors("complete"):
             draft = self._open_draft()
             self._write_last(draft)
             sealed = draft.seal()
         self._is_sealed = True
-        return {**self.snapshot(), **sealed._asdict()}
+        return sealed
 
     def _write_last(self, draft: AnyDraft) -> None:
         self._sink.complete(draft, self._spec, None if self._spec.stream is None else self._written, self._bytes)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-from flowcompute.elements import user_site
+from flowcompute.elements import Destination, user_site
 from flowcompute.elements.arguments import flag, one_of, whole
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.files import FILES, FOREIGN_FORMATS, FORMATS, Files, format_of, shown
+from flowcompute.files import (
+    FILES,
+    FOREIGN_FORMATS,
+    FORMATS,
+    Files,
+    StoreError,
+    format_of,
+    is_url,
+    shown,
+    without_secrets,
+)
+from flowcompute.objects import UrlError
 from flowcompute.sinks.file_sink import StoredSink, file_path
 from flowcompute.sinks.hdf5 import Hdf5Sink
 from flowcompute.sinks.npy_sink import NpySink
+from flowcompute.sinks.objects import UploadSink, ZarrObjectsSink, draft_target
 from flowcompute.sinks.parquet import ParquetSink
 from flowcompute.sinks.raw_sink import RawSink
 from flowcompute.sinks.safetensors_sink import SafetensorsSink
@@ -21,6 +34,12 @@ MOST_RECORDS = 1 << 40
 WRITTEN = {*FORMATS.values()} - {"arrow"}
 READ_ONLY = (".nc", ".arrow", ".feather")
 KEYED = ("hdf5", "safetensors")
+SINGLE: dict[str, Callable[..., StoredSink]] = {
+    "npy": NpySink,
+    "raw": RawSink,
+    "safetensors": SafetensorsSink,
+    "hdf5": Hdf5Sink,
+}
 FOLDERS = {"zarr": ZarrSink, "parquet": ParquetSink}
 
 
@@ -34,7 +53,7 @@ def save(
     name: str | None = None,
     durable: bool = True,
     files: Files = FILES,
-) -> StoredSink:
+) -> Destination:
     """Write the result to a file. The value of the root is the path.
 
     The file is written under a temporary name beside `path`. It gets its name when it is complete and durable,
@@ -42,7 +61,9 @@ def save(
     `path` is a symbolic link, the link itself is replaced, not its target.
 
     Args:
-        path: the file; its folder must exist when the job runs.
+        path: the file; its folder must exist when the job runs. A URL stands for an object, "s3://bucket/y.npy", or
+            for a Zarr array of objects, "s3://bucket/y.zarr"; and so with gs://, az:// and memory://, where
+            `flowcompute[objects]` is installed.
         format: "npy", "raw", "safetensors", "hdf5", "zarr" or "parquet"; by default that of the extension (.npy;
             .raw, .bin or .dat; .safetensors; .h5 or .hdf5; .zarr; .parquet). A safetensors file takes several
             resident values, too: a mapping of names, `{"w": w, "b": b} >> fc.save(path)`, a list of elements with
@@ -62,6 +83,9 @@ def save(
     Raises:
         SpecError: if the format is not known or has no chunks, or no file can have this path.
     """
+    if is_url(path):
+        said: dict[str, Any] = {"format": format, "key": key, "chunk": chunk, "overwrite": overwrite}
+        return _save_object(str(path), **said, name=name, durable=durable, files=files)
     text = file_path(path, name)
     chosen = format_of(text) if format is None else one_of(name, "format", format, sorted(WRITTEN))
     if os.path.splitext(text)[1].lower() in READ_ONLY and format is None:
@@ -118,3 +142,50 @@ def save(
         got=short_repr(extension),
         hint='say which: format="npy", "raw", "safetensors", "hdf5", "zarr" or "parquet"',
     )
+
+
+def _save_object(
+    url: str,
+    *,
+    format: str | None,
+    key: str | None,
+    chunk: int | None,
+    overwrite: bool,
+    name: str | None,
+    durable: bool,
+    files: Files,
+) -> Destination:
+    """Return a destination in an object store."""
+    chosen = format_of(url) if format is None else one_of(name, "format", format, sorted(WRITTEN))
+    said = without_secrets(url)
+    if chosen not in ("zarr", *SINGLE):
+        raise SpecError(
+            f"cannot save to {said}: objects of this format are not written",
+            element=name,
+            site=user_site(),
+            expected=".npy, .raw, .h5, .safetensors, .zarr",
+            got=chosen or short_repr(os.path.splitext(said)[1]),
+            hint="save to a local file, and copy it",
+        )
+    if overwrite or (chunk is not None and chosen != "zarr") or (key is not None and chosen not in KEYED):
+        raise SpecError(
+            f"cannot use these options for {said}",
+            element=name,
+            site=user_site(),
+            expected="chunk= of a Zarr array, key= of .h5 or .safetensors; an array in a store is never replaced",
+            hint="leave out what does not apply; remove an old array by the store's own tools",
+        )
+    try:
+        if chosen == "zarr":
+            records = None if chunk is None else whole(name, "chunk", chunk, least=1, most=MOST_RECORDS)
+            return ZarrObjectsSink(url, chunk=records, name=name)
+        keyed = {"key": key} if chosen in KEYED else {}
+        return UploadSink(
+            url, SINGLE[chosen](draft_target(url), name=name, files=files, durable=durable, **keyed), name=name
+        )
+    except UrlError as error:
+        raise SpecError(
+            f"cannot save here: {error}", element=name, site=user_site(), expected=error.expected, hint=error.hint
+        ) from error
+    except StoreError as error:
+        raise SpecError(f"cannot save to {said}: {error}", element=name, site=user_site(), hint=error.advice) from error

@@ -24,6 +24,11 @@ ENDS: dict[str, Build] = {
         rows() >> fc.save(folder / "x.h5", key="a/x"),
         fc.table({"a": rows(), "b": rows("f8")}) >> fc.save(folder / "x.parquet", chunk=2),
     ),
+    "objects": lambda _: (
+        rows() >> fc.save("memory://ends/x.npy"),
+        rows() >> fc.save("memory://ends/x.zarr", chunk=7),
+        {"b": rows().sum(axis=0), "a": fc.constant(np.int8(3))} >> fc.save("memory://ends/w.safetensors"),
+    ),
     "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
     "called": lambda _: rows() >> fc.callback(twice),
     "discarded": lambda _: rows() >> fc.discard(),

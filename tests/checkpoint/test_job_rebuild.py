@@ -330,6 +330,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "fewer": said(columns=[["a", "float32", [3]]]), "none": said(columns=[]), "two": said(inputs=[0, 0]),
         "no chunk": said(chunk=0), "text": said(chunk="7"), "no flag": said(overwrite=1), "no path": said(target="y.parquet"),
     }),
+    "save zarr objects": (lambda: rows() >> fc.save("memory://b/y.zarr", chunk=7), "save_zarr_objects", {
+        "no chunk": said(chunk=0), "text": said(chunk="7"), "no URL": said(target="y.zarr"), "a server": said(target="http://a/y.zarr"),
+        "two": said(inputs=[0, 0]),
+    }),
+    "save object": (lambda: rows() >> fc.save("memory://b/y.npy"), "save_object", {
+        "another URL": said(target="memory://b/z.npy"), "no URL": said(target="y.npy"), "no draft": said(written=3),
+        "of nothing": said(written={"tag": "to_array"}), "two": said(inputs=[0, 0]),
+    }),
     "save bfloat16": (lambda: rows("bfloat16") >> fc.save("/y.raw"), "save_raw", {"in a .npy file": said(tag="save_npy")}),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Re
 from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import MOST, MOST_AXES, Destination, Element
 from flowcompute.elements.creation import MOST_PACKED
+from flowcompute.objects import UrlError
 from flowcompute.sinks import (
     CallbackSink,
     DiscardSink,
@@ -23,7 +24,10 @@ from flowcompute.sinks import (
     SafetensorsSink,
     SavedArray,
     StoredSink,
+    UploadSink,
+    ZarrObjectsSink,
     ZarrSink,
+    draft_target,
 )
 
 Stored = TypeVar("Stored", NpySink, RawSink, SafetensorsSink, ZarrSink, Hdf5Sink, ParquetSink)
@@ -119,6 +123,42 @@ def _rebuild_zarr(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Ele
     return _bound(_folder(ZarrSink, fields, node, rebuilding), node, fields)
 
 
+def _describe_zarr_objects(sink: ZarrObjectsSink, _: Describing) -> dict[str, Any]:
+    return {"target": str(sink.path), "chunk": sink.array.chunk}
+
+
+def _rebuild_zarr_objects(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    url, chunk = fields.text("target"), fields.maybe("chunk", lambda key: fields.whole(key, least=1))
+    try:
+        sink = ZarrObjectsSink(url, chunk=chunk, name=node.given)
+    except UrlError:
+        fields.wrong("target", "the URL of an array in a store")
+    sink.freeze_fields(allow=rebuilding.allow)
+    return _bound(sink, node, fields)
+
+
+def _describe_upload(sink: UploadSink, describing: Describing) -> dict[str, Any]:
+    part = SINKS[type(sink.file)]
+    return {"target": str(sink.path), "written": {"tag": part.tag, **part.describe(sink.file, describing)}}
+
+
+def _rebuild_upload(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    url, file = fields.text("target"), Fields(fields.take("written"), "a draft")
+    part = _BY_TAG[file.choice("tag", tuple(_BY_TAG))]
+    made = part.rebuild(file, node, rebuilding)
+    file.close()
+    assert isinstance(made, StoredSink)
+    # The name of a draft follows from the URL: a checkpoint must not choose it.
+    if made.target != draft_target(url):
+        fields.wrong("target", "the URL that the draft is of")
+    try:
+        sink = UploadSink(url, made, name=node.given)
+    except UrlError:
+        fields.wrong("target", "the URL of an object in a store")
+    sink.freeze_fields(allow=rebuilding.allow)
+    return sink.of_bound(made)
+
+
 def _describe_parquet(sink: ParquetSink, describing: Describing) -> dict[str, Any]:
     return {**_describe_folder(sink, describing), "columns": _arrays(sink.columns)}
 
@@ -158,7 +198,12 @@ SINKS: dict[type[Element], Part] = {
     Hdf5Sink: Part("save_hdf5", _describe_hdf5, _rebuild_hdf5),
     ZarrSink: Part("save_zarr", _describe_folder, _rebuild_zarr),
     ParquetSink: Part("save_parquet", _describe_parquet, _rebuild_parquet),
+    ZarrObjectsSink: Part("save_zarr_objects", _describe_zarr_objects, _rebuild_zarr_objects),
+    UploadSink: Part("save_object", _describe_upload, _rebuild_upload),
     MemorySink: Part("to_array", _nothing, _rebuild_memory),
     DiscardSink: Part("discard", _nothing, _rebuild_discard),
     CallbackSink: Part("callback", _describe_callback, _rebuild_callback, "function"),
 }
+
+_BY_TAG = {SINKS[kind].tag: SINKS[kind] for kind in (NpySink, RawSink, SafetensorsSink, Hdf5Sink)}
+"""What a draft of an object may be."""
