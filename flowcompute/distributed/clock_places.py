@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from flowcompute.distributed.entry_records import is_counted, records_at
 from flowcompute.distributed.shard_ranges import Records, shard_unit
@@ -90,6 +90,21 @@ class ClockPlaces:
                 {entry.value: self._skip(clock, entry, begin) for entry in clock.entries},
             )
             for clock in self._clocks
+        ]
+
+    def of_tiles(self, records: Records, clock: int, tiles: Collection[int]) -> list[ClockPlace]:
+        """Return where a shard stands that adds up tiles of scans of a clock: it begins with a whole tile of each."""
+        places = self.of_shard(records)
+        first = [place.first for place in places]
+        first[clock] = min(first[clock] // tile * tile for tile in tiles)
+        begin = self._begins(first)
+        return [
+            replace(
+                place,
+                begin=begin[one.id],
+                skips={entry.value: self._skip(one, entry, begin) for entry in one.entries},
+            )
+            for one, place in zip(self._clocks, places, strict=True)
         ]
 
     def _border(self, border: int, lengths: Sequence[int]) -> list[int]:

@@ -11,16 +11,19 @@ from typing import TypeVar
 import numpy as np
 
 from flowcompute.distributed.clock_places import ClockPlaces, RecordCounts
-from flowcompute.distributed.reduced_plans import count_clocks, for_entries, part_of, parts_of, scans_of
+from flowcompute.distributed.reduced_plans import count_clocks, for_entries, for_totals, part_of, parts_of, scans_of
 from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
 from flowcompute.distributed.shard_reading import MALFORMED
 from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import State
 from flowcompute.engine import ClockPlace, Executor, PlannedJob, TileTotals, ended_with, tile_records
 from flowcompute.errors import RunError
+from flowcompute.schedule import Clock
 
 RunShards = Callable[[int, Sequence[ShardStart]], Sequence[ShardState]]
-"""`run(pass, starts)` runs shards of a pass, wherever and in any order, and gives what came of each."""
+"""`run(pass, starts)` runs shards of a pass, wherever and in any order, and gives what came of each.
+
+It is called for each part and task of a pass; `ShardStart.name` tells the shards of all calls for a pass apart."""
 
 MARKS = 16
 """Places in a shard at which selections are counted: so much finer is known where to begin for whole blocks."""
@@ -70,10 +73,11 @@ class PartShards:
         marks = self._marks()
         # What is selected may depend on scans; and where a shard begins, on what is selected: at a mark.
         early = self._carried(begun, {mark for own in marks for mark in own})
-        at = ClockPlaces(self._job.plan, self._pass.clocks, before, self._counts(begun, marks, early))
+        counts = self._counts(begun, marks, early)
+        at = ClockPlaces(self._job.plan, self._pass.clocks, before, counts)
         self.lengths = at.lengths()
         places = [at.of_shard(records) for records in self._ranges]
-        carries = self._carries(begun, places, early)
+        carries = self._carries(begun, places, early, counts)
         here = {place: draft for place, draft in regions.items() if self.makes(self._pass.sinks[place].value)}
         self.states = self._ran(
             [
@@ -166,36 +170,79 @@ class PartShards:
         begun: ShardStart,
         places: Sequence[Sequence[ClockPlace]],
         carried: Mapping[int, Mapping[int, State]],
+        counts: Mapping[int, RecordCounts],
     ) -> list[dict[int, State]]:
-        """Return for each shard the states that its scans begin with; `carried` are those at marks."""
+        """Return for each shard the states that its scans begin with; `carried` are the first clock's, at marks."""
         before = set(scans_of(self._before.plan, self._index))
-        at = {
-            i: [place[0].begin if i in before else place[0].first for place in places]
-            for i in scans_of(self._job.plan, self._index)
-        }
-        carried = carried or self._carried(begun, {record for records in at.values() for record in records})
-        return [
-            {i: carried[i][records[number]] for i, records in at.items() if records[number]}
-            for number in range(len(places))
-        ]
+        carries: list[dict[int, State]] = [{} for _ in places]
+        for clock in self._pass.clocks:
+            records = {
+                i: [place[clock.id].begin if i in before else place[clock.id].first for place in places]
+                for i in scans_of(self._job.plan, self._index, clock.id)
+            }
+            wanted = {record for own in records.values() for record in own}
+            if clock.is_root:
+                found = carried or self._carried(begun, wanted)
+            else:
+                found = self._carried_later(begun, clock, places, wanted, counts)
+            for i, own in records.items():
+                for carry, record in zip(carries, own, strict=True):
+                    if record:
+                        carry[i] = found[i][record]
+        return carries
 
     def _carried(self, begun: ShardStart, records: Collection[int]) -> dict[int, dict[int, State]]:
-        """Add up the tiles of scans; gives by scan its state at each of these records but the first of all."""
-        nodes, scans = self._job.plan.graph.nodes, scans_of(self._job.plan, self._index)
-        wanted = sorted({*records} - {0})
-        if not wanted or not scans:
+        """Add up the tiles of scans of the first clock; gives by scan its state at each of these records but 0."""
+        if not scans_of(self._job.plan, self._index, 0):
             return {}
-        marks = [tuple(mark for mark in wanted if start <= mark < stop) for start, stop in self._ranges]
-        states = self._ran(
-            [
-                replace(begun, records=records, task="totals", marks=own)
-                for records, own in zip(self._ranges, marks, strict=True)
-            ]
-        )
+        starts = [replace(begun, records=one, task="totals") for one in self._ranges]
+        return self._states_of_scans(starts, self._ranges, records, 0)
+
+    def _carried_later(
+        self,
+        begun: ShardStart,
+        clock: Clock,
+        places: Sequence[Sequence[ClockPlace]],
+        records: Collection[int],
+        counts: Mapping[int, RecordCounts],
+    ) -> dict[int, dict[int, State]]:
+        """Do as `_carried`, for a clock whose records come from others."""
+        tiles = [self._tile(i) for i in scans_of(self._job.plan, self._index, clock.id)]
+        if not tiles:
+            return {}
+        reduced = for_totals(self._job, self._index, clock.id).plan.passes[self._index].clocks
+        at = ClockPlaces(self._job.plan, self._pass.clocks, reduced, counts)
+        ranges = [(place[clock.id].first, place[clock.id].stop) for place in places]
+        # Nobody begins behind the last of these records, and some are made at the end of the stream only.
+        first = ranges[-1][0]
+        ranges[-1] = first, max(first, *records)
+        starts = []
+        for own, (_, stop) in zip(self._ranges, ranges, strict=True):
+            there = at.of_tiles(own, clock.id, tiles)
+            there[clock.id] = replace(there[clock.id], stop=stop)
+            starts.append(replace(begun, records=own, task="totals", clock=clock.id, places=tuple(there)))
+        return self._states_of_scans(starts, ranges, records, clock.id)
+
+    def _states_of_scans(
+        self, starts: Sequence[ShardStart], ranges: Sequence[Records], records: Collection[int], clock: int
+    ) -> dict[int, dict[int, State]]:
+        wanted = sorted({*records} - {0})
+        if not wanted:
+            return {}
+        marks = [tuple(mark for mark in wanted if start <= mark < stop) for start, stop in ranges]
+        # The end of the stream is in no range; a shard without records may stand there.
+        marks[-1] = tuple(mark for mark in wanted if mark >= ranges[-1][0])
+        states = self._ran([replace(start, marks=own) for start, own in zip(starts, marks, strict=True)])
+        nodes = self._job.plan.graph.nodes
         return {
-            i: _fitting(partial(_added_up, TileTotals(nodes[i]), str(i), tile_records(nodes[i]) or 1, states, marks))
-            for i in scans
+            i: _fitting(partial(_added_up, TileTotals(nodes[i]), str(i), self._tile(i), states, ranges, marks))
+            for i in scans_of(self._job.plan, self._index, clock)
         }
+
+    def _tile(self, scan: int) -> int:
+        tile = tile_records(self._job.plan.graph.nodes[scan])
+        assert tile is not None, "other scans are refused"
+        return tile
 
 
 def end_pass(executor: Executor, job: PlannedJob, index: int, parts: Sequence[PartShards]) -> None:
@@ -241,14 +288,19 @@ def _some(state: ShardState, key: str, marks: Sequence[int]) -> list[int]:
 
 
 def _added_up(
-    totals: TileTotals, key: str, tile: int, states: Sequence[ShardState], marks: Sequence[Sequence[int]]
+    totals: TileTotals,
+    key: str,
+    tile: int,
+    states: Sequence[ShardState],
+    ranges: Sequence[Records],
+    marks: Sequence[Sequence[int]],
 ) -> dict[int, State]:
     """Return the states of a scan at all marks."""
     carries: dict[int, State] = {}
-    for state, own in zip(states, marks, strict=True):
-        found, next_tile = state.totals[key], state.start // tile
+    for state, (first, stop), own in zip(states, ranges, marks, strict=True):
+        found, next_tile = state.totals[key], first // tile
         tiles = list(found["tiles"])
-        if len(tiles) != state.stop // tile - next_tile or len(found["marks"]) != len(own):
+        if len(tiles) != stop // tile - next_tile or len(found["marks"]) != len(own):
             raise ValueError(f"{len(tiles)} tiles and {len(found['marks'])} marks of a scan")
         for mark, inside in zip(own, found["marks"], strict=True):
             while next_tile < mark // tile:

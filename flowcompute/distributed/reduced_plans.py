@@ -49,9 +49,7 @@ def part_of(job: PlannedJob, index: int, number: int) -> PlannedJob:
 def for_entries(job: PlannedJob, index: int) -> PlannedJob:
     """Return a job whose pass computes what enters its clocks, and nothing else."""
     clocks = job.plan.passes[index].clocks
-    return reduced(
-        job, index, clocks, {value for clock in clocks for entry in clock.entries for _, value in entry.inputs}
-    )
+    return reduced(job, index, clocks, _entering(clocks))
 
 
 def reduced(job: PlannedJob, index: int, clocks: Collection[Clock], wanted: Collection[int]) -> PlannedJob:
@@ -116,12 +114,21 @@ def for_counts(job: PlannedJob, index: int) -> PlannedJob:
     return reduced(job, index, clocks, masks)
 
 
-def scans_of(plan: ExecutionPlan, index: int) -> tuple[int, ...]:
-    """Return the ids of the scans of a pass that carry something from record to record."""
-    values = set().union(*(_nodes(step) for step in plan.passes[index].steps))
+def scans_of(plan: ExecutionPlan, index: int, clock: int | None = None) -> tuple[int, ...]:
+    """Return the ids of the scans of a pass, or of one of its clocks, that carry something from record to record."""
+    one = plan.passes[index]
+    steps = one.steps if clock is None else one.clocks[clock].steps
+    values = set().union(*(_nodes(step) for step in steps))
     return tuple(i for i in sorted(values) if is_carried(plan.graph.nodes[i]))
 
 
-def for_totals(job: PlannedJob, index: int) -> PlannedJob:
-    """Return a job whose pass computes its scans, and nothing else, on the first clock alone."""
-    return reduced(job, index, job.plan.passes[index].clocks[:1], scans_of(job.plan, index))
+def for_totals(job: PlannedJob, index: int, clock: int) -> PlannedJob:
+    """Return a job whose pass computes the scans of one clock; for those of the first clock, it has that alone."""
+    clocks, scans = job.plan.passes[index].clocks, scans_of(job.plan, index, clock)
+    return (
+        reduced(job, index, clocks, {*scans, *_entering(clocks)}) if clock else reduced(job, index, clocks[:1], scans)
+    )
+
+
+def _entering(clocks: Collection[Clock]) -> set[int]:
+    return {value for clock in clocks for entry in clock.entries for _, value in entry.inputs}

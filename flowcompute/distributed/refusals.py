@@ -73,8 +73,6 @@ def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
     if is_carried(node):
         if tile_records(node) is None:
             return "it carries a value from each record to the next"
-        if not one.clock_of(node.id).is_root:
-            return "it adds up a stream whose records have other places than those that are read"
         if _follows_scan(plan, node):
             return "it adds up what another scan carries"
     if node.kind is Kind.REBATCH and node.op is not None and node.op.name not in ENTERING:

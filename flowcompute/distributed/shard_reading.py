@@ -100,14 +100,14 @@ class ShardReading:
         while self.position < stop:
             check_stopped()
             self._compute(min(self.position + self._root.batch_items, stop))
-            self._drain()
+            self.drain()
             part_done()
             after_batch()
 
     def end(self) -> None:
         """End the sources, which have no more records."""
         self._write(self.executor.end(self._root.id, {one.value: one.room for one in self._outputs}))
-        self._drain()
+        self.drain()
 
     def sync(self) -> None:
         """Make durable what was written."""
@@ -145,10 +145,14 @@ class ShardReading:
         self._write(made)
         self.position, self._batches = stop, self._batches + 1
 
-    def _drain(self) -> None:
+    def drain(self) -> bool:
+        """Compute with what waits; gives whether anything did."""
+        found = False
         while self.executor.wants() == DRAIN:
             check_stopped()
             self._write(self.executor.drain({one.value: one.room for one in self._outputs}))
+            found = True
+        return found
 
     def _write(self, made: Mapping[int, Records]) -> None:
         calls: list[Callable[[], None]] = []

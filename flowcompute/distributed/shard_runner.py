@@ -234,13 +234,20 @@ class _Counting(_RunningShard):
 
 
 class _Adding(_RunningShard):
-    """A shard that adds up tiles of scans. Each tile is begun without those before it."""
+    """A shard that adds up tiles of the scans of a clock. Each tile is begun without those before it."""
 
     def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
-        nodes = job.plan.graph.nodes
-        self._tiles = {i: tile_records(nodes[i]) or 1 for i in scans_of(job.plan, index)}
-        super().__init__(for_totals(job, index), index, start)
-        self._first = {i: start.records[0] // tile * tile for i, tile in self._tiles.items()}
+        nodes, clock = job.plan.graph.nodes, start.clock
+        self._tiles = {i: tile_records(nodes[i]) or 1 for i in scans_of(job.plan, index, clock)}
+        super().__init__(for_totals(job, index, clock), index, start)
+        begin, stop = start.records
+        self._places = start.places or (ClockPlace(begin, begin, stop),)
+        if len(self._places) != len(self._clocks) or not self._tiles:
+            raise RunError("cannot begin a shard: it stands elsewhere in its clocks", hint="please report this")
+        self._first = {i: self._places[clock].first // tile * tile for i, tile in self._tiles.items()}
+        if not start.places:
+            first = min(self._first.values())
+            self._places = (ClockPlace(first, first, stop),)
         self._found = {
             "noted": -1,
             "totals": {str(i): [] for i in self._tiles},
@@ -248,22 +255,11 @@ class _Adding(_RunningShard):
         }
 
     def _begin(self, state: State) -> State:
-        begin = min(self._first.values())
-        return _with_unknown_scans(
-            begun_at(state, self._job.plan, self._clocks, [ClockPlace(begin, begin, begin)]), self._job
-        )
+        return _with_unknown_scans(begun_at(state, self._job.plan, self._clocks, self._places), self._job)
 
     def run(self, on_batch: OnBatch | None) -> ShardState:
         """Add up from one end of a tile, or one mark, to the next."""
-        start, stop = self._start.records
-        while True:
-            position = self._reading.position
-            if position > self._found["noted"]:
-                self._note(position)
-            if position == stop:
-                break
-            ends = [(position // tile + 1) * tile for tile in self._tiles.values()]
-            self._feed(min(stop, *ends, *(mark for mark in self._start.marks if mark > position)), on_batch)
+        (self._run_derived if self._start.clock else self._run_root)(on_batch)
         self._reading.check()
         totals: dict[str, State] = {}
         for key, marks in self._found["marks"].items():
@@ -271,25 +267,60 @@ class _Adding(_RunningShard):
             found = self._found["totals"][key]
             tiles = np.stack(found) if found else np.empty((0, *own.shape), own.dtype)
             totals[key] = {"tiles": tiles, "marks": marks}
-        return ShardState(start, stop, totals=totals)
+        return ShardState(*self._start.records, totals=totals)
 
-    def _note(self, position: int) -> None:
+    def _run_root(self, on_batch: OnBatch | None) -> None:
+        stop = self._start.records[1]
+        while True:
+            position = self._reading.position
+            if self._is_of_note(position):
+                self._reading.go_on(self._noted(self._reading.executor.snapshot(), position))
+            if position == stop:
+                return
+            self._feed(self._next(position, stop), on_batch)
+
+    def _run_derived(self, on_batch: OnBatch | None) -> None:
+        """Let the clock stop at each record of note, while its sources are read batch by batch."""
+        clock, end = self._start.clock, self._start.records[1]
+        stop = self._places[clock].stop
+        while True:
+            state = self._reading.executor.snapshot()
+            position = clock_starts(state)[clock]
+            if self._is_of_note(position):
+                state = self._noted(state, position)
+            if position == stop:
+                return
+            limits = [place.stop for place in self._places]
+            limits[clock] = self._next(position, stop)
+            self._reading.go_on(limited(state, limits))
+            if not self._reading.drain():
+                if self._reading.position == end:
+                    raise RunError("cannot add up tiles: their stream ends early", hint="please report this")
+                self._feed(min(self._reading.position + self._clocks[0].batch_items, end), on_batch)
+
+    def _next(self, position: int, stop: int) -> int:
+        ends = [(position // tile + 1) * tile for tile in self._tiles.values()]
+        return min(stop, *ends, *(mark for mark in self._start.marks if mark > position))
+
+    def _is_of_note(self, position: int) -> bool:
+        if position <= self._found["noted"]:
+            return False
+        return position in self._start.marks or any(position % tile == 0 for tile in self._tiles.values())
+
+    def _noted(self, state: State, position: int) -> State:
         """Take the totals of tiles that end here, and what scans carry within their tiles; begin the next tiles."""
         self._found["noted"] = position
-        ended = [i for i, tile in self._tiles.items() if position % tile == 0]
-        if not ended and position not in self._start.marks:
-            return
-        state = self._reading.executor.snapshot()
         scans = dict(state["scans"])
-        for i in ended:
-            if position > self._first[i]:
-                self._found["totals"][str(i)].append(scans[str(i)]["carry"])
-            scans[str(i)] = NOTHING
+        for i, tile in self._tiles.items():
+            if position % tile == 0:
+                if position > self._first[i]:
+                    self._found["totals"][str(i)].append(scans[str(i)]["carry"])
+                scans[str(i)] = NOTHING
         if position in self._start.marks:
             for i in self._tiles:
                 inside = {"runs": scans[str(i)]["runs"], "run": scans[str(i)]["run"]}
                 self._found["marks"][str(i)].append(inside)
-        self._reading.go_on({**state, "scans": scans})
+        return {**state, "scans": scans}
 
 
 _RUNNING: Mapping[Task, type[_RunningShard]] = {"compute": _Computing, "count": _Counting, "totals": _Adding}

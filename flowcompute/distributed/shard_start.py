@@ -23,8 +23,8 @@ Task = Literal["count", "totals", "compute"]
 class ShardStart:
     """What a shard of a pass begins with. `as_data` gives it as numbers, texts and arrays, for other processes.
 
-    A pass with selections is counted before it is computed, and one with scans is added up. So a pass has shards of up
-    to three tasks, one task after the other.
+    A pass with selections is counted before it is computed, and one with scans is added up, clock by clock. So a part
+    of a pass has shards of several tasks, one task after the other.
 
     Attributes:
         records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
@@ -32,10 +32,11 @@ class ShardStart:
         regions: what `Writer.lend` gave of each stream that is written, by the place of its sink in the pass.
         part: which of the parts of the pass that no value passes between; a pass of one source has one.
         task: what it does.
+        clock: where it adds up, whose scans.
         places: where it stands in each clock of the pass; none for one clock, from its first record on.
         carries: states of scans, by id: at the first record that is computed where records before `first` need their
             results, else at the first record that counts. Those left out begin there.
-        marks: records at which a shard that counts or adds up tells how far it is, in order.
+        marks: records at which a shard that counts or adds up tells how far it is, in order; those of `clock`.
     """
 
     records: Records
@@ -46,11 +47,12 @@ class ShardStart:
     carries: Mapping[int, State] = field(default_factory=dict)
     marks: tuple[int, ...] = ()
     part: int = 0
+    clock: int = 0
 
     @property
     def name(self) -> str:
         """Text that tells the shard from all others of its pass, as "0-compute-8192"."""
-        return f"{self.part}-{self.task}-{self.records[0]}"
+        return f"{self.part}-{self.task}{self.clock or ''}-{self.records[0]}"
 
     def as_data(self) -> State:
         """Return it as plain data and arrays."""
@@ -63,6 +65,7 @@ class ShardStart:
             "carries": {str(i): dict(state) for i, state in self.carries.items()},
             "marks": list(self.marks),
             "part": self.part,
+            "clock": self.clock,
         }
 
     @classmethod
@@ -89,6 +92,7 @@ class ShardStart:
             {int(key): dict(state) for key, state in data["carries"].items()},
             tuple(_whole(mark) for mark in data["marks"]),
             _whole(data["part"]),
+            _whole(data["clock"]),
         )
 
 

@@ -52,6 +52,13 @@ STREAMS: dict[str, Make] = {
         axis=1
     ),
     "selected of a sum": lambda x: fc.cumulative_sum(x, axis=0)[x[:, 1] > 0],
+    "sum of selected": lambda x: fc.cumulative_sum(x[x[:, 0] > 0.3], axis=0),
+    "sum of the first": lambda x: fc.cumulative_sum(x[fc.abs(x[:, 2]) + fc.arange(x.shape[0]) < 500], axis=0),
+    "sum of windows": lambda x: fc.cumulative_sum(fc.window(x[:, 0], size=9, step=2).max(axis=1), axis=0),
+    "sum of numbers": lambda x: fc.cumulative_sum(fc.flatten(x), axis=0),
+    "window of a sum of selected": lambda x: fc.window(fc.cumulative_sum(x[x[:, 1] > 0, 0], axis=0), size=7).sum(
+        axis=1
+    ),
     "sum of items": lambda x: fc.cumulative_sum(x, axis=1),
 }
 
@@ -98,6 +105,8 @@ def test_streams_of_shards_are_those_of_one_run(
 
 
 KERNELS = (
+    "sum of selected",
+    "sum of windows",
     "selected by a sum",
     "selected of a sum",
     "window",
@@ -128,6 +137,7 @@ def of_all_tasks(x: Element, folder: Path) -> tuple[Element, ...]:
         fc.window(fc.cumulative_sum(x[:, 0], axis=0), size=33).max(axis=1) >> fc.save(folder / "w.npy"),
         chosen >> fc.save(folder / "k.npy"),
         fc.window(chosen[:, 1], size=3).sum(axis=1) >> fc.save(folder / "kw.zarr", chunk=100),
+        fc.cumulative_sum(chosen, axis=0) >> fc.save(folder / "ck.npy"),
         fc.quantile(chosen[:, 2], 0.4),
         chosen.var(axis=0),
     )
@@ -155,7 +165,7 @@ def test_shards_of_all_tasks_can_be_stopped(
         return found
 
     made = ShardedJob(job, shards).run(run_shards)
-    assert bits(made[4:]) == bits(want[4:])
+    assert bits(made[5:]) == bits(want[5:])
     assert contents(many) == contents(one)
     assert stopped.keys() == {"count", "totals", "compute"}
     assert batches > 1 or all(stopped.values())

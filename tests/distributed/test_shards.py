@@ -159,7 +159,10 @@ REFUSED: dict[str, tuple[str, Job]] = {
     "recurrence": ("linear", lambda x: (fc.linear_recurrence(x[:, 0], x[:, 1]).sum(),)),
     "function": ("mine", lambda x: (fc.scan(lambda a, b: a * 0.5 + b, x[:, 0], init=0.0, name="mine").sum(),)),
     "sum of a sum": ("cumulative_sum", lambda x: (fc.cumulative_sum(fc.cumulative_sum(x, axis=0), axis=0).sum(),)),
-    "sum of selected": ("cumulative_sum", lambda x: (fc.cumulative_sum(x[x[:, 0] > 0], axis=0).sum(),)),
+    "sum of selected by a sum": (
+        "cumulative_sum",
+        lambda x: (fc.cumulative_sum(x[fc.cumulative_sum(x[:, 0], axis=0) > 0], axis=0).sum(),),
+    ),
     "selected twice": ("select", lambda x: (twice_selected(x),)),
     "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
     "two paces": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
