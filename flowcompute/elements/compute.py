@@ -235,7 +235,12 @@ def elementwise(op: Op, *operands: Operand) -> Compute:
         for operand, element, dtype in zip(operands, elements, wanted, strict=True)
     ]
     aligned, shape, stream = broadcast(op.name, inputs)
-    return Compute(op, tuple(aligned), Spec(result, shape, stream))
+    return Compute(op, tuple(aligned), _shared_spec(aligned, Spec(result, shape, stream)))
+
+
+def _shared_spec(operands: list[Element], spec: Spec) -> Spec:
+    """Return the spec of an operand in place of an equal one: deep graphs take less memory so."""
+    return next((operand.spec for operand in operands if operand.spec == spec), spec)
 
 
 def rebuild_elementwise(kept: KeptOp) -> Compute:
