@@ -13,8 +13,8 @@ from flowcompute.elements import Element, of_operands
 from flowcompute.errors import FlowError, SpecTypeError
 from flowcompute.onnx._onnx import definition_of
 from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
-from flowcompute.onnx.logical_value import APART, Value
-from flowcompute.onnx.model_tensors import no_external
+from flowcompute.onnx.logical_value import APART, NarrowIntegers, Value
+from flowcompute.onnx.model_tensors import NarrowTensor, no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
 from flowcompute.onnx.problems import Refusal, UnsupportedNode
@@ -104,7 +104,10 @@ class GraphBuilder:
         """
         scope: Scope = dict(outer)
         for name, constant in graph.values.items():
-            scope[name] = None if isinstance(constant, Refusal) else Value.of(constant)
+            if isinstance(constant, NarrowTensor):
+                scope[name] = NarrowIntegers(constant)
+            else:
+                scope[name] = None if isinstance(constant, Refusal) else Value.of(constant)
         scope.update(zip((port.name for port in graph.inputs), inputs, strict=True))
         for node in graph.nodes:
             self._node(node, scope)
