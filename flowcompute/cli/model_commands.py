@@ -30,6 +30,7 @@ def add_generate(commands: Any) -> None:
     parser.add_argument("--top-k", type=int, default=0, metavar="K", help="only the K likeliest tokens (0: all)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (0)")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text; may be given again")
+    parser.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer (as the file says)")
     parser.add_argument("--device", default="auto", help="what computes, as `flowcompute devices` lists them")
     parser.set_defaults(act=_generate)
 
@@ -47,6 +48,7 @@ def _generate(options: argparse.Namespace) -> None:
         top_k=options.top_k,
         seed=options.seed,
         stop=options.stop,
+        context=options.context,
         device=options.device,
     ) as said:
         for piece in said:

@@ -222,20 +222,19 @@ def as_element(operand: Operand, op: str) -> Element:
 
 
 def elementwise(op: Op, *operands: Operand) -> Compute:
-    """Build an element-wise Compute: find dtypes, cast operands, broadcast."""
+    """Build an element-wise Compute: find dtypes, cast operands, broadcast, share an operand's Spec that is equal."""
     elements = [None if is_weak(operand) else as_element(operand, op.name) for operand in operands]
     if all(element is None for element in elements):
         elements = [as_element(operand, op.name) for operand in operands]
-    keys = [
-        type(operand) if element is None else element.dtype for operand, element in zip(operands, elements, strict=True)
-    ]
+    keys = [type(one) if element is None else element.dtype for one, element in zip(operands, elements, strict=True)]
     *wanted, result = resolve_dtypes(op, keys)
     inputs = [
         scalar_constant(op, operand, dtype) if element is None else cast(element, dtype)
         for operand, element, dtype in zip(operands, elements, wanted, strict=True)
     ]
     aligned, shape, stream = broadcast(op.name, inputs)
-    return Compute(op, tuple(aligned), Spec(result, shape, stream))
+    spec = Spec(result, shape, stream)
+    return Compute(op, tuple(aligned), next((one.spec for one in aligned if one.spec == spec), spec))
 
 
 def rebuild_elementwise(kept: KeptOp) -> Compute:

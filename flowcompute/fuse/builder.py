@@ -223,17 +223,20 @@ class _Builder(Groups):
             _Refusal: if no single domain fits, or the union would depend on itself.
         """
         groups = [self.groups[i] for i in ids]
-        if len({group.again for group in groups} | ({True} if node.again else set())) > 1:
+        again = node.again or groups[0].again
+        if any(group.again != again for group in groups):
             raise _Refusal("what is computed again is not computed with what is computed first")
         shape = self._operand_shape(node)
         placed = [self._align(node, group, shape) for group in groups]
-        main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
+        main = 0
+        if len(groups) > 1:
+            main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
         target = groups[main]
         if target.trivial:
             domain, axes = shape, _own_axes(shape)
         else:
             domain, axes = target.domain, _spread(placed[main], shape, target.domain)
-            if any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
+            if None in axes and any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
                 raise _Refusal(f"it is broadcast to items {shape}, which its operands in the kernel do not span")
         for position, other in enumerate(groups):
             if position == main or other.trivial:
@@ -370,7 +373,8 @@ class _Builder(Groups):
         if node.kind is Kind.FOLD:
             group.folds.append(node.id)
             return
-        sweeps = max([0, *(group.sweeps.get(i, 0) for i in node.inputs)]) + (node.kind is Kind.REDUCE)
+        earlier = max([group.sweeps.get(i, 0) for i in node.inputs], default=0) if group.sweeps else 0
+        sweeps = earlier + (node.kind is Kind.REDUCE)
         if sweeps:
             group.sweeps[node.id] = sweeps
         if node.kind is Kind.REDUCE:

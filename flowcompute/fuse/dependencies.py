@@ -61,9 +61,12 @@ class Dependencies:
 
     def reaches(self, values: Iterable[int], targets: Iterable[int]) -> bool:
         """Check whether one of these values is computed by one of the target steps, or depends on one."""
+        steps = self._steps(values)
+        if not steps:
+            return False
         wanted = {self._find(i) for i in targets}
         first = min(self._rank[i] for i in wanted)
-        found = {i for i in self._steps(values) if self._rank[i] >= first}
+        found = {i for i in steps if self._rank[i] >= first}
         todo = [(self._rank[i], i) for i in found]
         heapq.heapify(todo)
         # The earliest step first: what skips layers leads to a target by way of few steps.

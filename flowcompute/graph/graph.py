@@ -7,6 +7,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ _COMPARED_BYTES = 1 << 20
 
 _LITERALS = (0, 1, -1, 2)
 """Scalars whose value belongs to the structure, since kernels are faster if they know it."""
+
+
+_UNMERGED = (HostFunction, ScanFunction, KernelScan)
+"""Operations that are one only where they are the very same element: nobody knows what their functions do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +116,14 @@ def build_graph(roots: Sequence[Element]) -> Graph:
     ids: dict[int, int] = {}
     merged: dict[Any, int] = {}
     found: list[tuple[Element, tuple[int, ...]]] = []
-    for element in postorder(roots, lambda element: element.inputs):
-        if not isinstance(element, Compute) and isinstance(element, Destination):
-            _ = element.input
+    for element in postorder(roots, attrgetter("inputs")):
         inputs = tuple([ids[id(operand)] for operand in element.inputs])
-        if isinstance(element, Compute) and element.op.transparent:
-            (ids[id(element)],) = inputs
-            continue
+        if isinstance(element, Compute):
+            if element.op.transparent:
+                (ids[id(element)],) = inputs
+                continue
+        elif not isinstance(element, Constant) and isinstance(element, Destination):
+            _ = element.input
         key = _merge_key(element, inputs)
         position = merged.setdefault(key, len(found))
         if position == len(found):
@@ -136,8 +142,8 @@ def _either(one: Element, other: Element) -> Element:
     Raises:
         SpecError: if they are pinned to different devices.
     """
-    if one is other:
-        return one
+    # What users called for is shown in place of an equal step of another call.
+    chosen = other if _shown_rank(other) > _shown_rank(one) else one
     pins = [element.pin for element in (one, other) if isinstance(element, Compute) and element.pin is not None]
     if len({pin.device for pin in pins}) == 2:
         raise SpecError(
@@ -148,8 +154,6 @@ def _either(one: Element, other: Element) -> Element:
             got=f"on({pins[1].device!r}), and on({pins[0].device!r}) at {pins[0].site}",
             hint="remove one of the pins",
         )
-    # What users called for is shown in place of an equal step of another call.
-    chosen = max(one, other, key=lambda element: (element.name is not None, not element.is_step))
     if not pins or not isinstance(chosen, Compute) or chosen.pin is not None:
         return chosen
     chosen = copy.copy(chosen)
@@ -157,29 +161,34 @@ def _either(one: Element, other: Element) -> Element:
     return chosen
 
 
+def _shown_rank(element: Element) -> tuple[bool, bool]:
+    return element.name is not None, not element.is_step
+
+
 def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     """Return a key that is equal for elements of equal values."""
     pin = element.pin if isinstance(element, Compute) else None
     made: Any = element if pin is None else pin.of
     element = made if made.twin_of is None else made.twin_of
-    if isinstance(element, Constant):
+    if isinstance(element, Compute):
+        if not isinstance(element, _UNMERGED):
+            # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
+            op = element.op
+            operands = tuple(sorted(inputs)) if op.commutes else inputs
+            return (op.kind, op.name, _plain(element.attrs), operands, element.spec, element.again)
+    elif isinstance(element, Constant):
         value = element.value
         if element.identity is not None:
             return ("constant", element.identity, element.spec)
         if value.nbytes <= _COMPARED_BYTES:
             return ("constant", value.dtype, value.shape, value.tobytes())
-    elif isinstance(element, Compute):
-        if not isinstance(element, HostFunction | ScanFunction | KernelScan):
-            # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
-            operands = tuple(sorted(inputs)) if element.op.commutes else inputs
-            return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec, element.again)
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
     return id(element)
 
 
 def _plain(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(attrs.items()))
+    return tuple(sorted(attrs.items())) if attrs else ()
 
 
 def _unique_names(elements: list[Element]) -> list[str]:

@@ -32,6 +32,7 @@ class GenerationState:
         tokens: that were drawn so far.
         sent: how many of the prompt's and the drawn tokens the flow has.
         stopped: why the answer has ended.
+        marked: whether the flow takes each token with a mark, which is 1 where its scores are asked for.
     """
 
     model: str
@@ -43,6 +44,7 @@ class GenerationState:
     tokens: list[int] = field(default_factory=list)
     sent: int = 0
     stopped: Stopped = ""
+    marked: bool = False
 
     @classmethod
     def begin(
@@ -54,11 +56,13 @@ class GenerationState:
         sampling: Sampling,
         context: int,
         stop: str | Sequence[str] | None,
+        *,
+        marked: bool,
     ) -> Self:
         """Return the beginning of an answer.
 
         Raises:
-            SpecError: if an argument makes no sense, or the prompt has no token.
+            SpecError: if an argument makes no sense, or the prompt has no token or more than the context.
         """
         tokens = tokenizer.encode(prompt) if isinstance(prompt, str) else [int(one) for one in prompt]
         if not tokens or any(not 0 <= one < len(tokenizer) for one in tokens):
@@ -68,11 +72,18 @@ class GenerationState:
                 expected="tokens of the model",
                 got=repr(prompt)[:80],
             )
+        if len(tokens) > context:
+            raise SpecError(
+                "cannot go on with this prompt",
+                element="generate",
+                expected=f"at most context={context} tokens",
+                got=f"{len(tokens)} tokens",
+            )
         if type(max_tokens) is not int or max_tokens < 1:
             raise SpecError(
                 "cannot write so many tokens", element="generate", expected="max_tokens >= 1", got=repr(max_tokens)
             )
-        return cls(model, tokens, sampling, max_tokens, context, as_stops(stop))
+        return cls(model, tokens, sampling, max_tokens, context, as_stops(stop), marked=marked)
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -94,6 +105,8 @@ class GenerationState:
                     raise ValueError("other numbers than tokens")
             if not isinstance(made.model, str) or not all(isinstance(one, str) for one in made.stop):
                 raise ValueError("other values than texts")
+            if type(made.marked) is not bool:
+                raise TypeError("another mark than a truth value")
             if not 0 <= made.sent <= len(made.prompt) + len(made.tokens) or not made.prompt:
                 raise ValueError(f"{made.sent} tokens sent")
         except (KeyError, TypeError, ValueError, SpecError) as error:
@@ -180,6 +193,13 @@ class Answer:
 def _overlap(text: str, stop: str) -> int:
     """Return how many characters at the end of a text may begin a text that ends the answer."""
     return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)
+
+
+def last_marked(count: int) -> np.ndarray:
+    """Return marks of so many tokens, int32: 1 for the last one, whose scores are asked for, else 0."""
+    marks = np.zeros(count, np.int32)
+    marks[-1:] = 1
+    return marks
 
 
 def as_stops(stop: object) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from flowcompute.elements.streams import MOST_SLOTS
 from flowcompute.errors import CheckpointError, SpecError
-from flowcompute.models.answer import Answer, GenerationState
+from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
@@ -96,6 +96,7 @@ class Conversations(FlowHolder):
         model: path of the file.
         context: tokens of a conversation at most.
         slots: how many conversations are written at once.
+        marked: whether records of the flow end with a mark, which is 1 where scores are asked for.
 
     Attributes:
         open: conversations that go on or wait, in the order in which they have begun.
@@ -112,9 +113,12 @@ class Conversations(FlowHolder):
         model: str,
         context: int,
         slots: int,
+        *,
+        marked: bool,
     ) -> None:
         super().__init__(open_flow)
         self.slots = slots
+        self._marked = marked
         self._tokenizer, self._sampling, self._model, self._context = tokenizer, sampling, model, context
         self._begun = 0
         self._waiting: list[Conversation] = []
@@ -147,7 +151,14 @@ class Conversations(FlowHolder):
             SpecError: if an argument makes no sense, or the prompt fills the context.
         """
         progress = GenerationState.begin(
-            self._tokenizer, self._model, prompt, max_tokens, replace(self._sampling, seed=seed), self._context, stop
+            self._tokenizer,
+            self._model,
+            prompt,
+            max_tokens,
+            replace(self._sampling, seed=seed),
+            self._context,
+            stop,
+            marked=self._marked,
         )
         if len(progress.prompt) >= self._context:
             raise SpecError(
@@ -217,13 +228,13 @@ class Conversations(FlowHolder):
             if held is None and self._waiting:
                 self._places[slot] = self._waiting.pop(0)
                 self._turns[slot] = (self._turns[slot] + 1) % _TURNS
-        pairs = [
-            (token, self._turns[slot] * self.slots + slot)
-            for slot, held in enumerate(self._places)
-            if held is not None
-            for token in held.unsent()
-        ]
-        return np.asarray(pairs, np.int32) if pairs else None
+        texts = []
+        for slot, held in enumerate(self._places):
+            if held is not None:
+                tokens = np.asarray(held.unsent(), np.int32)
+                text = np.full_like(tokens, self._turns[slot] * self.slots + slot)
+                texts.append(np.stack([tokens, text, last_marked(len(tokens))], axis=1))
+        return np.concatenate(texts)[:, : 3 if self._marked else 2] if texts else None
 
     def _take(self, results: Any) -> None:
         """Draw the next token of each conversation from what the flow gave for its last one."""
@@ -231,7 +242,7 @@ class Conversations(FlowHolder):
         for held in self._places:
             if held is None:
                 continue
-            end += len(held.unsent())
+            end += 1 if self._marked else len(held.unsent())
             if not held.stopped:
                 held.take(results[end - 1])
 
@@ -246,6 +257,7 @@ class Conversations(FlowHolder):
             "begun": self._begun,
             "model": self._model,
             "context": self._context,
+            "marked": self._marked,
             "sampling": asdict(self._sampling),
         }
 
@@ -265,12 +277,15 @@ class Conversations(FlowHolder):
             model, begun, context = (kept[name] for name in ("model", "begun", "context"))
             if not isinstance(places, list) or not isinstance(waiting, list) or not isinstance(turns, list):
                 raise TypeError("other values than lists")
+            marked = kept.get("marked", False)
+            if type(marked) is not bool:
+                raise TypeError("another mark than a truth value")
             if any(type(one) is not int or one < 0 for one in (*turns, begun, context)) or max(turns) >= _TURNS:
                 raise ValueError("other numbers than counts")
             if not 1 <= len(places) == len(turns) <= MOST_SLOTS or not isinstance(model, str):
                 raise ValueError(f"{len(places)} conversations, {len(turns)} turns")
             tokenizer = tokenizer_of(model)
-            made = cls(open_flow, tokenizer, Sampling(**kept["sampling"]), model, context, len(places))
+            made = cls(open_flow, tokenizer, Sampling(**kept["sampling"]), model, context, len(places), marked=marked)
             made._begun, made._turns = begun, list(turns)
             made._places = [None if one is None else Conversation.of(one, tokenizer) for one in places]
             made._waiting = [Conversation.of(one, tokenizer) for one in waiting]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import numpy as np
 
-from flowcompute.models.answer import Answer, GenerationState
+from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
 from flowcompute.models.tokenizer import TextTokenizer
 from flowcompute.runtime.flows import FlowOpener
@@ -58,7 +58,7 @@ class TextGeneration(FlowHolder, Answer):
             if self._progress.stopped:
                 raise StopIteration
             flow = self._plain()
-            flow.send(np.asarray(self._to_send(), np.int32))
+            flow.send(self._records())
             self._take(np.asarray(flow.receive())[-1])
 
     def __aiter__(self) -> AsyncIterator[str]:
@@ -72,5 +72,10 @@ class TextGeneration(FlowHolder, Answer):
             if self._progress.stopped:
                 raise StopAsyncIteration
             flow = self._asynchronous()
-            await flow.send(np.asarray(self._to_send(), np.int32))
+            await flow.send(self._records())
             self._take(np.asarray(await flow.receive())[-1])
+
+    def _records(self) -> np.ndarray:
+        """Return what the flow is sent: tokens that the model has not seen, the last of them marked."""
+        tokens = np.asarray(self._to_send(), np.int32)
+        return np.stack([tokens, last_marked(len(tokens))], axis=1) if self._progress.marked else tokens

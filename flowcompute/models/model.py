@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Element, nn
+from flowcompute.elements import Element, nn, user_site
 from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import MOST_SLOTS, scan
-from flowcompute.errors import FlowError, SourceError, SpecError
+from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text
 from flowcompute.flow import open_flow as open_flow_of
 from flowcompute.model_files import weights
 from flowcompute.models._jinja2 import rendered
 from flowcompute.models.answer import GenerationState
-from flowcompute.models.architectures import architecture_of
+from flowcompute.models.architectures import architecture_of, head
 from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
@@ -114,12 +114,12 @@ class Model:
         Raises:
             SpecError: if it is another stream, or a graph of yours takes neither `slots=` nor `context=`.
         """
-        token, text = _parts(tokens)
-        limits: dict[str, Any] = {} if slots == 1 and context is None else {"slots": slots, "context": context}
         if self._graph is not None:
+            token, text = _parts(tokens)
+            limits: dict[str, Any] = {} if slots == 1 and context is None else {"slots": slots, "context": context}
             _require_limits(self._graph, limits)
             return self._graph(self.weights, self.metadata, token, text, **limits)
-        return self._made(self._built_in.graph, token, text, limits)
+        return self.scores(self.states(tokens, slots=slots, context=context))
 
     def states(self, tokens: Element, *, slots: int = 1, context: int | None = None) -> Element:
         """Return for each token the vector that its scores are made of; see `logits`.
@@ -131,17 +131,32 @@ class Model:
             raise SpecError(
                 "cannot give the states of a graph of yours", element="states", hint="take them from your function"
             )
-        token, text = _parts(tokens)
-        return self._made(self._built_in.states, token, text, {"slots": slots, "context": context})
+        return self._made(self._built_in.states, *_parts(tokens), slots=slots, context=context)
 
-    def _made(self, graph: GraphFunction, token: Element, text: Element | None, limits: Mapping[str, Any]) -> Element:
+    def scores(self, states: Element) -> Element:
+        """Return the scores of all tokens as the next one, float32 (N, tokens), for vectors that `states` gave.
+
+        Of a part of the vectors, `model.scores(model.states(tokens)[mask])` has the bits of that part of `logits`. The
+        last product is of all the vocabulary, so it is worth leaving out where nobody reads it.
+
+        Raises:
+            SpecError: if the model has a graph of yours, or these are other vectors.
+        """
+        if self._graph is not None:
+            raise SpecError("cannot give the scores of a graph of yours", element="scores", hint="use model.logits")
+        if not isinstance(states, Element) or states.dtype != np.float32 or states.ndim != 2:
+            got = str(getattr(states, "spec", type(states).__name__))
+            raise SpecError("cannot score these vectors", element="scores", expected="what states() gives", got=got)
+        return self._made(head, states)
+
+    def _made(self, graph: Callable[..., Element], *operands: Element | None, **limits: Any) -> Element:
         """Return what a function of the architecture makes of the file, which nobody has checked.
 
         Raises:
             SourceError: if the file lacks something, or says what no model can be.
         """
         try:
-            return graph(self.weights, self.metadata, token, text, **limits)
+            return graph(self.weights, self.metadata, *operands, **limits)
         except SpecError as error:
             # What operations refuse here is what the file says.
             raise SourceError(
@@ -207,6 +222,7 @@ class Model:
         top_k: int = 0,
         seed: int = 0,
         stop: str | Sequence[str] | None = None,
+        context: int | None = None,
         device: str = "auto",
     ) -> TextGeneration:
         """Return an answer that is written while it is read: `with model.generate(text) as said: print(*said)`.
@@ -219,14 +235,19 @@ class Model:
             top_k: so many of the likeliest tokens take part; 0 for all.
             seed: of the random numbers.
             stop: texts that end the answer, and are no part of it.
+            context: tokens at most, prompt and answer; None for what the file says. The memory for so many keys and
+                values is counted in the plan. A discrete device takes all of it at once.
             device: as for `fc.run`.
 
         Raises:
-            SpecError: if an argument makes no sense, or the prompt has no token.
+            SpecError: if an argument makes no sense, or the prompt has no token or does not fit the context.
         """
+        most = self._context_of("generate", context)
         sampling = Sampling(temperature, top_k, top_p, seed)
-        progress = GenerationState.begin(self.tokenizer, self.path, prompt, max_tokens, sampling, self.context, stop)
-        scores = self.logits(feed(dtype="int32", name="tokens"))
+        scores, marked = self._fed_scores(context=context)
+        progress = GenerationState.begin(
+            self.tokenizer, self.path, prompt, max_tokens, sampling, most, stop, marked=marked
+        )
         next_token = scores if temperature else argmax(scores, axis=1)
         return TextGeneration(lambda: open_flow_of(next_token, device=device), progress, self.tokenizer)
 
@@ -257,16 +278,9 @@ class Model:
         Raises:
             SpecError: if an argument makes no sense, or the architecture keeps one text at a time.
         """
-        context = self.context if context is None else context
-        for name, value, least, most in (("slots", slots, 1, MOST_SLOTS), ("context", context, 2, self.context)):
-            if type(value) is not int or not least <= value <= most:
-                raise SpecError(
-                    f"cannot hold conversations with this {name}=",
-                    element="conversations",
-                    expected=f"a whole number from {least} to {most}",
-                    got=repr(value),
-                )
-        scores = self.logits(feed((2,), dtype="int32", name="tokens"), slots=slots, context=context)
+        context = self._context_of("conversations", context)
+        _require_whole("conversations", "slots", slots, 1, MOST_SLOTS)
+        scores, marked = self._fed_scores(slots=slots, context=context)
         next_token = scores if temperature else argmax(scores, axis=1)
         return Conversations(
             lambda: open_flow_of(next_token, device=device),
@@ -275,7 +289,32 @@ class Model:
             self.path,
             context,
             slots,
+            marked=marked,
         )
+
+    def _context_of(self, what: str, context: int | None) -> int:
+        """Return the tokens of a text at most: what the user asks for, or what the file says.
+
+        Raises:
+            SpecError: if it is asked for more than the model knows.
+        """
+        if context is not None:
+            _require_whole(what, "context", context, 2, self.context)
+        return self.context if context is None else context
+
+    def _fed_scores(self, *, slots: int | None = None, context: int | None) -> tuple[Element, bool]:
+        """Return the scores of what is fed, and whether each record ends with a mark.
+
+        Records are tokens, or pairs (token, text) where there are `slots`. Only marked ones have scores: the product
+        with the vocabulary is not computed for a prompt. A graph of a user gives the scores of all, without marks.
+        """
+        most = 1 if slots is None else slots
+        if self._graph is not None:
+            tokens = feed((2,) if slots else (), dtype="int32", name="tokens")
+            return self.logits(tokens, slots=most, context=context), False
+        sent: Any = feed((3 if slots else 2,), dtype="int32", name="tokens")
+        states: Any = self.states(sent[:, :2] if slots else sent[:, 0], slots=most, context=context)
+        return self.scores(states[sent[:, -1] != 0]), True
 
 
 def load(path: str | os.PathLike[str], graph: GraphFunction | None = None) -> Model:
@@ -304,6 +343,22 @@ def go_on_together(extra: object, open_flow: Callable[[], FlowOpener]) -> Conver
         CheckpointError: if something else was kept.
     """
     return Conversations.of(extra, open_flow, lambda path: TextTokenizer(weights(path).metadata, path))
+
+
+def _require_whole(what: str, name: str, value: object, least: int, most: int) -> None:
+    """Refuse what is no whole number of a range.
+
+    Raises:
+        SpecError: naming the argument.
+    """
+    if type(value) is not int or not least <= value <= most:
+        raise SpecError(
+            f"cannot take this {name}=",
+            element=what,
+            site=user_site(),
+            expected=f"a whole number from {least} to {most}",
+            got=short_repr(value),
+        )
 
 
 def _require_limits(graph: GraphFunction, limits: Mapping[str, Any]) -> None:

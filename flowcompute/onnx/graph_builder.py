@@ -13,8 +13,8 @@ from flowcompute.elements import Element, of_operands
 from flowcompute.errors import FlowError, SpecTypeError
 from flowcompute.onnx._onnx import definition_of
 from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
-from flowcompute.onnx.logical_value import APART, Value
-from flowcompute.onnx.model_tensors import no_external
+from flowcompute.onnx.logical_value import APART, NarrowIntegers, Value
+from flowcompute.onnx.model_tensors import NarrowTensor, no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
 from flowcompute.onnx.problems import Refusal, UnsupportedNode
@@ -42,12 +42,14 @@ def problem_of(node: OnnxNode, refusal: Refusal) -> UnsupportedNode:
     return UnsupportedNode(node.name, node.full_op, node.domain, node.opset, refusal.reason, refusal.hint, refusal.text)
 
 
-def found_problems(graph: OnnxGraph, functions: Functions) -> Iterator[UnsupportedNode]:
+def found_problems(graph: OnnxGraph, functions: Functions, *, inner: bool = False) -> Iterator[UnsupportedNode]:
     """Yield the nodes whose operators cannot be computed, whatever they are given.
 
-    Branches of an `If` are left out, since only one of them is built.
+    Branches of an `If` are left out, since only one of them is built. What an `inner` graph is given may be sequences.
     """
     refused = {port.name: port.refusal for port in graph.inputs if port.refusal is not None}
+    if inner:
+        refused = {name: one for name, one in refused.items() if one.reason != "sequence"}
     refused |= {name: value for name, value in graph.values.items() if isinstance(value, Refusal)}
     for node in graph.nodes:
         own = [refused.pop(name) for name in node.inputs if name in refused]
@@ -61,9 +63,9 @@ def found_problems(graph: OnnxGraph, functions: Functions) -> Iterator[Unsupport
         except Refusal as refusal:
             yield problem_of(node, refusal)
             continue
-        for name, inner in node.attributes.items():
-            if isinstance(inner, OnnxGraph) and name not in IN_BRANCHES:
-                yield from found_problems(inner, functions)
+        for name, held in node.attributes.items():
+            if isinstance(held, OnnxGraph) and name not in IN_BRANCHES:
+                yield from found_problems(held, functions, inner=True)
 
 
 def _check_attributes(node: OnnxNode, record: Operator) -> None:
@@ -102,7 +104,10 @@ class GraphBuilder:
         """
         scope: Scope = dict(outer)
         for name, constant in graph.values.items():
-            scope[name] = None if isinstance(constant, Refusal) else Value.of(constant)
+            if isinstance(constant, NarrowTensor):
+                scope[name] = NarrowIntegers(constant)
+            else:
+                scope[name] = None if isinstance(constant, Refusal) else Value.of(constant)
         scope.update(zip((port.name for port in graph.inputs), inputs, strict=True))
         for node in graph.nodes:
             self._node(node, scope)

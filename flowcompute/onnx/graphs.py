@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Constant
 from flowcompute.errors import short_repr
 from flowcompute.onnx._onnx import attribute_kind
-from flowcompute.onnx.model_tensors import External, damaged, tensor_value, text_of
+from flowcompute.onnx.model_tensors import External, NarrowTensor, damaged, tensor_value, text_of
 from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators import DEFINED, OnnxNode
 from flowcompute.onnx.problems import Refusal
@@ -57,8 +57,11 @@ class OnnxGraph:
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    values: Mapping[str, Constant | Refusal]
+    values: Mapping[str, Constant | NarrowTensor | Refusal]
     nodes: tuple[OnnxNode, ...]
+
+
+NARROW_ATTRIBUTE = Refusal("dtype", "numbers of less than 8 bits in an attribute", "make them an initializer")
 
 
 class GraphReader:
@@ -86,7 +89,9 @@ class GraphReader:
         """
         if depth > DEEPEST:
             raise damaged("its graphs lie within graphs", f"no more than {DEEPEST} deep")
-        values: dict[str, Constant | Refusal] = {one.name: self._tensor(one) for one in proto.initializer}
+        values: dict[str, Constant | NarrowTensor | Refusal] = {
+            one.name: self._tensor(one) for one in proto.initializer
+        }
         for sparse in proto.sparse_initializer:
             values[sparse.values.name] = Refusal("dtype", "a sparse tensor", "make it dense in the model")
         inputs = tuple(self._port(one) for one in proto.input if one.name not in values)
@@ -131,7 +136,7 @@ class GraphReader:
             made.append(OnnxNode(name, text_of(proto.op_type), domain, opset, names_in, names_out, attributes, kept))
         return tuple(made)
 
-    def _tensor(self, proto: Any) -> Constant | Refusal:
+    def _tensor(self, proto: Any) -> Constant | NarrowTensor | Refusal:
         try:
             return tensor_value(proto, self._external)
         except Refusal as refusal:
@@ -153,7 +158,8 @@ class GraphReader:
         if kind == "STRINGS":
             return tuple(one.decode(errors="replace") for one in proto.strings)
         if kind == "TENSOR":
-            return self._tensor(proto.t)
+            made = self._tensor(proto.t)
+            return NARROW_ATTRIBUTE if isinstance(made, NarrowTensor) else made
         if kind == "GRAPH":
             return self.graph(proto.g, depth + 1, names)
         return Refusal("attribute", f"attribute {proto.name!r} of type {kind or proto.type}", "leave it out")

@@ -6,15 +6,25 @@ So each value knows at which *logical* position its stream axis stands. Its elem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 import flowcompute.elements.axes as fc_axes
 from flowcompute.elements import Compute, Constant, Element
 from flowcompute.elements.creation import full_like
-from flowcompute.elements.math import add, astype, where
+from flowcompute.elements.math import (
+    add,
+    astype,
+    bitwise_and,
+    bitwise_right_shift,
+    bitwise_xor,
+    subtract,
+    where,
+)
+from flowcompute.onnx.model_tensors import NarrowTensor
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import MOST_KNOWN, Length, Records, Size, is_decided, known_array
 
@@ -197,6 +207,52 @@ class Value:
         if not is_decided(found):
             raise Refusal("batch axis", f"{what} hangs on the number of records", APART)
         return tuple(int(one) for one in found.reshape(-1))
+
+
+class NarrowIntegers(Value):
+    """Weights of 2 or 4 bits, which no element is of: whatever asks for their dtype or their element is refused.
+
+    Attributes:
+        wide: the same numbers as 8-bit integers, made of the packed bytes when the model runs.
+    """
+
+    def __init__(self, tensor: NarrowTensor) -> None:
+        # No `Value.__init__`: there is no dtype, nor are there numbers that are known.
+        self.shape, self.axis, self._element, self._known = tensor.shape, None, None, None
+        self._tensor = tensor
+
+    @property
+    def has_element(self) -> bool:
+        """Flag that it hangs on nothing."""
+        return True
+
+    @property
+    def element(self) -> NoReturn:
+        """No element.
+
+        Raises:
+            Refusal: always.
+        """
+        raise self._refusal()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._refusal() if name == "dtype" else AttributeError(name)
+
+    def _refusal(self) -> Refusal:
+        text = f"numbers of {self._tensor.bits} bits, which only DequantizeLinear takes"
+        return Refusal("dtype", text, "export the model with a DequantizeLinear of these weights themselves")
+
+    @property
+    def wide(self) -> Value:
+        """The numbers as int8 or uint8."""
+        bits, packed = self._tensor.bits, self._tensor.packed
+        mask = np.uint8((1 << bits) - 1)
+        parts = [bitwise_and(bitwise_right_shift(packed, np.uint8(low)), mask) for low in range(0, 8, bits)]
+        made: Any = fc_axes.reshape(fc_axes.stack(parts, axis=1), (-1,))[: math.prod(self._tensor.shape)]
+        if self._tensor.signed:
+            sign = np.int8(1 << (bits - 1))
+            made = subtract(bitwise_xor(astype(made, "int8"), sign), sign)
+        return Value.of(fc_axes.reshape(made, self._tensor.shape))
 
 
 def element_of_length(size: Length) -> Any:

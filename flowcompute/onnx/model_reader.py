@@ -14,7 +14,7 @@ from flowcompute.files import FILES, shown
 from flowcompute.onnx._onnx import is_model, parsed_model, require_onnx
 from flowcompute.onnx.external_data import ExternalData
 from flowcompute.onnx.graphs import GraphReader, OnnxGraph, opsets_of
-from flowcompute.onnx.model_tensors import damaged, no_external, text_of
+from flowcompute.onnx.model_tensors import NarrowTensor, damaged, no_external, text_of
 from flowcompute.onnx.own_tensors import without_tensors
 from flowcompute.sources import absolute, probe, why_not_mapped
 
@@ -87,7 +87,8 @@ def _read(proto: Any, path: str, mark: str = "") -> OnnxFile:
     reader = GraphReader(opsets, ExternalData(path, mark) if path else no_external)
     functions = {(one.domain, one.name): reader.function(one) for one in proto.functions}
     graph = reader.graph(proto.graph)
-    weights = sum(one.value.nbytes for one in graph.values.values() if isinstance(one, Constant))
+    held = [one.packed if isinstance(one, NarrowTensor) else one for one in graph.values.values()]
+    weights = sum(one.value.nbytes for one in held if isinstance(one, Constant))
     title = text_of(proto.graph.name)
     name = os.path.basename(path) or (title if title.isprintable() else "") or "the model"
     return OnnxFile(path, name, graph, functions, opsets, weights)

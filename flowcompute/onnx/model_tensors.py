@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError, short_repr
-from flowcompute.onnx.onnx_types import dtype_of
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from flowcompute.onnx.onnx_types import NARROW, dtype_of
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8
 
 MOST_AXES = 32
 MOST_NUMBERS = 1 << 40
@@ -36,7 +37,24 @@ def text_of(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
-def tensor_value(tensor: Any, external: External) -> Constant:
+@dataclass(frozen=True)
+class NarrowTensor:
+    """A tensor of integers of which a byte holds several.
+
+    Attributes:
+        packed: its bytes (count,), uint8.
+        bits: of a number, 2 or 4.
+        signed: whether they are in two's complement.
+        shape: of the numbers.
+    """
+
+    packed: Constant
+    bits: int
+    signed: bool
+    shape: tuple[int, ...]
+
+
+def tensor_value(tensor: Any, external: External) -> Constant | NarrowTensor:
     """Return a tensor as a resident value.
 
     Args:
@@ -47,13 +65,15 @@ def tensor_value(tensor: Any, external: External) -> Constant:
         SourceError: if its numbers do not fit its shape.
         Refusal: if elements do not have its dtype.
     """
-    dtype = dtype_of(tensor.data_type)
-    shape = checked_shape(tensor.name, tensor.dims)
+    shape = whole = checked_shape(tensor.name, tensor.dims)
+    bits, signed = NARROW.get(tensor.data_type, (0, False))
+    dtype = UINT8 if bits else dtype_of(tensor.data_type)
+    if bits:
+        shape = (-(-math.prod(whole) * bits // 8),)
     if tensor.HasField("segment"):
         raise damaged(f"tensor {short_repr(tensor.name)} is in segments")
-    if tensor.data_location == 1:
-        return external(tensor, dtype, shape)
-    return Constant(_numbers(tensor, dtype, shape))
+    made = external(tensor, dtype, shape) if tensor.data_location == 1 else Constant(_numbers(tensor, dtype, shape))
+    return NarrowTensor(made, bits, signed, whole) if bits else made
 
 
 def checked_shape(name: str, dims: Any) -> tuple[int, ...]:

@@ -33,6 +33,9 @@ OTHERS = {
 }  # fmt: skip
 """Names of types that elements do not have."""
 
+NARROW = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
+"""Bits and signs of integers that are stored several in a byte, the first one lowest. Weights may be of them."""
+
 STRING = 8
 
 

@@ -192,6 +192,7 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a number that is none": lambda kept: kept | {"waiting": [kept["waiting"][0] | {"number": -1}]},
     "more told than said": lambda kept: kept | {"waiting": [kept["waiting"][0] | {"told": 10**6}]},
     "nothing to go on after": lambda kept: kept | {"waiting": [kept["waiting"][0] | {"sent": 2}]},
+    "a mark that is none": lambda kept: kept | {"marked": 1},
     "something missing": lambda kept: {name: kept[name] for name in kept if name != "begun"},
     "a list": lambda kept: [kept],
     "nothing": lambda _: None,

@@ -119,6 +119,18 @@ def test_scores_are_made_of_states(model: fc.models.Model) -> None:
     np.testing.assert_allclose(states @ head.T, scores, atol=1e-4)
 
 
+def test_scores_of_some_states_are_those_of_all(model: fc.models.Model) -> None:
+    tokens = np.random.default_rng(6).integers(0, len(vocabulary()), 70).astype(np.int32)
+    wanted = np.random.default_rng(7).random(70) < 0.3
+    every = model.logits(fc.source(tokens)).resolve(device="cpu", progress=False)
+    states: Any = model.states(fc.source(tokens))
+    some = model.scores(states[fc.source(wanted)]).resolve(device="cpu", progress=False)
+    assert some.tobytes() == every[wanted].tobytes()
+    for bad in (states[:, None], states.astype("f8"), states.sum(axis=0), None):
+        with pytest.raises(fc.SpecError, match="score these vectors"):
+            model.scores(bad)
+
+
 # -- texts --------------------------------------------------------------------------------------------
 
 
@@ -181,6 +193,39 @@ def test_a_full_context_ends_the_answer(tmp_path: Path) -> None:
     assert 3 + len(said.tokens) <= 12
 
 
+def test_the_context_is_what_is_asked_for(model: fc.models.Model) -> None:
+    options: dict[str, Any] = {"temperature": 1.1, "seed": 4, "device": "numpy"}
+    with model.generate([5, 6, 7], 40, **options) as whole:
+        list(whole)
+    assert len(whole.tokens) > 9
+    with model.generate([5, 6, 7], 40, context=12, **options) as said:
+        list(said)
+    assert (said.stopped, said.tokens) == ("context", whole.tokens[:9])
+
+    def counted(context: int) -> int:
+        feed: Any = fc.feed(dtype="int32")
+        return int(model.logits(feed, context=context).plan(device="numpy").memory.host_bytes)
+
+    assert counted(12) < counted(model.context)
+
+
+def test_a_graph_of_the_user_writes_texts_as_well(path: Path) -> None:
+    own = fc.models.load(path)
+
+    def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
+        return own.logits(tokens if text is None else fc.stack([tokens, text], axis=1), **limits)
+
+    def written(model: fc.models.Model) -> tuple[list[int], list[list[int]]]:
+        with model.generate("the sing", 6, context=40, device="numpy") as said:
+            list(said)
+        with model.conversations(2, context=40, device="numpy") as talks:
+            every = [talks.begin(text, 4) for text in ("the sing", "a", "12")]
+            list(talks)
+        return said.tokens, [one.tokens for one in every]
+
+    assert written(fc.models.load(path, graph=graph)) == written(own)
+
+
 def test_it_is_written_in_asyncio_as_well(model: fc.models.Model) -> None:
     async def written() -> tuple[str, list[int]]:
         async with model.generate("the sing", 6, device="numpy") as said:
@@ -215,6 +260,21 @@ def test_a_frozen_answer_goes_on_in_another_process(model: fc.models.Model, tmp_
     assert "".join(first) + rest == model.tokenizer.decode(expected)
 
 
+def test_an_answer_of_an_earlier_version_goes_on(path: Path, tmp_path: Path) -> None:
+    """Flows took tokens without marks then, as those of a graph of the user still do."""
+    own = fc.models.load(path)
+    graph = fc.models.load(path, graph=lambda w, meta, tokens, text=None: own.logits(tokens))
+    with graph.generate("the sing", 8, device="numpy") as said:
+        next(said)
+        said.freeze(tmp_path / "kept")
+        list(said)
+    frozen = fc.thaw(tmp_path / "kept")
+    frozen.extra = {name: value for name, value in frozen.extra.items() if name != "marked"}
+    with frozen.generation(device="numpy") as rest:
+        list(rest)
+    assert rest.tokens == said.tokens
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -227,6 +287,7 @@ def test_a_frozen_answer_goes_on_in_another_process(model: fc.models.Model, tmp_
         {"sampling": {"temperature": "hot"}},
         {"sampling": None},
         {"unknown": 1},
+        {"marked": 1},
     ],
 )
 def test_what_was_kept_is_not_believed(model: fc.models.Model, tmp_path: Path, damage: dict[str, Any]) -> None:
@@ -282,6 +343,10 @@ def test_a_chat_is_written_by_the_template_of_the_file(model: fc.models.Model) -
         ({"stop": 5}, "stop="),
         ({"prompt": ""}, "prompt"),
         ({"prompt": [10**6]}, "prompt"),
+        ({"prompt": [5] * 9, "context": 8}, "context=8"),
+        ({"context": 1}, "context="),
+        ({"context": 2.0}, "context="),
+        ({"context": 10**6}, "context="),
     ],
 )
 def test_arguments_that_make_no_sense(model: fc.models.Model, options: dict[str, Any], words: str) -> None:
@@ -349,6 +414,7 @@ def test_the_command_writes_the_answer(model: fc.models.Model, path: Path, capsy
     assert capsys.readouterr().out == text + "\n"
     assert main(["generate", str(path), "-p", "Hi", "-n", "1", "--chat", "--device", "numpy"]) == 0
     assert main(["generate", str(path), "-p", "Hi", "--temperature", "-1"]) == 1
+    assert main(["generate", str(path), "-p", "the sing", "--context", "1"]) == 2
 
 
 def test_the_command_describes_the_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,10 +16,7 @@ class Architecture(Protocol):
     def states(
         self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any
     ) -> Any:
-        """Return the vectors that scores are made of; see `layers.TextLimits`."""
-
-    def graph(self, w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-        """Return the scores of the next token."""
+        """Return the vectors that `layers.head` makes scores of; see `layers.TextLimits`."""
 
 
 def architecture_of(name: str, path: str) -> Architecture:
@@ -36,7 +33,7 @@ def architecture_of(name: str, path: str) -> Architecture:
     known = {one.name for one in pkgutil.iter_modules(importlib.import_module(package).__path__)}
     if name in known:
         module: Any = importlib.import_module(f"{package}.{name}")
-        if hasattr(module, "graph") and hasattr(module, "states"):
+        if hasattr(module, "states"):
             return module  # type: ignore[no-any-return]
     raise SourceError(
         "cannot make the graph of this architecture",

@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowcompute.elements import nn
-from flowcompute.elements.math import tanh
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.models.architectures.layers import (
     Sizes,
     TextLimits,
     embedded,
     gated,
-    head,
     joined_heads,
     normed,
     projected,
@@ -69,10 +67,3 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         made = gated(normed(x, w, f"{layer}.ffn_norm", sizes.eps), w, layer, inner, act)
         x = x + normed(made, w, f"{layer}.post_ffw_norm", sizes.eps)
     return normed(x, w, "output_norm", sizes.eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    cap = Hyperparameters(meta).real("final_logit_softcapping", 0.0)
-    scores = head(states(w, meta, tokens, text, **limits), w)
-    return tanh(scores / cap) * cap if cap else scores

@@ -8,6 +8,7 @@ from typing import Any
 
 from flowcompute.elements import nn
 from flowcompute.elements.axes import reshape, take
+from flowcompute.elements.math import tanh
 from flowcompute.elements.search import argsort, take_along_axis
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
@@ -153,11 +154,14 @@ def projected(x: Any, w: Weights, name: str, outputs: int) -> Any:
     return made + tensor(w, f"{name}.bias", outputs) if f"{name}.bias" in w else made
 
 
-def head(states: Any, w: Weights) -> Any:
+def head(w: Weights, meta: Mapping[str, Any], states: Any) -> Any:
     """Return the scores of all tokens; the matrix is that of the embedding where the file has no other."""
+    cap = Hyperparameters(meta).real("final_logit_softcapping", 0.0)
     name = "output.weight" if "output.weight" in w else "token_embd.weight"
     made = states @ tensor(w, name, None, states.shape[-1]).T
-    return made + tensor(w, "output.bias", made.shape[-1]) if "output.bias" in w else made
+    if "output.bias" in w:
+        made = made + tensor(w, "output.bias", made.shape[-1])
+    return tanh(made / cap) * cap if cap else made
 
 
 # -- attention --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from flowcompute.models.architectures.layers import (
     TextLimits,
     embedded,
     gated,
-    head,
     joined_heads,
     normed,
     projected,
@@ -45,8 +44,3 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         n = normed(x, w, f"{layer}.ffn_norm", sizes.eps)
         x = x + (mixture(n, w, layer) if mixture else gated(n, w, layer, inner))
     return normed(x, w, "output_norm", sizes.eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text, **limits), w)

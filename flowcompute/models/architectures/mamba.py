@@ -15,7 +15,7 @@ from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import exp, where
 from flowcompute.elements.streams import linear_recurrence, scan
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
-from flowcompute.models.architectures.layers import MOST_LAYERS, TextLimits, embedded, head, normed, projected, tensor
+from flowcompute.models.architectures.layers import MOST_LAYERS, TextLimits, embedded, normed, projected, tensor
 
 MOST_TAPS = 16
 """Most tokens that a convolution sees."""
@@ -48,11 +48,6 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         seen = (state * c[:, None, :]).sum(axis=-1) + tensor(w, f"{layer}.ssm_d", inner) * u
         x = x + projected(seen * nn.silu(gate), w, f"{layer}.ssm_out", wide)
     return normed(x, w, "output_norm", eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text, **limits), w)
 
 
 def _shifted(last: Any, before: Any, x: Any, is_first: Any) -> Any:  # noqa: ARG001 - the second carry is the result

@@ -15,7 +15,6 @@ from flowcompute.models.architectures.layers import (
     Sizes,
     TextLimits,
     embedded,
-    head,
     joined_heads,
     normed,
     projected,
@@ -52,8 +51,3 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         gate_up = projected(n, w, f"{layer}.ffn_up", 2 * inner)
         x = x + projected(nn.silu(gate_up[:, :inner]) * gate_up[:, inner:], w, f"{layer}.ffn_down", sizes.wide)
     return normed(x, w, "output_norm", sizes.eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text, **limits), w)

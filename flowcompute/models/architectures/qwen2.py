@@ -12,7 +12,6 @@ from flowcompute.models.architectures.layers import (
     TextLimits,
     embedded,
     gated,
-    head,
     joined_heads,
     normed,
     projected,
@@ -38,8 +37,3 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         x = x + projected(joined_heads(seen), w, f"{layer}.attn_output", sizes.wide)
         x = x + gated(normed(x, w, f"{layer}.ffn_norm", sizes.eps), w, layer, inner)
     return normed(x, w, "output_norm", sizes.eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text, **limits), w)

@@ -13,7 +13,6 @@ from flowcompute.models.architectures.layers import (
     TextLimits,
     embedded,
     gated,
-    head,
     joined_heads,
     normed,
     projected,
@@ -44,8 +43,3 @@ def states(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any
         share = nn.sigmoid(n @ tensor(w, f"{layer}.ffn_gate_inp_shexp.weight", sizes.wide))
         x = x + mixture(n, w, layer) + share[:, None] * gated(n, w, layer, shared, end="_shexp")
     return normed(x, w, "output_norm", sizes.eps)
-
-
-def graph(w: Mapping[str, Any], meta: Mapping[str, Any], tokens: Any, text: Any = None, **limits: Any) -> Any:
-    """Return a score for each token of the vocabulary as the next one."""
-    return head(states(w, meta, tokens, text, **limits), w)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.onnx.operators import control_flow, refusing
+from flowcompute.onnx.operators import control_flow, refusing, sequences
 from flowcompute.onnx.operators.arrays import ARRAYS, ARRAYS_POINTWISE
 from flowcompute.onnx.operators.layers import LAYERS
 from flowcompute.onnx.operators.microsoft import MICROSOFT, grouped_attention, multi_head_attention
@@ -10,7 +10,14 @@ from flowcompute.onnx.operators.record import REQUIRED, NodeCall, OnnxNode, Oper
 from flowcompute.onnx.operators.shape_numbers import as_dtype
 from flowcompute.onnx.problems import Refusal
 
-OPERATORS: tuple[Operator, ...] = (*ARRAYS, *LAYERS, *MICROSOFT, *control_flow.OPERATORS, *refusing.OPERATORS)
+OPERATORS: tuple[Operator, ...] = (
+    *ARRAYS,
+    *LAYERS,
+    *MICROSOFT,
+    *control_flow.OPERATORS,
+    *sequences.OPERATORS,
+    *refusing.OPERATORS,
+)
 """All records. Several of one operator are for different opsets."""
 
 POINTWISE = frozenset(one.name for one in ARRAYS_POINTWISE)

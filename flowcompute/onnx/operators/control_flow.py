@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-import flowcompute.elements.axes as fc_axes
 from flowcompute.elements import Constant
 from flowcompute.onnx.logical_value import Value
-from flowcompute.onnx.operators.arrays import concatenated, cut_along
+from flowcompute.onnx.operators.arrays import picked, stacked
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 
@@ -41,7 +40,7 @@ def _loop(call: NodeCall) -> list[Value]:
         turn += 1
     if any(not kept for kept in scanned):
         raise Refusal("unknown", "results of a loop without turns", "leave the loop out")
-    return [*carried, *(_stacked(kept, 0) for kept in scanned)]
+    return [*carried, *(stacked(kept, 0) for kept in scanned)]
 
 
 def _check_length(turns: int, body: Any) -> None:
@@ -64,7 +63,7 @@ def _scan(call: NodeCall) -> list[Value]:
     carried, kept = _turns(call, carried, scanned, axes, turned)
     results = []
     for own, axis, back in zip(kept, out_axes, out_turned, strict=True):
-        results.append(_stacked(own[::-1] if back else own, axis))
+        results.append(stacked(own[::-1] if back else own, axis))
     return [*carried, *results]
 
 
@@ -82,12 +81,12 @@ def _scan_of_records(call: NodeCall) -> list[Value]:
     _check_length(total * values[-1].size(1), call.attribute("body"))
     made: list[list[Value]] = []
     for record in range(total):
-        own = [_picked(value, 0, record) for value in values]
+        own = [picked(value, 0, record) for value in values]
         first = len(own) - count
         directions = call.attribute("directions") or (0,) * count
         carried, kept = _turns(call, own[:first], own[first:], [0] * count, directions)
-        made.append([*carried, *(_stacked(one, 0) for one in kept)])
-    return [_stacked(list(one), 0) for one in zip(*made, strict=True)]
+        made.append([*carried, *(stacked(one, 0) for one in kept)])
+    return [stacked(list(one), 0) for one in zip(*made, strict=True)]
 
 
 def _turns(
@@ -105,7 +104,7 @@ def _turns(
     kept: list[list[Value]] = [[] for _ in range(len(body.outputs) - len(carried))]
     for turn in range(total):
         parts = [
-            _picked(value, axis, total - 1 - turn if back else turn)
+            picked(value, axis, total - 1 - turn if back else turn)
             for value, axis, back in zip(scanned, axes, turned, strict=True)
         ]
         made = call.run(body, [*carried, *parts])
@@ -113,27 +112,6 @@ def _turns(
         for own, one in zip(kept, made[len(carried) :], strict=True):
             own.append(one)
     return carried, kept
-
-
-def _picked(value: Value, axis: int, place: int) -> Value:
-    """Return one place along an axis, which goes away."""
-    part = cut_along(value, axis, place, place + 1)
-    moved = value.axis - (value.axis > axis) if value.axis is not None else None
-    return part.like(fc_axes.squeeze(part.element, part.physical(axis)), moved)
-
-
-def _stacked(values: list[Value], axis: int) -> Value:
-    """Stack values along a new axis."""
-    rank = values[0].ndim + 1
-    place = axis + rank if axis < 0 else axis
-    opened = []
-    for value in values:
-        moved = value.axis
-        if moved is not None and place <= moved:
-            moved += 1
-        own = place if moved is None or place > moved else place + 1
-        opened.append(value.like(fc_axes.expand_dims(value.element, own), moved))
-    return concatenated(opened, place)
 
 
 _SCANNED = {"body": REQUIRED, "num_scan_inputs": REQUIRED}

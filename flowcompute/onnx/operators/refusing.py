@@ -13,8 +13,7 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     *refused(
         "sequence", "give arrays one by one",
-        "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-        "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional",
+        "SequenceMap", "Optional",
     ),
     *refused(
         "string", "make numbers of the strings before the model",

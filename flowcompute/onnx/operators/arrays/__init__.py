@@ -9,7 +9,14 @@ from flowcompute.onnx.operators.arrays import (
     reducing,
     scattering_values,
 )
-from flowcompute.onnx.operators.arrays.joining_cutting import concatenated, cut_along
+from flowcompute.onnx.operators.arrays.joining_cutting import (
+    MOST_PARTS,
+    concatenated,
+    cut_along,
+    parted,
+    picked,
+    stacked,
+)
 from flowcompute.onnx.operators.arrays.logical_shapes import transposed
 from flowcompute.onnx.operators.arrays.reducing import lowest_of
 from flowcompute.onnx.operators.record import Operator
@@ -29,4 +36,15 @@ ARRAYS_POINTWISE: tuple[Operator, ...] = tuple(
 )
 """Operators whose inputs broadcast, and that compute each number by itself."""
 
-__all__ = ["ARRAYS", "ARRAYS_POINTWISE", "concatenated", "cut_along", "lowest_of", "transposed"]
+__all__ = [
+    "ARRAYS",
+    "ARRAYS_POINTWISE",
+    "MOST_PARTS",
+    "concatenated",
+    "cut_along",
+    "lowest_of",
+    "parted",
+    "picked",
+    "stacked",
+    "transposed",
+]

@@ -32,6 +32,20 @@ def concatenated(values: Sequence[Value], axis: int) -> Value:
     return layout.value(fc_axes.concat([value.element for value in made], axis=at))
 
 
+def stacked(values: Sequence[Value], axis: int) -> Value:
+    """Stack values along a new axis."""
+    rank = values[0].ndim + 1
+    place = axis + rank if axis < 0 else axis
+    opened = []
+    for value in values:
+        moved = value.axis
+        if moved is not None and place <= moved:
+            moved += 1
+        own = place if moved is None or place > moved else place + 1
+        opened.append(value.like(fc_axes.expand_dims(value.element, own), moved))
+    return concatenated(opened, place)
+
+
 def _concat(call: NodeCall) -> Value:
     return concatenated(call.given, call[0].normal(call.attribute("axis")))
 
@@ -49,6 +63,13 @@ def cut_along(value: Value, axis: int, start: int, stop: int) -> Value:
     return value.like(value.element[(*(slice(None),) * at, slice(start, stop))])
 
 
+def picked(value: Value, axis: int, place: int) -> Value:
+    """Return one place along an axis, which goes away."""
+    part = cut_along(value, axis, place, place + 1)
+    moved = value.axis - (value.axis > axis) if value.axis is not None else None
+    return part.like(fc_axes.squeeze(part.element, part.physical(axis)), moved)
+
+
 def _split(call: NodeCall) -> tuple[Value, ...]:
     value = call[0]
     axis = value.normal(call.attribute("axis"))
@@ -64,8 +85,13 @@ def _split(call: NodeCall) -> tuple[Value, ...]:
             raise Refusal("invalid", f"{count} parts", "correct the model")
         most = -(-size // count)
         parts = [max(0, min(most, size - most * place)) for place in range(count)]
-    if sum(parts) != size or min(parts) < 0:
-        raise Refusal("invalid", f"parts {tuple(parts)} of {size}", "correct the model")
+    return parted(value, axis, parts)
+
+
+def parted(value: Value, axis: int, parts: Sequence[int]) -> tuple[Value, ...]:
+    """Cut a value into parts of these sizes along a logical axis that is not the stream."""
+    if sum(parts) != value.size(axis) or min(parts, default=0) < 0:
+        raise Refusal("invalid", f"parts {tuple(parts)[:8]} of {value.size(axis)}", "correct the model")
     ends = np.cumsum([0, *parts]).tolist()
     if not value.has_element and value.known is not None:
         return tuple(Value.of_known(one, value.dtype) for one in np.split(value.known, ends[1:-1], axis))

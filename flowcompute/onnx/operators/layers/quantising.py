@@ -8,7 +8,7 @@ import numpy as np
 
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
-from flowcompute.onnx.logical_value import Value, together
+from flowcompute.onnx.logical_value import NarrowIntegers, Value, together
 from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators.layers.convolving import CONVOLUTION, integer_convolution, less_zero_point
 from flowcompute.onnx.operators.layers.matrix_products import product
@@ -63,8 +63,13 @@ def _quantize(call: NodeCall) -> Value:
     return together(lambda a, b: rounded(a, dtype, fc.astype(b, inner)), scaled, shift)
 
 
+def _widened(value: Value) -> Value:
+    return value.wide if isinstance(value, NarrowIntegers) else value
+
+
 def _dequantize(call: NodeCall) -> Value:
-    value, scale, zero = call[0], call[1], call.get(2)
+    value, scale, zero = _widened(call[0]), call[1], call.get(2)
+    zero = None if zero is None else _widened(zero)
     by = _lined_up(call, scale)
     wide = value.like(fc.astype(value.element, "int32"))
     if zero is not None and not (zero.known is not None and not any(zero.known.reshape(-1))):
