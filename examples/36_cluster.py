@@ -12,6 +12,7 @@ import flowcompute as fc
 if importlib.util.find_spec("distributed") is None:
     print("left out: pip install 'flowcompute[cluster]'")
     raise SystemExit
+import dask
 from distributed import Client
 
 
@@ -27,6 +28,7 @@ if __name__ == "__main__":
         _, best = fc.run(*job(folder, "one.npy"), progress=False).values
 
         # Here the workers are threads. On SLURM, Kubernetes or by SSH only this line differs: see docs/cluster.md.
+        dask.config.set(temporary_directory=folder)
         with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
             kept = os.path.join(folder, "kept")  # run it again after a kill, and it goes on from there
             run = fc.run(*job(folder, "many.npy"), cluster=client, shards=4, memory="16MiB", checkpoint=kept)
