@@ -29,7 +29,7 @@ if __name__ == "__main__":
 
         # Here the workers are threads. On SLURM, Kubernetes or by SSH only this line differs: see docs/cluster.md.
         dask.config.set(temporary_directory=folder)
-        with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
             kept = os.path.join(folder, "kept")  # run it again after a kill, and it goes on from there
             run = fc.run(*job(folder, "many.npy"), cluster=client, shards=4, memory="16MiB", checkpoint=kept)
         print(f"{run.shards.count} shards of all stages, {run.shards.items} records read")

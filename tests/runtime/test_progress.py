@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -75,5 +76,6 @@ def test_lines_go_to_standard_error(capsys):
     start(full_job(Scene()).planned(), progress=True).wait(30)
     shown = capsys.readouterr()
     assert "10 records (100%)" in shown.err
-    assert "busiest: step" in shown.err
+    # Which one it is hangs on the clock.
+    assert re.search(r"busiest: \w+", shown.err)
     assert shown.out == ""
