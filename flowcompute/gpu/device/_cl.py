@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from flowcompute.errors import PlanError
@@ -44,4 +46,13 @@ else:
     except (ImportError, OSError) as error:
         cl = _Missing(error)
 
-__all__ = ["INSTALL_HINT", "cl"]
+
+def build_quietly(program: cl.Program, options: Sequence[str]) -> cl.Program:
+    """Build a program without pyopencl's warning that the compiler printed something, and return it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        program.build(list(options))
+    return program
+
+
+__all__ = ["INSTALL_HINT", "build_quietly", "cl"]

@@ -14,11 +14,10 @@ import os
 import re
 import threading
 import time
-import warnings
 from collections.abc import Sequence
 
 from flowcompute.errors import KernelError
-from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device._cl import build_quietly, cl
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.program_cache import ProgramStore, working_folder_is_there
 from flowcompute.gpu.device.retargeting import retargeted
@@ -88,7 +87,7 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
         return None
     try:
         program = cl.Program(context, [device.handle], [binary])
-        _quietly_build(program, options)
+        build_quietly(program, options)
     except cl.Error:
         # The file is intact, but another release of the driver with the same version text wrote it.
         store.remove(key)
@@ -99,7 +98,7 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
 def _compiled(device: Device, context: cl.Context, key: str, text: str, options: Sequence[str]) -> cl.Program:
     try:
         program = cl.Program(context, text)
-        _quietly_build(program, options)
+        build_quietly(program, options)
         if MARK in text:
             program = _retargeted(device, context, program)
     except cl.Error as error:
@@ -122,15 +121,8 @@ def _retargeted(device: Device, context: cl.Context, program: cl.Program) -> cl.
             hint="report it with the kind of the device; another device= does without such kernels",
         )
     made = cl.Program(context, [device.handle], [text])
-    _quietly_build(made, ())
+    build_quietly(made, ())
     return made
-
-
-def _quietly_build(program: cl.Program, options: Sequence[str]) -> None:
-    """Build without pyopencl's warning that the compiler printed something."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.CompilerWarning)
-        program.build(list(options))
 
 
 @functools.cache

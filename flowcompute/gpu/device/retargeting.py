@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device._cl import build_quietly, cl
 from flowcompute.gpu.render import MARK
 
 _PROBE = f"""__kernel void probe(__global int *out) {{
@@ -27,11 +27,11 @@ def retargeted(binary: bytes) -> bytes | None:
 def takes_marked(context: cl.Context, handle: cl.Device) -> bool:
     """Check whether a device's driver assembles such a text, by a program of one line."""
     try:
-        program = cl.Program(context, _PROBE).build(["-cl-std=CL1.2", "-w"])
+        program = build_quietly(cl.Program(context, _PROBE), ["-cl-std=CL1.2", "-w"])
         text = retargeted(program.binaries[0])
         if text is None:
             return False
-        cl.Program(context, [handle], [text]).build([])
+        build_quietly(cl.Program(context, [handle], [text]), [])
     except cl.Error:
         return False
     return True
