@@ -106,10 +106,11 @@ def run_on_cluster(
     every_s, throttle_s = _seconds(options, "checkpoint_every", _EVERY_S), _seconds(options, "throttle", 0.0)
     messages = ShardMessages(job)
     path = options.get("checkpoint")
+    most = _most_shards(shards, cluster)
+    sharded = ShardedJob(job, most)
     if path is None:
-        sharded = ShardedJob(job, _most_shards(shards, cluster))
         return ClusterRun(sharded.run(_Sending(cluster, messages).run_shards))
-    folder = ClusterFolder(path, _identity(job), messages.job, ShardedJob(job, 1).total_items())
+    folder = ClusterFolder(path, _identity(job), messages.job, sharded.total_items(), most)
     try:
         if changed := check_sources(kept_graph(folder.job)[0], accept_touched=True):
             raise CheckpointError(
@@ -120,8 +121,7 @@ def run_on_cluster(
         nonce_path, nonce = folder.new_nonce()
         check_workers(cluster, nonce_path, nonce, made.config.memory_bytes, WAIT_S)
         sending = _Sending(cluster, messages, folder, every_s, throttle_s)
-        sharded = ShardedJob(job, _most_shards(shards, cluster))
-        values = sharded.run(sending.run_shards, _KeptResults(folder))
+        values = ShardedJob(job, folder.shards).run(sending.run_shards, _KeptResults(folder))
     finally:
         folder.close()
     return ClusterRun(values, sending.done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -184,11 +185,15 @@ def test_what_is_damaged_is_computed_again(folder: Path, asked: list[bytes]) -> 
     check(folder, made)
 
 
-def test_other_numbers_of_shards_find_nothing_that_does_not_fit(folder: Path, asked: list[bytes]) -> None:
-    with pytest.raises(KilledError):
-        run(folder, dying(9))
+@pytest.mark.parametrize("at", [9, 99])
+def test_a_job_keeps_its_number_of_shards(folder: Path, asked: list[bytes], at: int) -> None:
+    """Also one that is done: its drafts are gone."""
+    with contextlib.suppress(KilledError):
+        run(folder, dying(at))
     said: dict[str, Any] = {"checkpoint": folder / "kept", **QUIET}
-    check(folder, fc.run(*job(folder, "b"), cluster=live, shards=2, **said))
+    made = fc.run(*job(folder, "b"), cluster=live, shards=2, **said)
+    assert made.shards.resumed >= 9
+    check(folder, made)
 
 
 def test_one_machine_computes_the_job(folder: Path, asked: list[bytes]) -> None:
@@ -237,7 +242,7 @@ def test_a_later_attempt_fences_an_earlier_one(tmp_path: Path) -> None:
 def test_one_client_owns_a_folder(folder: Path, asked: list[bytes]) -> None:
     def meanwhile(_: int) -> None:
         with pytest.raises(CheckpointError, match="another client runs this job"):
-            ClusterFolder(folder / "kept", [], b"", 0)
+            ClusterFolder(folder / "kept", [], b"", 0, 1)
 
     run(folder, meanwhile)
 

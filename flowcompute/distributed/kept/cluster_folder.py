@@ -27,19 +27,27 @@ class ClusterFolder:
         identity: what must be the same for a job to go on.
         job: its description, for `thaw`.
         total_items: records that all shards of all stages read.
+        shards: the most shards of a stage, for a job that begins.
         files: the file layer.
 
     Attributes:
         path: as an absolute path.
         token: tells the names of the job's drafts.
         job: its description, as it began.
+        shards: the most shards of a stage, as it began: others would find nothing of what is kept.
 
     Raises:
         CheckpointError: if another client owns it, or it holds another job.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], identity: Sequence[Any], job: bytes, total_items: int, files: Files = FILES
+        self,
+        path: str | os.PathLike[str],
+        identity: Sequence[Any],
+        job: bytes,
+        total_items: int,
+        shards: int,
+        files: Files = FILES,
     ) -> None:
         self.path, self._files = absolute_path(path), files
         with naming(self.path, "create"):
@@ -60,14 +68,14 @@ class ClusterFolder:
                         expected="a new folder, or one of a job on a cluster",
                     )
                 found = {"version": 1, "token": secrets.token_hex(8), "identity": list(identity), "job": job}
-                found["total"] = total_items
+                found["total"], found["shards"] = total_items, shards
                 self._write(JOB, found)
             if found["identity"] != list(identity):
                 raise CheckpointError(
                     f"cannot go on with {shown(self.path)}: it belongs to another job",
                     hint="give this job another checkpoint=, or remove the folder",
                 )
-            self.token, self.job = str(found["token"]), bytes(found["job"])
+            self.token, self.job, self.shards = str(found["token"]), bytes(found["job"]), int(found["shards"])
         except BaseException:
             files.close(self._lock)
             raise
@@ -118,7 +126,7 @@ def read_job(path: str, files: Files = FILES) -> dict[str, Any] | None:
         CheckpointError: if it is damaged.
     """
     found = _read(os.path.join(path, JOB), files)
-    known = {"version": int, "token": str, "identity": list, "job": bytes, "total": int}
+    known = {"version": int, "token": str, "identity": list, "job": bytes, "total": int, "shards": int}
     if found is None:
         return None
     if found.get("version") != 1 or not all(isinstance(found.get(key), kind) for key, kind in known.items()):

@@ -1,0 +1,107 @@
+"""One job over several worker processes of this machine: `python -m benchmarks.cluster`.
+
+The job standardises 64 columns of a file (two readings, one file written) and takes a variance. It runs by `fc.run` in
+a process with as many cores as a worker has, and on clusters of 1, 2, 4, ... workers with `checkpoint=`. Told are
+seconds, the ratio to `fc.run` and to `fc.run` divided by the number of workers, and the processor time of the client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import flowcompute as fc
+from benchmarks.report import environment, say
+
+COLUMNS = 64
+OPTIONS = {"memory": "256MiB", "device": "cpu", "progress": False}
+
+ALONE = """
+import json, sys, time
+import flowcompute as fc
+from benchmarks.cluster import OPTIONS, job
+fc.run(*job(sys.argv[1], sys.argv[2] + "-warm", 1 << 16), **OPTIONS)
+began = time.perf_counter()
+fc.run(*job(sys.argv[1], sys.argv[2]), **OPTIONS, checkpoint=sys.argv[2] + "-kept", checkpoint_every=10)
+print(json.dumps(time.perf_counter() - began))
+"""
+
+
+def job(path: str, target: str, records: int | None = None) -> tuple[fc.Element, fc.Element]:
+    """Two readings, one file, and a fold."""
+    x = fc.open(path)[:records]
+    return (x - x.mean(axis=0)) / x.std(axis=0) >> fc.save(f"{target}.npy", durable=False), x.var(axis=0)
+
+
+def alone(path: str, target: str, cores: int) -> float:
+    """Seconds of `fc.run` in a process of its own."""
+    command = [sys.executable, "-c", ALONE, path, target]
+    environ = os.environ | {"POCL_MAX_PTHREAD_COUNT": str(cores)}
+    return float(json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout))
+
+
+def on_workers(client: Client, path: str, target: str, shards: int) -> tuple[float, float]:
+    """Seconds of a run on a cluster, and of the client's processor."""
+    began, processor = time.perf_counter(), time.process_time()
+    fc.run(*job(path, target), cluster=client, shards=shards, checkpoint=f"{target}-kept", **OPTIONS)
+    return time.perf_counter() - began, time.process_time() - processor
+
+
+def main() -> None:
+    """Print a row for each number of workers."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("--mib", type=int, default=2048)
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cores", type=int, default=1, help="cores of a worker")
+    parser.add_argument("--data", default=None, help="folder for the files (a temporary one by default)")
+    options = parser.parse_args()
+    found = environment()
+    say(
+        f"{found['date']}, {found['processor']}, {found['cores']} cores, load {found['load']:.1f}. {options.mib} MiB.\n"
+    )
+    with tempfile.TemporaryDirectory(dir=options.data) as folder:
+        path = os.path.join(folder, "x.npy")
+        records = (options.mib << 20) // (4 * COLUMNS)
+        x = np.lib.format.open_memmap(path, "w+", "f4", (records, COLUMNS))
+        for start in range(0, records, 1 << 16):
+            part = x[start : start + (1 << 16)]
+            part[:] = np.random.default_rng(start).standard_normal(part.shape, dtype=np.float32)
+        del part, x
+        print("| workers | fc.run, s | cluster, s | fc.run over cluster | of n times | client's processor, s |")
+        print("| --- " * 6 + "|")
+        for count in options.workers:
+            with (
+                LocalCluster(
+                    n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", memory_limit=0,
+                    dashboard_address="127.0.0.1:0", silence_logs=50, local_directory=folder,
+                    env={"POCL_MAX_PTHREAD_COUNT": str(options.cores)},
+                ) as cluster,
+                Client(cluster) as client,
+            ):  # fmt: skip
+                on_workers(client, path, os.path.join(folder, f"warm{count}"), 4 * count)
+                pairs = []
+                for number in range(options.reps):
+                    single = alone(path, os.path.join(folder, f"a{number}"), options.cores)
+                    pairs.append((single, *on_workers(client, path, os.path.join(folder, f"b{number}"), 4 * count)))
+                    for left in Path(folder).glob("[ab]*"):
+                        shutil.rmtree(left) if left.is_dir() else left.unlink()
+            one, many, processor = (statistics.median(pair[i] for pair in pairs) for i in range(3))
+            ratio = statistics.median(pair[0] / pair[1] for pair in pairs)
+            row = (count, f"{one:.2f}", f"{many:.2f}", f"{ratio:.2f}", f"{ratio / count:.2f}", f"{processor:.2f}")
+            print("|", " | ".join(map(str, row)), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
