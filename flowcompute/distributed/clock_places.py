@@ -1,4 +1,4 @@
-"""Where shards stand in the clocks of a pass: at the borders, and how far before these they begin to compute."""
+"""Places of shards in the clocks of a pass: the borders, and how far before these they begin to compute."""
 
 from __future__ import annotations
 

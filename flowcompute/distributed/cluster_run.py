@@ -37,7 +37,7 @@ _EVERY_S = 10.0
 
 @dataclass
 class ClusterShards:
-    """What shards of a run have done.
+    """Work of the shards of a run.
 
     Attributes:
         count: shards of all stages.

@@ -1,4 +1,4 @@
-"""Which records of one clock see which of another, at each kind of entry."""
+"""Records of one clock that see those of another, at each kind of entry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENTERING = frozenset({"select", "section", "flatten", "repeat", "cut", "each", "
 
 @dataclass(frozen=True)
 class EntryRecords:
-    """How records enter a clock: record `j` sees the records from `j // times * step - before` on, `size` of them.
+    """Way into a clock: record `j` sees the records from `j // times * step - before` on, `size` of them.
 
     Attributes:
         name: of the operation; "" for what enters unchanged.

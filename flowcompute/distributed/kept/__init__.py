@@ -1,4 +1,4 @@
-"""What a job on a cluster keeps: a folder, and one in it for each shard."""
+"""Folders of jobs on a cluster, and of their shards."""
 
 from flowcompute.distributed.kept.cluster_folder import COMMIT, ClusterFolder, is_done, kept_items, read_job
 from flowcompute.distributed.kept.shard_folder import ShardFolder

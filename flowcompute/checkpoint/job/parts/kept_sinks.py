@@ -206,4 +206,4 @@ SINKS: dict[type[Element], Part] = {
 }
 
 _BY_TAG = {SINKS[kind].tag: SINKS[kind] for kind in (NpySink, RawSink, SafetensorsSink, Hdf5Sink)}
-"""What a draft of an object may be."""
+"""Kinds of files that an object may be."""
