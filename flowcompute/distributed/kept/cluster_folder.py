@@ -160,7 +160,7 @@ def _read(path: str, files: Files) -> dict[str, Any] | None:
     with naming(path, "read"):
         try:
             found = files.read_bytes(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
     digest, body = found[:_DIGEST_BYTES], found[_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest:
