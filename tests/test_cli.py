@@ -230,6 +230,21 @@ def test_inspect_of_several_files_lists_them(say, folder: Path) -> None:
     assert said.out.index("day-1.npy") < said.out.index("day-2.npy")
 
 
+def test_inspect_of_tables_and_arrays_in_chunks(say, folder: Path) -> None:
+    x = fc.source(np.arange(40, dtype="f4").reshape(20, 2))
+    fc.run(fc.table({"a": x[:, 0], "b": x[:, 1] > 3}) >> fc.save(folder / "t.parquet", chunk=7), progress=False)
+    fc.run(x >> fc.save(folder / "x.zarr", chunk=7), progress=False)
+    code, out, err = say("inspect", "t.parquet", "--head", "2")
+    assert (code, err) == (0, "")
+    assert "20 records of 2 columns in 3 files" in out
+    assert "float        a" in out
+    assert "a: [0. 2.]" in out
+    code, out, err = say("inspect", "x.zarr", "--head", "1")
+    assert (code, err) == (0, "")
+    assert "float32(20, 2) stream" in out
+    assert "[[0. 1.]]" in out
+
+
 def test_inspect_of_a_job_draws_its_graph(say, folder: Path) -> None:
     said = say("inspect", "cli_jobs:saved")
     for word in ("save", "tanh", "numbers", "unresolved", "hash "):

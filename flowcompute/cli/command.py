@@ -265,7 +265,7 @@ def _inspect(options: argparse.Namespace) -> None:
     if what.endswith(".onnx") and options.head is None:
         print(fc.onnx.describe(what))
         return
-    source: Source = fc.open(
+    source: Source | fc.Table = fc.open(
         what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset
     )
     print(describe_file(source))

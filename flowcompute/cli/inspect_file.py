@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowcompute.elements import Element, Source
+from flowcompute.elements.creation import Table
+from flowcompute.files import shown
 from flowcompute.flow import draw
-from flowcompute.sources import SeveralSource, StoredSource
+from flowcompute.sources import FileTable, SeveralSource, StoredSource
 
 
-def describe_file(source: Source) -> str:
-    """Describe an opened file, or several as one stream, in a few lines of text."""
+def describe_file(source: Source | Table) -> str:
+    """Describe an opened file, a table, or several files as one stream, in a few lines of text."""
+    if isinstance(source, Table):
+        assert isinstance(source, FileTable), "what is opened lies in files"
+        files = "" if len(source.parts) == 1 else f" in {len(source.parts):,} files"
+        columns = [f"  {one.type:<12} {shown(one.name)}" for one in source.tables[0].columns]
+        return "\n".join([f"{source.path}: {source.length:,} records of {len(columns)} columns{files}", *columns])
     if isinstance(source, SeveralSource):
         parts = [f"{part.spec}  {part.path}" for part in source.sources]
         return "\n".join([f"{source.spec} in {len(parts)} files", *(f"  {part}" for part in parts)])
-    assert isinstance(source, StoredSource)
+    if not isinstance(source, StoredSource):
+        # Arrays in chunks.
+        return "\n".join([str(source.origin), f"  holds   {source.spec}", f"  input   {source.must_read()}"])
     layout = source.layout
     order = "big-endian" if layout.dtype.str[0] == ">" else "little-endian"
     stored = [f"{source.format}, data at byte {layout.offset}"]
@@ -39,11 +48,13 @@ def describe_job(elements: Sequence[Element]) -> str:
     return "\n".join([draw(*elements), "", *hashes])
 
 
-def first_records(source: Source, count: int) -> str:
-    """Return the values of the first records of a file, as NumPy prints them.
+def first_records(source: Source | Table, count: int) -> str:
+    """Return the values of the first records of a file, as NumPy prints them; of a table column by column.
 
     Raises:
         SourceError: if they cannot be read.
     """
+    if isinstance(source, Table):
+        return "\n".join(f"{shown(name)}: {first_records(source[name], count)}" for name in source)  # type: ignore[arg-type]
     records = source[: max(count, 0)].resolve(device="numpy", progress=False)
     return str(records)
