@@ -10,6 +10,7 @@ from typing import Any
 from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources, find_writes
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.overview import COMMANDS
+from flowcompute.distributed import read_job
 from flowcompute.files import shown
 from flowcompute.thawing import FrozenShards, thaw
 
@@ -45,6 +46,10 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
+    if read_job(options.path) is not None:
+        print(thaw(options.path))
+        print("shards whose state or result is damaged are computed again")
+        return 0
     with CheckpointFolder.peek(options.path) as folder:
         problems = folder.verify()
         if not problems:

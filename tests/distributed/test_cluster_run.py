@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.cli.command import main
 from flowcompute.distributed import ClusterRun, _dask, answer, cluster_run
-from flowcompute.distributed.kept import COMMIT, ClusterFolder, ShardFolder
+from flowcompute.distributed.kept import COMMIT, JOB, ClusterFolder, ShardFolder
 from flowcompute.errors import CheckpointError, DestinationError, PlanError, RunError
 from flowcompute.sinks.file_sink import StoredWriter
 
@@ -205,6 +206,18 @@ def test_one_machine_computes_the_job(folder: Path, asked: list[bytes]) -> None:
     found = {name: data for name, data in bytes_of(folder / "b").items() if not name.startswith(".")}
     assert found == bytes_of(folder / "a")
     assert "records of all stages" in str(fc.thaw(folder / "kept"))
+
+
+def test_the_command_line_tells_of_a_folder(
+    folder: Path, asked: list[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(folder)
+    for verb in ("show", "verify"):
+        assert main(["checkpoint", verb, str(folder / "kept")]) == 0
+        assert "a job on a cluster, done" in capsys.readouterr().out
+    (folder / "kept" / JOB).write_bytes(b"damaged")
+    assert main(["checkpoint", "verify", str(folder / "kept")]) != 0
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_without_a_folder_nothing_is_kept(folder: Path, asked: list[bytes]) -> None:
