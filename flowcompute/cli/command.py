@@ -47,7 +47,8 @@ from flowcompute.elements import Element, Source, user_site
 from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
-from flowcompute.strategy import PlanOptions, StartOptions
+from flowcompute.runtime.tuning import measure_files
+from flowcompute.strategy import PlanOptions, StartOptions, mount_point, save_file_rates
 
 _FATAL = 128
 _ENDED = {
@@ -133,7 +134,14 @@ def command_parser() -> argparse.ArgumentParser:
 
     devices = commands.add_parser("devices", help=COMMANDS["devices"])
     devices.add_argument(
-        "--measure", action="store_true", help="also measure what each can do at most, and keep that for rooflines"
+        "--measure",
+        action="store_true",
+        help="also measure what each can do at most, which plans then expect",
+    )
+    devices.add_argument(
+        "--files",
+        metavar="FOLDER",
+        help="also measure how fast files below FOLDER are read and written: 256 MiB are written there and removed",
     )
     devices.set_defaults(act=_devices)
 
@@ -240,6 +248,10 @@ def _devices(options: argparse.Namespace) -> None:
     console.print(Text(f"\n{select_device('auto', needs_float64=False).capabilities.reason}"))
     for row in rows if options.measure else ():
         console.print(Text(f"{row.spec}: {measured(OpenCLBackend.select(row.spec, False), again=True)}"))
+    if options.files is not None:
+        rates = measure_files(options.files)
+        save_file_rates(options.files, rates)
+        console.print(Text(f"files below {mount_point(options.files)}: {rates}"))
 
 
 def _inspect(options: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect
 from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.parts_draft import EncodedParts, PartsDraft
-from flowcompute.files.passing_pages import PassedPages, WrittenPages
+from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share
 from flowcompute.files.paths import is_pattern, is_url, path_text, without_secrets
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
@@ -46,6 +46,7 @@ __all__ = [
     "Unfinished",
     "WrittenPages",
     "cache_folder",
+    "cached_share",
     "draft_bytes",
     "expect",
     "explain",

@@ -1,6 +1,7 @@
 """Strategy (the tunable knobs) and Config (the user's settings)."""
 
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, parse_bytes
+from flowcompute.strategy.file_rates import FileRates, load_file_rates, mount_point, save_file_rates
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.memory_limits import default_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
@@ -38,6 +39,7 @@ __all__ = [
     "Devices",
     "DriftWatch",
     "Every",
+    "FileRates",
     "FlowOptions",
     "KernelKnobs",
     "Key",
@@ -69,9 +71,12 @@ __all__ = [
     "describe_candidate",
     "differing",
     "export_strategies",
+    "load_file_rates",
     "load_limits",
+    "mount_point",
     "parse_bytes",
     "read_exported",
+    "save_file_rates",
     "save_limits",
     "scaled",
     "trials_of",

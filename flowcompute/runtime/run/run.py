@@ -89,6 +89,8 @@ class Run(Watched):
         self.plan = plan = job.plan
         self._options = options
         self._chosen = Chosen(job, tuner)
+        # Before anything is read: what the system's cache holds then counts.
+        self._expected = plan.expectations
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)

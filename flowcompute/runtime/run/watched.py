@@ -14,7 +14,7 @@ from flowcompute.observe import Observers
 from flowcompute.runtime.channels import RunRecord
 from flowcompute.runtime.run.run_strategy import Chosen
 from flowcompute.schedule import policies
-from flowcompute.schedule.explain import Plan, limits_of, rooflines
+from flowcompute.schedule.explain import Expectation, Plan, limits_of, missed, rooflines
 from flowcompute.strategy import Strategy, Tuning
 
 
@@ -23,6 +23,7 @@ class Watched(ABC):
 
     plan: Plan
     _chosen: Chosen
+    _expected: tuple[Expectation, ...]
     _record: RunRecord
     _aliases: Mapping[str, str]
     _observers: Observers
@@ -67,8 +68,12 @@ class Watched(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The differences from the plan, in words: smaller batches where its device has no room for them."""
-        return self._watched().notes
+        """The differences from the plan, in words: smaller batches where its device has no room for them.
+
+        Once the run has ended they also name the stages that took much longer than the plan expected.
+        """
+        record = self._watched()
+        return (*record.notes, *(missed(self._expected, record.metrics({})) if record.progress.done else ()))
 
     @property
     def bottleneck(self) -> str | None:

@@ -9,6 +9,7 @@ from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
 from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided, names_of
 from flowcompute.metrics import Checkpoints, Progress
+from flowcompute.schedule.explain.expected_times import expectations
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 
@@ -61,6 +62,10 @@ def describe_plan(plan: ExecutionPlan) -> str:
     if memory.device_bytes:
         lines.append(f"       and {format_bytes(memory.device_bytes)} on the device")
         lines += elided([f"  {format_bytes(size):>10}  {what}" for what, size in memory.device_items], _MOST_LINES)
+    expected = expectations(plan)
+    if expected:
+        lines.append(f"expects {max(one.seconds for one in expected):.2f} s or more, at the rates measured here")
+        lines += elided([f"  {one}" for one in expected], _MOST_LINES)
     lines += elided([f"{reason}" for reason in plan.reasons], _MOST_LINES)
     return "\n".join(lines)
 

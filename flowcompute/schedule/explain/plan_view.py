@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from flowcompute.html import preformatted
 from flowcompute.ir import Kernel
+from flowcompute.schedule.explain.expected_times import Expectation, expectations
 from flowcompute.schedule.explain.explain_plan import describe_plan, plan_dot, plan_svg
 from flowcompute.schedule.explain.explain_strategy import explain_strategy
 from flowcompute.schedule.explain.plan_page import plan_html, summarize_plan
@@ -40,6 +41,14 @@ class Plan(ExecutionPlan):
         """The kernels, with their text; none on the reference backend."""
         lowered = [step.kernel for step in self.steps if isinstance(step, RegionStep) and step.kernel is not None]
         return tuple(KernelPlan(kernel.name, kernel, self.backend.source_text(kernel)) for kernel in lowered)
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """The seconds that measured rates allow each stage; none before `flowcompute devices --measure`.
+
+        The system's cache is looked at anew each time.
+        """
+        return expectations(self)
 
     @property
     def text(self) -> str:
