@@ -12,6 +12,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.gradients.rules import RULES, Equivalent, NoGradient, Refused, Scaled, Through
+from flowcompute.spec import is_float
 
 RNG = np.random.default_rng(18)
 RECORDS, WIDTH, STEP = 6, 8, 1e-6
@@ -92,7 +93,7 @@ CASES = {
     "elementwise.where": Case(lambda x: fc.where(OTHER > 1.0, x * x, fc.sin(x)), ANY),
     "elementwise.astype": Case(lambda x: x.astype("float32").astype("float64"), ANY, step=0.03),
     "elementwise.recompute": Case(lambda x: fc.recompute(fc.sin(x) * x) * x, ANY),
-    "reduce.vecdot": Case(lambda x: fc.vecdot(x, OTHER), ANY),
+    "reduce.vecdot": Case(lambda x: fc.vecdot(x, OTHER) + 2.0 * fc.vecdot(OTHER, x), ANY),
     "scan.linear_recurrence": Case(lambda x: fc.linear_recurrence(fc.nn.sigmoid(x), x, axis=1), ANY),
     "view.index": Case(lambda x: x[:, 1:6:2], ANY),
     "view.pad": Case(lambda x: fc.pad(x, [(0, 0), (1, 2)]), ANY),
@@ -108,7 +109,7 @@ CASES = {
     "view.take_along_axis": Case(lambda x: fc.take_along_axis(x, PLACES, axis=1), ANY),
     "view.sort": Case(lambda x: fc.sort(x, axis=1), ANY),
     "view.scatter": Case(lambda x: fc.scatter_elements(x * 1.5, PLACES, x[:, :3], axis=1, reduction="add"), ANY),
-    "contract.matmul": Case(lambda x: x @ MATRIX, ANY),
+    "contract.matmul": Case(lambda x: x @ fc.permute_dims(fc.sin(x), (0, 2, 1)), numbers(-2, 2, 3, 4)),
     "contract.attention": Case(lambda x: fc.nn.attention(x, x * 0.5, fc.sin(x)), numbers(-1, 1, 2, 5, 4)),
     "along.along": Case(lambda p: ROWS * p, ANY, fc.parameter),
     "rebatch.repeat": Case(lambda x: fc.repeat(x, 2, axis=0), ANY),
@@ -120,7 +121,7 @@ CASES = {
     "select.select": Case(lambda x: x[MASK].sum(axis=0), ANY),
     "fold.top_k_values": Case(lambda x: fc.top_k(x[:, 0], 3)[0], ANY),
     "fold.vecdot": Case(lambda x: fc.vecdot(x[:, 0], x[:, 1]), ANY),
-    "fold.matmul": Case(lambda x: x.T @ OTHER, ANY),
+    "fold.matmul": Case(lambda x: x.T @ OTHER + 2.0 * (OTHER.T @ x), ANY),
 }
 
 ELSEWHERE = {
@@ -141,6 +142,25 @@ def slopes(case: Case, direction: np.ndarray) -> tuple[Any, Any, Any]:
     leaf = case.leaf(case.data)
     ends = (loss(case, case.leaf(case.data + sign * case.step * direction)) for sign in (1, -1))
     return fc.grad(loss(case, leaf), leaf), *ends
+
+
+@contextmanager
+def removed(name: str, place: int) -> Iterator[list[int]]:
+    """Let a rule give nothing to one of the operands; gives the operands that any call of it gives something to."""
+    rule: Any = RULES[name]
+    reached: list[int] = []
+
+    def without(node: Any, g: Any) -> Any:
+        made = rule(node, g)
+        if isinstance(made, Equivalent):
+            # What it stands for has rules of its own.
+            reached.append(0)
+            return made if place < 0 else [None] * len(node.inputs)
+        reached.extend(i for i, one in enumerate(made) if one is not None and is_float(node.inputs[i].dtype))
+        return [None if i == place else one for i, one in enumerate(made)]
+
+    with mock.patch.dict(RULES, {name: without}):
+        yield reached
 
 
 @contextmanager
@@ -190,3 +210,25 @@ def test_each_rule_is_right_and_a_wrong_one_is_noticed() -> None:
             unnoticed.append(name)
     assert wrong == []
     assert unnoticed == []
+
+
+def test_a_rule_that_forgets_an_operand_is_noticed() -> None:
+    """Mutate: each rule gives nothing to each of its operands in turn."""
+    directions = {name: RNG.standard_normal(case.data.shape) for name, case in CASES.items()}
+    mutants: list[tuple[str, int]] = []
+    wanted: list[Any] = []
+    for name, case in CASES.items():
+        leaf = case.leaf(case.data)
+        with removed(name, -1) as reached:
+            whole = fc.grad(loss(case, leaf), leaf)
+        for place in sorted(set(reached)):
+            with removed(name, place):
+                wanted += [whole, fc.grad(loss(case, leaf), leaf)]
+            mutants.append((name, place))
+    found = iter(fc.resolve(*wanted, device="numpy", progress=False))
+    unnoticed = []
+    for mutant, whole, less in zip(mutants, found, found, strict=True):
+        if np.isclose(*((one * directions[mutant[0]]).sum() for one in (whole, less)), rtol=1e-3):
+            unnoticed.append(mutant)
+    assert unnoticed == []
+    assert {name for name, _ in mutants} == set(CASES)
