@@ -16,8 +16,8 @@ from tests.support.slow import slow_but
 
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted((ROOT / "examples").glob("*.py"))
-SLOW = ("12", "13", "16", "22", "23", "24", "25", "29")
-NEEDS = {"29": "magika"}
+SLOW = ("12", "13", "16", "22", "23", "24", "25", "29", "37", "38")
+NEEDS = {"30": "magika"}
 """Packages that `scripts/setup` installs, and others may lack."""
 
 
