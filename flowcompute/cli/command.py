@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
+from flowcompute.calibration import measure_files, try_runtimes
 from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.clean_folder import add_clean
 from flowcompute.cli.completion import add_completion
@@ -47,7 +48,6 @@ from flowcompute.elements import Element, Source, user_site
 from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
-from flowcompute.runtime.tuning import measure_files
 from flowcompute.strategy import PlanOptions, StartOptions, mount_point, save_file_rates
 
 _FATAL = 128
@@ -246,6 +246,11 @@ def _devices(options: argparse.Namespace) -> None:
     console.print(table)
     # Without a device this raises an error that says what to install.
     console.print(Text(f"\n{select_device('auto', needs_float64=False).capabilities.reason}"))
+    rivals = [row for row in rows if row.type == "cpu"]
+    if options.measure and len(rivals) > 1:
+        for spec, trial in try_runtimes(rivals).items():
+            console.print(Text(f"{spec}: {trial}"))
+        console.print(Text('from the next start on device="auto" takes the fastest of those that are right'))
     for row in rows if options.measure else ():
         console.print(Text(f"{row.spec}: {measured(OpenCLBackend.select(row.spec, False), again=True)}"))
     if options.files is not None:

@@ -12,6 +12,7 @@ from flowcompute.strategy.paired_trials import (
     trials_of,
 )
 from flowcompute.strategy.roofline import LIMITS_SHAPE, Limits, Roofline, Unit, load_limits, save_limits, scaled
+from flowcompute.strategy.runtime_trial import TRIAL_SHAPE, RuntimeTrial, load_runtime_trial, save_runtime_trial
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
@@ -32,6 +33,7 @@ from flowcompute.strategy.verb_options import (
 __all__ = [
     "KERNEL_KNOBS",
     "LIMITS_SHAPE",
+    "TRIAL_SHAPE",
     "TUNING_SHAPE",
     "Candidate",
     "Climb",
@@ -52,6 +54,7 @@ __all__ = [
     "Precision",
     "Roofline",
     "RunVerbOptions",
+    "RuntimeTrial",
     "Search",
     "Size",
     "Space",
@@ -73,11 +76,13 @@ __all__ = [
     "export_strategies",
     "load_file_rates",
     "load_limits",
+    "load_runtime_trial",
     "mount_point",
     "parse_bytes",
     "read_exported",
     "save_file_rates",
     "save_limits",
+    "save_runtime_trial",
     "scaled",
     "trials_of",
 ]

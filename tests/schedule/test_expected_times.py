@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.calibration import file_measurement, measure_files
 from flowcompute.cli.command import main
 from flowcompute.errors import DestinationError, PlanError
 from flowcompute.files import FILES, Files, cached_share
 from flowcompute.metrics import NodeMetrics
-from flowcompute.runtime.tuning import file_measurement, measure_files
 from flowcompute.schedule.explain import expected_times as expecting
 from flowcompute.schedule.explain import missed
 from flowcompute.strategy import FileRates, Limits, load_file_rates, save_file_rates, save_limits

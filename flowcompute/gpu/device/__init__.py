@@ -2,7 +2,14 @@
 
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
-from flowcompute.gpu.device.discovery import all_devices, describe_devices, select_device, select_devices, shown_names
+from flowcompute.gpu.device.discovery import (
+    DeviceRow,
+    all_devices,
+    describe_devices,
+    select_device,
+    select_devices,
+    shown_names,
+)
 from flowcompute.gpu.device.driver_faults import ROOM, SMALLER, Faults, answerable
 from flowcompute.gpu.device.idle_kernels import TakenKernel
 from flowcompute.gpu.device.limits import host_bytes, measure_limits
@@ -12,6 +19,7 @@ __all__ = [
     "ROOM",
     "SMALLER",
     "Device",
+    "DeviceRow",
     "Faults",
     "TakenKernel",
     "all_devices",

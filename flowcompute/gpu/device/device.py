@@ -66,6 +66,11 @@ class Device:
     def __repr__(self) -> str:
         return f"<Device {self.platform} / {self.capabilities.name}>"
 
+    @property
+    def identity(self) -> str:
+        """The runtime, its version and its device, in words: what was measured of one holds for no other."""
+        return f"{self.platform} | {self.version} | {self.capabilities.name} | {self.handle.driver_version.strip()}"
+
     def with_reason(self, reason: str) -> Device:
         """Return the same device, sharing context and queues, with `capabilities.reason` set."""
         chosen = Device.__new__(Device)

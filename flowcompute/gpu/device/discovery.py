@@ -14,9 +14,13 @@ from flowcompute.errors import PlanError
 from flowcompute.gpu.device._cl import INSTALL_HINT, cl
 from flowcompute.gpu.device.device import Device, forked
 from flowcompute.gpu.device.program_cache import drivers_confined
+from flowcompute.strategy import RuntimeTrial, load_runtime_trial
 
 _WHEEL_POCL = (3, 0)
-"""Release of PoCL in its wheel."""
+"""Release of PoCL in its wheel, on which all tests pass."""
+
+_WHEEL_SHARE = 0.9
+"""Part of its time that counts: another runtime is taken where it is more than a tenth faster."""
 
 
 # -- finding ------------------------------------------------------------------------------------
@@ -37,7 +41,7 @@ class _Inventory:
         with self._lock:
             if self._devices is None:
                 self._process = os.getpid()
-                self._devices = _listed()
+                self._devices = ordered(_listed())
             return self._devices
 
 
@@ -69,12 +73,16 @@ def all_devices() -> tuple[Device, ...]:
         PlanError: without pyopencl.
         RunError: in a process forked off one that had used a device.
     """
-    return ordered(_INVENTORY.devices())
+    return _INVENTORY.devices()
 
 
 def ordered(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """Sort devices by the preference of `device="auto"`. Equal ones stay in the drivers' order."""
-    return tuple(sorted(devices, key=_preference))
+    """Sort devices by the preference of `device="auto"`. Equal ones stay in the drivers' order.
+
+    Where there are several runtimes for the CPU, what `flowcompute devices --measure` has kept of them goes first: the
+    fastest of those that are right, then those that were not tried, and last those that were wrong.
+    """
+    return tuple(sorted(devices, key=lambda device: _preference(device, _trial(devices, device))))
 
 
 # -- choosing -----------------------------------------------------------------------------------
@@ -86,16 +94,24 @@ def _pocl(device: Device) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _preference(device: Device) -> tuple[int, ...]:
+def _trial(devices: Sequence[Device], device: Device) -> RuntimeTrial | None:
+    """Return what is kept of a runtime for the CPU, where there are others to prefer."""
+    several = device.kind == "cpu" and sum(one.kind == "cpu" for one in devices) > 1
+    return load_runtime_trial(device.identity) if several else None
+
+
+def _preference(device: Device, trial: RuntimeTrial | None) -> tuple[float, ...]:
     pocl = _pocl(device)
     if device.kind == "gpu":
         # A vendor's own driver comes before PoCL on the same hardware.
         return (5 if device.unified else 0, pocl is not None, -device.capabilities.memory_bytes)
     if device.kind == "cpu":
+        share = _WHEEL_SHARE if pocl == _WHEEL_POCL else 1.0
+        tried = (1, 0.0) if trial is None else (2, 0.0) if trial.problem else (0, share * trial.seconds)
         if pocl is not None:
-            # The release that all tests pass on comes first. PoCL 5.0 ended processes on some random programs.
-            return (1, pocl != _WHEEL_POCL, -pocl[0], -pocl[1])
-        return (2,) if "intel" in device.platform.lower() else (3,)
+            # PoCL 5.0 ended processes on some random programs.
+            return (1, *tried, 0, pocl != _WHEEL_POCL, -pocl[0], -pocl[1])
+        return (1, *tried, 1 if "intel" in device.platform.lower() else 2)
     return (6,)
 
 
@@ -118,8 +134,9 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
     Args:
         spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or a part of the platform's or the device's name that fits
-            exactly one device. Case does not matter. "auto" takes a discrete GPU, else the PoCL that
-            comes with the package, else the newest, else Intel's CPU runtime.
+            exactly one device. Case does not matter. "auto" takes a discrete GPU, else the CPU: through the
+            fastest runtime that was right in a kept measurement, else the PoCL that comes with the package, else the
+            newest, else Intel's runtime.
         needs_float64: whether the job computes in float64.
 
     Returns:
@@ -177,7 +194,9 @@ def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
         if needs_float64 and not device.capabilities.float64:
             skipped.append(f"{device.capabilities.name} has no float64")
             continue
-        reason = f"auto: the best of {len(devices)} is {_description(device)}"
+        trial = _trial(devices, device)
+        measured = ", the fastest that was right here" if trial is not None and not trial.problem else ""
+        reason = f"auto: the best of {len(devices)} is {_description(device)}{measured}"
         if len(devices) == 1:
             reason = f"auto: the only OpenCL device is {_description(device)}"
         return device.with_reason("; ".join([reason, *(f"skipped: {text}" for text in skipped)]))
@@ -257,6 +276,7 @@ class DeviceRow:
         units: compute units.
         float64: whether it has double precision.
         summary: its kind, in words.
+        identity: the runtime, its version and its device; see `Device.identity`.
     """
 
     spec: str
@@ -269,6 +289,7 @@ class DeviceRow:
     units: int
     float64: bool
     summary: str
+    identity: str
 
 
 def describe_devices() -> tuple[DeviceRow, ...]:
@@ -302,6 +323,7 @@ def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
                 units=device.capabilities.units,
                 float64=device.capabilities.float64,
                 summary=_description(device),
+                identity=device.identity,
             )
         )
     return tuple(rows)

@@ -77,11 +77,11 @@ def expectations(plan: ExecutionPlan) -> tuple[Expectation, ...]:
 
     Rates are those that `flowcompute devices --measure` has stored on this machine. Passes of few bytes expect nothing.
     """
-    limits = limits_of(plan)
+    passes = [one for one in plan.passes if _bytes(one) >= LEAST_BYTES]
+    # What is kept is only read where it counts: this is asked at the start of each run.
+    limits = limits_of(plan) if passes else ()
     found: dict[str, Expectation] = {}
-    for one in plan.passes:
-        if _bytes(one) < LEAST_BYTES:
-            continue
+    for one in passes:
         for each in _of_pass(plan, one, limits):
             known = found.get(each.stage)
             found[each.stage] = each if known is None else _both(known, each)
