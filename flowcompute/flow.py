@@ -19,7 +19,7 @@ from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, structural_hash, without_collector
+from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, hash_of_elements, without_collector
 from flowcompute.html import folded, heading, lines_folded
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
@@ -354,7 +354,7 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
 @without_collector
 def structural_hash_of(*elements: Element) -> str:
     """Return the structural hash of the merged graph of these elements."""
-    return structural_hash(build_graph(elements))
+    return hash_of_elements(elements)
 
 
 @without_collector

@@ -21,6 +21,8 @@ from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 Operand = Element | npt.ArrayLike
 """An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
 
+_WEAK = (bool, int, float)
+
 PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Kind.VIEW)
 """Kinds of operations that a device computes."""
 
@@ -42,7 +44,8 @@ class Constant(Element):
             array = _kept_in_place(value, dtype)
             if array is None:
                 array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
-                array = array.astype(parse_dtype(array.dtype), copy=False)
+                if dtype is None:
+                    array = array.astype(parse_dtype(array.dtype), copy=False)
         except SpecError:
             raise
         except MemoryError as error:
@@ -183,7 +186,7 @@ class Function:
 
 def is_weak(operand: object) -> bool:
     """Check whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
-    return isinstance(operand, bool | int | float) and not isinstance(operand, np.generic)
+    return isinstance(operand, _WEAK) and not isinstance(operand, np.generic)
 
 
 def as_element(operand: Operand, op: str) -> Element:
@@ -279,7 +282,7 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
 def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
     """Return a weak Python number in the dtype of its partners."""
     try:
-        return Constant(np.asarray(value, dtype))
+        return Constant(value, dtype)
     except (OverflowError, ValueError) as error:
         raise SpecError(
             "cannot hold a Python number in the dtype of its partner",
@@ -369,7 +372,8 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
             )
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
-    return aligned, _broadcast_shapes(op, aligned), Stream(length)
+    stream = first.spec.stream if length == first.spec.length else Stream(length)
+    return aligned, _broadcast_shapes(op, aligned), stream
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:

@@ -40,6 +40,9 @@ class Kind(enum.Enum):
     ALONG = "along"  # a resident value cut along the stream
     HOST = "host"  # a Python function on batches
 
+    # There is one object for each kind. The hash of an Enum is that of its name, and is computed in Python.
+    __hash__ = object.__hash__
+
 
 DtypeRule = Callable[..., tuple[np.dtype, ...]]
 """`rule(*operand dtypes or int/float/bool for weak scalars) -> (operand dtypes..., result dtype)`"""

@@ -285,6 +285,9 @@ class _Builder(Groups):
 
     @staticmethod
     def _check_node(node: Node, target: Group, groups: list[Group], axes: Layout, shape: tuple[int, ...]) -> None:
+        folds = node.kind is Kind.FOLD or any(group.folds for group in groups)
+        if node.kind is not Kind.REDUCE and not folds:
+            return
         reduced = next((group.reduced for group in groups if group.reduced), frozenset())
         domain = shape if target.trivial else target.domain
         if node.kind is Kind.REDUCE:
@@ -298,7 +301,6 @@ class _Builder(Groups):
                 raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
         if node.kind is Kind.FOLD and math.prod(shape) != math.prod(domain):
             raise _Refusal("it folds row results over other columns than the kernel's")
-        folds = node.kind is Kind.FOLD or any(group.folds for group in groups)
         if folds and (reduced or node.kind is Kind.REDUCE) and (apart := why_folded_apart(domain)) is not None:
             raise _Refusal(apart)
 

@@ -4,7 +4,7 @@ from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, name
 from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
 from flowcompute.graph.garbage import without_collector
-from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
+from flowcompute.graph.graph import Graph, Node, build_graph, hash_of_elements, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 from flowcompute.graph.record_formulas import Made, Placeholder, per_record
 from flowcompute.graph.traversal import postorder
@@ -24,6 +24,7 @@ __all__ = [
     "elided",
     "exact",
     "fold_steps",
+    "hash_of_elements",
     "is_literal",
     "names_of",
     "operation_key",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from flowcompute.elements import Constant
-from flowcompute.graph.graph import Graph
+from flowcompute.graph.graph import Graph, Node, is_number
 
 
 def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tuple[Graph, list[int]]:
@@ -31,14 +30,22 @@ def fold_calls(graph: Graph, holders: Mapping[int, object] | None = None) -> tup
 
     def hides(operand: int, user: int) -> bool:
         """Check whether a number is a function's own, or among the arguments that it shows."""
+        if not is_number(nodes[operand]):
+            return False
         call, made_by = nodes[user].element.call, nodes[operand].element.call
-        number = isinstance(nodes[operand].element, Constant) and not nodes[operand].spec.shape
-        return number and made_by is not None and call is not None and not call.of_operands
+        return made_by is not None and call is not None and not call.of_operands
 
     into, inputs = fold_steps([node.inputs for node in nodes], graph.roots, joins, hides)
     number = {i: position for position, i in enumerate(inputs)}
-    kept = (replace(nodes[i], id=number[i], inputs=tuple(number[o] for o in inputs[i])) for i in inputs)
-    return Graph(tuple(kept), tuple(number[root] for root in graph.roots)), [number[i] for i in into]
+
+    def renumbered(node: Node) -> Node:
+        operands = tuple([number[operand] for operand in inputs[node.id]])
+        if number[node.id] == node.id and operands == node.inputs:
+            return node
+        return Node(number[node.id], node.name, node.element, operands)
+
+    kept = tuple([renumbered(nodes[i]) for i in inputs])
+    return Graph(kept, tuple(number[root] for root in graph.roots)), [number[i] for i in into]
 
 
 def fold_groups(graph: Graph, groups: Mapping[str, Sequence[int]]) -> tuple[Graph, dict[str, tuple[int, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -113,9 +113,25 @@ def build_graph(roots: Sequence[Element]) -> Graph:
         SpecError: if two different elements have the same name, equal ones are pinned to different devices, or a
             destination has no input.
     """
+    found, ids = _merged(roots)
+    names = _unique_names([element for element, _ in found])
+    nodes = tuple([Node(i, names[i], element, inputs) for i, (element, inputs) in enumerate(found)])
+    return Graph(nodes, ids)
+
+
+_Found = list[tuple[Element, tuple[int, ...]]]
+"""The different elements of a graph in topological order, each with the positions of its operands."""
+
+
+def _merged(roots: Sequence[Element]) -> tuple[_Found, tuple[int, ...]]:
+    """Return the different elements that these roots depend on, and the positions of the roots among them.
+
+    Raises:
+        SpecError: if equal elements are pinned to different devices, or a destination has no input.
+    """
     ids: dict[int, int] = {}
     merged: dict[Any, int] = {}
-    found: list[tuple[Element, tuple[int, ...]]] = []
+    found: _Found = []
     for element in postorder(roots, attrgetter("inputs")):
         inputs = tuple([ids[id(operand)] for operand in element.inputs])
         if isinstance(element, Compute):
@@ -131,9 +147,7 @@ def build_graph(roots: Sequence[Element]) -> Graph:
         elif found[position][0] is not element:
             found[position] = (_either(found[position][0], element), inputs)
         ids[id(element)] = position
-    names = _unique_names([element for element, _ in found])
-    nodes = tuple(Node(i, names[i], element, inputs) for i, (element, inputs) in enumerate(found))
-    return Graph(nodes, tuple(ids[id(root)] for root in roots))
+    return found, tuple([ids[id(root)] for root in roots])
 
 
 def _either(one: Element, other: Element) -> Element:
@@ -144,6 +158,8 @@ def _either(one: Element, other: Element) -> Element:
     """
     # What users called for is shown in place of an equal step of another call.
     chosen = other if _shown_rank(other) > _shown_rank(one) else one
+    if not isinstance(one, Compute):
+        return chosen
     pins = [element.pin for element in (one, other) if isinstance(element, Compute) and element.pin is not None]
     if len({pin.device for pin in pins}) == 2:
         raise SpecError(
@@ -188,7 +204,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
 
 
 def _plain(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(attrs.items())) if attrs else ()
+    return tuple(sorted(attrs.items()) if len(attrs) > 1 else attrs.items())
 
 
 def _unique_names(elements: list[Element]) -> list[str]:
@@ -247,29 +263,38 @@ def structural_hash(graph: Graph) -> str:
 
     Leaves are identified by their position, so `x * x` and `a * b` differ. Scalars are leaves except 0, 1, -1 and 2.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    for node in graph.nodes:
-        digest.update(repr(_structure(node)).encode())
-    digest.update(repr(graph.roots).encode())
-    return digest.hexdigest()
+    return _hash_of(((node.element, node.inputs) for node in graph.nodes), graph.roots)
 
 
-def _structure(node: Node) -> tuple[Any, ...]:
-    spec = node.spec
+def hash_of_elements(roots: Sequence[Element]) -> str:
+    """Return the `structural_hash` of the graph of these roots, which is not built: names are no part of it.
+
+    Raises:
+        SpecError: as for `build_graph`, but for names.
+    """
+    return _hash_of(*_merged(roots))
+
+
+def _hash_of(found: Iterable[tuple[Element, tuple[int, ...]]], roots: tuple[int, ...]) -> str:
+    text = "".join([repr(_structure(element, inputs)) for element, inputs in found]) + repr(roots)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _structure(element: Element, inputs: tuple[int, ...]) -> tuple[Any, ...]:
+    spec = element.spec
     shape = (_name_of(spec.dtype), spec.shape, spec.is_stream)
-    element = node.element
     if isinstance(element, Constant):
         scalar = element.value[()] if element.value.ndim == 0 else None
         literal = repr(scalar) if scalar is not None and is_literal(element.value) else None
         return ("constant", shape, literal)
     if isinstance(element, HostFunction | ScanFunction):
         function = element.function
-        return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
+        return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, inputs)
     if isinstance(element, Compute):
         attrs = tuple((key, str(value)) for key, value in _plain(element.attrs))
         pinned = () if element.pin is None else (element.pin.device,)
-        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs, *_written(element), *pinned)
-    return (type(element).__name__, shape, node.inputs)
+        return (element.op.kind.value, element.op.name, attrs, shape, inputs, *_written(element), *pinned)
+    return (type(element).__name__, shape, inputs)
 
 
 def _written(element: Compute) -> tuple[int, ...]:

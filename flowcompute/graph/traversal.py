@@ -27,6 +27,11 @@ def postorder(roots: Iterable[K], operands: Callable[[K], Iterable[K]], known: C
                 yield open_.pop()
             elif one not in begun and one not in known:
                 begun.add(one)
+                # What was begun is done by now, since nothing depends on itself.
+                below = [operand for operand in operands(one) if operand not in begun]
+                if not below:
+                    yield one
+                    continue
                 open_.append(one)
                 todo.append(None)
-                todo.extend(reversed(tuple(operands(one))))
+                todo.extend(reversed(below))

@@ -49,6 +49,8 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
     """
     nodes = graph.nodes
     known: dict[int, Storage] = graph.memo.setdefault(("storage", frozenset(entered)), {})
+    if value in known:
+        return known[value]
 
     def seen_through(value: int) -> tuple[int, ...]:
         is_view = nodes[value].kind is Kind.VIEW and nodes[value].spec.is_stream and value not in entered

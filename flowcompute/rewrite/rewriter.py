@@ -69,6 +69,8 @@ def _without_unused(nodes: list[Node], roots: list[int]) -> Graph:
     for node in reversed(nodes):
         if node.id in used:
             used.update(node.inputs)
+    if len(used) == len(nodes):
+        return Graph(tuple(nodes), tuple(roots))
     number = {i: position for position, i in enumerate(sorted(used))}
     kept = [nodes[i] for i in sorted(used)]
     renumbered = [Node(number[n.id], n.name, n.element, tuple(number[i] for i in n.inputs)) for n in kept]

@@ -74,6 +74,7 @@ class _ViewMover(GraphRewriter):
         self.named: set[int] = set()
         self.seen: dict[tuple[int, _Steps], int] = {}
         self.chains: dict[Any, _Chain] = {}
+        self.moved = [_is_moved(node) for node in graph.nodes]
         self.wanted = self._wanted()
 
     def rewrite(self, node: Node) -> int:
@@ -91,14 +92,14 @@ class _ViewMover(GraphRewriter):
         for node in reversed(self.graph.nodes):
             every = wanted.get(node.id, {None: None})
             for seen in every:
-                steps = self._chain(_own_step(node), seen) if _is_moved(node) else seen
+                steps = self._chain(_own_step(node), seen) if self.moved[node.id] else seen
                 for value in node.inputs if steps is not None else ():
                     assert steps is not None
                     operand = self.graph.nodes[value]
-                    short = _is_moved(operand) or steps.length <= MOST_MOVED
+                    short = self.moved[operand.id] or steps.length <= MOST_MOVED
                     if short and self._is_passed(operand) and movable[steps.reshapes][value]:
                         wanted.setdefault(value, {})[self._of_operand(node, value, steps)] = None
-            if None in every and not _is_moved(node):
+            if None in every and not self.moved[node.id]:
                 for value in wanted.keys() & set(node.inputs):
                     wanted[value][None] = None
         return wanted
@@ -116,7 +117,7 @@ class _ViewMover(GraphRewriter):
     def _of_operand(self, node: Node, value: int, steps: _Steps) -> _Steps:
         """Return the chain of views of an operand that corresponds to a chain of views of a node."""
         shape = self.graph.nodes[value].spec.shape
-        if _is_moved(node) or shape == node.spec.shape:
+        if self.moved[node.id] or shape == node.spec.shape:
             return steps
         adapted: _Steps = None
         for step in reversed(_adapted(_steps_of(steps), shape, node.spec.shape)):
@@ -125,11 +126,11 @@ class _ViewMover(GraphRewriter):
 
     def _is_passed(self, node: Node) -> bool:
         """Check whether views of a value can become views of its operands without computing anything twice."""
-        if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator | Dequantize):
+        if not (node.kind is Kind.ELEMENTWISE or self.moved[node.id]) or isinstance(node.op, Generator | Dequantize):
             return False
         users = [self.graph.nodes[user] for user in self.users[node.id]]
         few = sum(user.spec.item_numbers for user in users) <= node.spec.item_numbers
-        return node.spec.is_stream and (len(users) == 1 or (all(_is_moved(user) for user in users) and few))
+        return node.spec.is_stream and (len(users) == 1 or (all(self.moved[user.id] for user in users) and few))
 
     def _movable(self, *, even: bool) -> list[bool]:
         """Return for each value whether views of it can move to values in memory.
@@ -141,10 +142,10 @@ class _ViewMover(GraphRewriter):
         found: list[bool] = []
         for node in self.graph.nodes:
             kind = node.kind if node.spec.is_stream else None
-            strides = _is_moved(node) or (node.op is BROADCAST and node.spec.is_stream)
+            strides = self.moved[node.id] or (node.op is BROADCAST and node.spec.is_stream)
             lies = memory[node.inputs[0]] if strides else kind not in (Kind.ELEMENTWISE, *_NEVER_STORED)
             inputs = [self.graph.nodes[i] for i in node.inputs]
-            fits = not even or _is_moved(node) or all(one.spec.shape in ((), node.spec.shape) for one in inputs)
+            fits = not even or self.moved[node.id] or all(one.spec.shape in ((), node.spec.shape) for one in inputs)
             memory.append(lies)
             found.append(lies or (self._is_passed(node) and fits and all(found[one.id] for one in inputs)))
         return found
@@ -152,7 +153,7 @@ class _ViewMover(GraphRewriter):
     # -- the new graph ----------------------------------------------------------------------------
 
     def _seen_of(self, node: Node, seen: _Steps) -> int:
-        if _is_moved(node):
+        if self.moved[node.id]:
             return self._operand(node.inputs[0], self._chain(_own_step(node), seen))
         if seen is None:
             assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), (
@@ -230,7 +231,7 @@ class _BroadcastCollapser(GraphRewriter):
 
 
 def _is_moved(node: Node) -> bool:
-    return node.op in _MOVED and node.spec.is_stream and 0 not in node.spec.shape
+    return node.kind is Kind.VIEW and node.op in _MOVED and node.spec.is_stream and 0 not in node.spec.shape
 
 
 def _own_step(node: Node) -> _Step:
