@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
-from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.nn import ATTENTION, SELF_ATTENTION
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse.anchors import anchor_name
@@ -66,7 +66,11 @@ class _StoredError(Exception):
 
 
 def find_producers(
-    graph: Graph, places: Mapping[int, int], placements: Sequence[int], gathered: Collection[int] = ()
+    graph: Graph,
+    places: Mapping[int, int],
+    placements: Sequence[int],
+    gathered: Collection[int] = (),
+    attending: Collection[int] = (),
 ) -> tuple[list[FusedProducers], list[Reason]]:
     """Find the fused producers of all anchors, and the reasons why other computed operands are stored.
 
@@ -76,23 +80,31 @@ def find_producers(
             operand does not depend on it, so it holds for all passes.
         placements: the device of each node; results of other devices are read from memory.
         gathered: values that kernels gather, which are anchors too.
+        attending: attention along the stream that kernels compute.
     """
-    return _ProducerSearch(graph, places, placements, gathered).find()
+    return _ProducerSearch(graph, places, placements, gathered, attending).find()
 
 
 class _ProducerSearch:
     def __init__(
-        self, graph: Graph, places: Mapping[int, int], placements: Sequence[int], gathered: Collection[int]
+        self,
+        graph: Graph,
+        places: Mapping[int, int],
+        placements: Sequence[int],
+        gathered: Collection[int],
+        attending: Collection[int],
     ) -> None:
         self.graph = graph
         self.placements = placements
         self.gathered = gathered
+        self.attending = attending
         self.places = places
         self.users = graph.users()
         self.reasons: dict[Reason, None] = {}
 
     def find(self) -> tuple[list[FusedProducers], list[Reason]]:
-        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.gathered]
+        own = {*self.gathered, *self.attending}
+        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in own]
         fused_producers = [producers for anchor in anchors for producers in self._producers_of(anchor)]
         while refused := self._refused(fused_producers):
             for producers in fused_producers:
@@ -103,7 +115,9 @@ class _ProducerSearch:
 
     def _producers_of(self, anchor: Node) -> Iterator[FusedProducers]:
         read: set[int] = set()
-        for operand in dict.fromkeys(anchor.inputs):
+        # The host reads the places of records, which stand behind queries, keys and values.
+        operands = anchor.inputs[:3] if anchor.op is SELF_ATTENTION else anchor.inputs
+        for operand in dict.fromkeys(operands):
             stream = self.graph.nodes[operand].spec.is_stream
             here = anchor.id in self.places
             if stream and not here:
@@ -211,6 +225,9 @@ class _ProducerSearch:
                 computed = self.graph.nodes[base].kind in _COMPUTED and self._is_here(anchor, self.graph.nodes[base])
                 if not computed or operand.spec.is_stream != top.spec.is_stream:
                     leaves.add(operand.id)
+                elif anchor.op is SELF_ATTENTION and operand.spec.item_numbers < top.spec.item_numbers:
+                    # Such as the angles of all heads, which all layers share.
+                    leaves.add(operand.id)
                 elif operand.kind is Kind.ELEMENTWISE:
                     members.add(operand.id)
                     todo.append(operand)
@@ -218,6 +235,9 @@ class _ProducerSearch:
                     raise _StoredError("it follows another product in its kernel")
                 elif operand.kind is Kind.REDUCE:
                     raise _StoredError(self._rows_for(anchor))
+                elif anchor.op is SELF_ATTENTION and not is_copied(self.graph, operand.id):
+                    # Another kernel would read the view from memory as well.
+                    leaves.add(operand.id)
                 else:
                     raise _StoredError("it depends on a view of a computed value")
         return members, leaves
@@ -246,6 +266,9 @@ class _ProducerSearch:
             return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
         if anchor.op is ATTENTION:
             return self._loads_of_attention(anchor, producers.operand) / numbers
+        if anchor.op is SELF_ATTENTION:
+            # A query is kept while it attends; keys and values are added to the state.
+            return operand.item_numbers / numbers
         seen = operand.item_numbers / numbers
         columns = math.prod(result[len(result) - anchor.attrs.get("columns", 1) :])
         rows = math.prod(result) // max(columns, 1)

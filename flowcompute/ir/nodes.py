@@ -79,6 +79,7 @@ class Load:
 
     Several runs of numbers that are decoded from blocks share an index that is a multiple of `together`, their numbers.
     Each begins `behind` numbers behind it, which the compiler knows, so scales are decoded once for all of them.
+    Numbers that are computed as they are loaded have such an index, too, where `together` is given.
     """
 
     argument: Argument

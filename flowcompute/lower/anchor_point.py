@@ -79,6 +79,14 @@ class Axes:
             offset += (whole if axis == 0 else whole % size) * stride
         return offset
 
+    def keeps_together(self, run: int) -> bool:
+        """Check whether a run that begins at a multiple of its length crosses no end of an axis that it does not fill.
+
+        The offset of its number l is then that of its begin plus that of index l.
+        """
+        below = (math.prod(self.sizes[axis:]) for axis in range(1, len(self.sizes)))
+        return all(size % run == 0 or (size and run % size == 0) for size in below)
+
     def place(self, index: int) -> int:
         """Return the offset of the number at a known index of all axes."""
         place = 0
@@ -193,6 +201,18 @@ class Anchor:
     def is_computed(self, operand: Operand) -> bool:
         """Check whether an operand is computed as it is loaded."""
         return operand.argument.value in self.region.nodes
+
+    def begins_at_multiples(self, operand: Operand, run: int, *strides: int) -> bool:
+        """Check whether runs of an operand that is computed as it is loaded begin at multiples of `run` numbers.
+
+        Args:
+            operand: of the anchor.
+            run: numbers of a run, counted in the root of the operand.
+            strides: by which runs are apart, beside those of the stack.
+        """
+        lies = operand.lies
+        places = (lies.offset, lies.record, *strides, *lies.strides[: operand.stack])
+        return self.is_computed(operand) and all(place % run == 0 for place in places)
 
     @property
     def units(self) -> int:
@@ -359,6 +379,9 @@ class BeforePoint(Point):
             load = Load(argument, index, stride, numbers, aligned=aligned, behind=behind, together=together)
             return loaded(self.scope, load)
         assert not (aligned and asked.behind), "vectors along k lie on one axis of the blocks"
+        if asked.together and asked.stride == 1 and axes.keeps_together(asked.together):
+            each = index + axes.offset(LANE)
+            return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
         each = sum(offsets, axes.offset(begin + asked.stride * LANE))
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 

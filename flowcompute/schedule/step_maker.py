@@ -8,6 +8,7 @@ from dataclasses import replace
 from flowcompute.elements import HostFunction, Kind
 from flowcompute.elements.axes import INDICES
 from flowcompute.elements.creation import PACK, PACK_ROWS
+from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
     FusedProducers,
@@ -171,7 +172,10 @@ class StepMaker:
         borders = {i for stencil in stencils for i in stencil.inside}
         nodes = (self.graph.nodes[i] for i in places if i not in borders)
         self._gathered = {node.id for node in nodes if self._is_gathered_by_kernel(node, places)}
-        return find_producers(self.graph, places, self.placements, self._gathered)
+        attending = {
+            i for i in places if self.graph.nodes[i].op is SELF_ATTENTION and self._is_fused(self.graph.nodes[i])
+        }
+        return find_producers(self.graph, places, self.placements, self._gathered, attending)
 
     def _is_fused(self, node: Node) -> bool:
         """Check whether a node is computed in a region. A scan is if a kernel can hold its carry."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.nn.self_attention import _attend
-from tests.gpu.shapes import resolve_on_gpu
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 from tests.support.slow import slow_but
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -250,3 +250,26 @@ def test_an_unknown_length_needs_a_context() -> None:
 def test_residents_are_left_to_attention() -> None:
     with pytest.raises(fc.SpecError, match="causal=True"):
         fc.nn.self_attention(*[fc.constant(np.zeros((5, 2, 8), "f4"))] * 3)
+
+
+def turned(x: fc.Element, at: fc.Element, order: Any) -> fc.Element:
+    return fc.nn.rope(x, at, pairs=order)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("size", "order"), [(64, "neighbours"), (32, "halves"), (6, "neighbours"), (24, "halves")])
+def test_rotations_are_computed_where_attention_loads_them(device: str, size: int, order: str) -> None:
+    q, k, v = drawn(37, 6, 2, size, size)
+    at = fc.source(np.arange(37))
+    sources = [fc.source(one) for one in (q, k)]
+    stored = [resolved(turned(one, at, order), device, 1 << 20) for one in sources]
+    apart = fc.nn.self_attention(*map(fc.source, (*stored, v)))
+    made = fc.nn.self_attention(*(turned(one, at, order) for one in sources), fc.source(v) * 2)
+    doubled = fc.nn.self_attention(*map(fc.source, (*stored, v * 2)))
+    for batch_bytes in (1 << 20, 3000):
+        assert resolved(made, device, batch_bytes).tobytes() == resolved(doubled, device, batch_bytes).tobytes()
+    if device != "numpy":
+        planned = plan_for_gpu(made) if device == "gpu" else fc.plan(made, device="cpu")
+        # Angles are computed once for all heads, and are another kernel than attention.
+        assert len(planned.kernels) == 2, planned
+        assert len(fc.plan(apart, device="cpu").kernels) == 1

@@ -107,6 +107,11 @@ class AttentionAnchor(Anchor):
         """Declare the offset of the operand's matrix that belongs to a block of queries; 0 without an operand."""
         return 0 if operand is None else scope.integer(self.matrix_base(operand, block.record, block.matrix))
 
+    def together(self, operand: Operand, lanes: int) -> int:
+        """Return the numbers of a vector of a row, where all of them begin at multiples of it; else 0."""
+        fits = operand.columns.stride == 1 and self.begins_at_multiples(operand, lanes, *operand.rows.strides)
+        return lanes if fits else 0
+
     def mask_offset(self, query: IndexLike, key: IndexLike) -> IndexLike:
         """Return the offset of the mask of a query and a key within its matrix."""
         row, column = self.mask_strides

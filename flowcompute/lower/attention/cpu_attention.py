@@ -163,10 +163,11 @@ class AttentionLowering:
         body = scope.inner()
         row = place(body)
         scale = body.let(ConstantValue(one.scale), self.dtype)
+        together = one.together(one.q, self.lanes)
         for column in range(0, one.size, self.lanes):
             count = None if column + self.lanes <= one.size else one.size - column
             stride = one.q.columns.stride
-            query = one.factor(body, Load(one.q.argument, row + column * stride, stride, count))
+            query = one.factor(body, Load(one.q.argument, row + column * stride, stride, count, together=together))
             scaled = one.apply(body, multiply.op, query, scale)
             body.add(PutItem("scaled", QUERY * self.pitch + column, scaled, vector=True))
         body.add(PutItem("highest", QUERY, body.let(one.lowest, self.dtype, 1)))

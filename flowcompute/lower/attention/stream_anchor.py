@@ -146,7 +146,8 @@ class StreamAttentionAnchor(AttentionAnchor):
         count: int | None,
     ) -> None:
         stride = new.columns.stride
-        numbers = self.factor(scope, Load(new.argument, at + column * stride, stride, count))
+        together = self.together(new, scope.lanes)
+        numbers = self.factor(scope, Load(new.argument, at + column * stride, stride, count, together=together))
         scope.add(Store(kept.argument, to + column, numbers, 1, count))
 
     def runs(self, scope: Scope, first: IndexLike, stop: IndexLike, each: Callable[[Scope, TextRun], None]) -> None:

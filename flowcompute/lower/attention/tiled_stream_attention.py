@@ -62,11 +62,12 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
         scope = Scope(one.names, lanes=shape.keys)
         self._block(scope)
         attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
+        append = tuple(self._append())
         return Kernel(
             name,
             one.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), If(equal(PHASE, 0), tuple(self._append()), (attend,))),
+            (*self._arrays(), If(equal(PHASE, 0), append, (attend,))),
             work="attend",
             work_group=shape.group,
             units=one.matrices,

@@ -280,9 +280,7 @@ class _DequantizedLowering:
 
     def _is_aligned(self, operand: Operand, run: int = LANES) -> bool:
         """Check whether runs along k begin at multiples of their length, counted in numbers that are decoded."""
-        lies = operand.lies
-        places = (lies.offset, lies.record, operand.columns.stride, *lies.strides[: operand.stack])
-        return self.contraction.is_computed(operand) and all(place % run == 0 for place in places)
+        return self.contraction.begins_at_multiples(operand, run, operand.columns.stride)
 
     def _buffered(self, scope: Scope, at_b: IndexLike) -> list[Stmt]:
         """Decode columns into a private array, and multiply them by all rows of the block."""
