@@ -8,7 +8,7 @@ domain that read a common value are merged (horizontal fusion).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
@@ -20,6 +20,7 @@ from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.siblings import join_siblings
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS
@@ -412,6 +413,7 @@ def build_regions(
     stencils: Sequence[Stencil] = (),
     *,
     numbers_on_host: bool = False,
+    joins: Callable[[Region], bool] | None = None,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -424,6 +426,8 @@ def build_regions(
         stencils: operations that read neighbours, with their borders, which are not among `fused` either.
         numbers_on_host: whether streams of scalars are folded on the host, where batches may have any size. Kernels
             fold whole canonical blocks of scalars.
+        joins: tells whether the kernel of a product can share its launch with those of its siblings; None where
+            none can.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
@@ -432,4 +436,7 @@ def build_regions(
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)
-    return builder.regions(wanted), builder.host_folds, reasons
+    regions = builder.regions(wanted)
+    if joins is not None:
+        regions = join_siblings(graph, regions, builder.dependencies, joins)
+    return regions, builder.host_folds, reasons

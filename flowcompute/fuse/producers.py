@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import ATTENTION, SELF_ATTENTION
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.search import ORDERING
@@ -71,6 +72,8 @@ def find_producers(
     placements: Sequence[int],
     gathered: Collection[int] = (),
     attending: Collection[int] = (),
+    *,
+    siblings: bool = False,
 ) -> tuple[list[FusedProducers], list[Reason]]:
     """Find the fused producers of all anchors, and the reasons why other computed operands are stored.
 
@@ -81,8 +84,9 @@ def find_producers(
         placements: the device of each node; results of other devices are read from memory.
         gathered: values that kernels gather, which are anchors too.
         attending: attention along the stream that kernels compute.
+        siblings: whether products of one left factor share a launch; see `siblings`.
     """
-    return _ProducerSearch(graph, places, placements, gathered, attending).find()
+    return _ProducerSearch(graph, places, placements, gathered, attending, siblings=siblings).find()
 
 
 class _ProducerSearch:
@@ -93,11 +97,14 @@ class _ProducerSearch:
         placements: Sequence[int],
         gathered: Collection[int],
         attending: Collection[int],
+        *,
+        siblings: bool,
     ) -> None:
         self.graph = graph
         self.placements = placements
         self.gathered = gathered
         self.attending = attending
+        self.siblings = siblings
         self.places = places
         self.users = graph.users()
         self.reasons: dict[Reason, None] = {}
@@ -206,6 +213,8 @@ class _ProducerSearch:
 
     def _collect(self, anchor: Node, top: Node) -> tuple[set[int], set[int]]:
         """Collect the element-wise operations that produce a value, and the values in memory that they read."""
+        if self.siblings and self._unites_siblings(anchor, top):
+            return {top.id}, set(top.inputs)
         members, leaves, todo = {top.id}, set[int](), [top]
         while todo:
             node = todo.pop()
@@ -241,6 +250,39 @@ class _ProducerSearch:
                 else:
                     raise _StoredError("it depends on a view of a computed value")
         return members, leaves
+
+    def _unites_siblings(self, anchor: Node, top: Node) -> bool:
+        """Check whether an operation unites results of sibling products for a product with decoded numbers.
+
+        As the epilogue of one of them it would make that one wait for the others.
+        """
+        if not self._reads_blocks(anchor):
+            return False
+        behind = [self._products_behind(i, top.spec.shape) for i in dict.fromkeys(top.inputs)]
+        products = set[int]().union(*behind)
+        if len(products) < 2 or any(len(one) > 1 for one in behind) or not all(behind):
+            return False
+        nodes = [self.graph.nodes[i] for i in products]
+        return len({node.inputs[0] for node in nodes}) == 1 and all(map(self._reads_blocks, nodes))
+
+    def _reads_blocks(self, node: Node) -> bool:
+        """Check whether a node is a product with a resident factor that is decoded from blocks."""
+        if node.op is not MATMUL:
+            return False
+        root, _ = views_of(self.graph, node.inputs[1])
+        return isinstance(self.graph.nodes[root].op, Dequantize) and not self.graph.nodes[root].spec.is_stream
+
+    def _products_behind(self, value: int, shape: tuple[int, ...]) -> set[int]:
+        """Return the products that element-wise operations of one shape make a value of."""
+        found, seen, todo = set[int](), {value}, [value]
+        while todo:
+            node = self.graph.nodes[todo.pop()]
+            if node.op is MATMUL and node.spec.shape == shape:
+                found.add(node.id)
+            elif node.kind is Kind.ELEMENTWISE and node.spec.shape == shape and node.spec.is_stream:
+                todo += [i for i in node.inputs if i not in seen]
+                seen.update(node.inputs)
+        return found
 
     # -- costs ----------------------------------------------------------------------------------------
 

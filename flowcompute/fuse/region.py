@@ -42,6 +42,8 @@ class Region:
         anchor: id of the anchor (a matrix product, attention, a scan), if there is one. Operations after it have the
             axes of the domain. Producers of its operands have axes of their own and may include views.
         entered: values that come unchanged from another clock, and so have memory of their own.
+        parts: regions of sibling products that share its launch; see `siblings`. It has their nodes, and no anchor.
+        place: of a part among them.
         weight_tiles: the tiles of an operand of the anchor that is streamed. The kernel is launched for each tile.
     """
 
@@ -59,6 +61,8 @@ class Region:
     anchor: int | None = None
     entered: frozenset[int] = frozenset()
     weight_tiles: WeightTiles | None = None
+    parts: tuple[Region, ...] = ()
+    place: int = 0
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ class Kernel:
         lanes: numbers in a vector.
         tile: rows (tiles of a scan) per work-group, or per work-item of a CPU. The second number is the count of
             work-groups that span the columns of a matrix product or scan.
+        parts: kernels that share its launch, each of which takes one work-group at least.
         stages: how often it is launched over the same records; `phase` is the number of the launch.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
@@ -47,6 +48,7 @@ class Kernel:
     units: int = 1
     lanes: int = 1
     tile: tuple[int, int] = (1, 1)
+    parts: int = 1
     stages: int = 1
     contract: bool = False
     tensor: bool = False

@@ -1,7 +1,7 @@
 """Lowering from regions to kernel IR: one folder for each kernel family, one file for each form."""
 
 from flowcompute.lower.form import LaunchTask
-from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_of, lower
+from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_of, joins, lower
 from flowcompute.lower.kernel_cache import KernelCache
 from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
 
@@ -13,5 +13,6 @@ __all__ = [
     "LaunchTask",
     "candidates",
     "form_of",
+    "joins",
     "lower",
 ]

@@ -147,7 +147,7 @@ class Anchor:
         self.height = height
         self.column_axes = column_axes
         self.dtype = dtype
-        self.arguments = Arguments()
+        self.arguments = Arguments(place=region.place)
         self.names = itertools.count()
         self.split_columns: set[int] = set()
         weight_tiles = region.weight_tiles

@@ -71,9 +71,15 @@ CHUNK_RANGE: tuple[Stmt, ...] = (SetInteger(START, GID * CHUNK), SetInteger(STOP
 
 @dataclass
 class Arguments:
-    """Parameters of a kernel, created when first needed, and named by kind and position."""
+    """Parameters of a kernel, created when first needed, and named by kind and position.
+
+    Attributes:
+        items: the parameters.
+        place: of the kernel among those that share a launch; the names of the first one are those of a kernel alone.
+    """
 
     items: list[Argument] = field(default_factory=list)
+    place: int = 0
 
     def get(
         self,
@@ -90,7 +96,8 @@ class Arguments:
             if (argument.kind, argument.value, argument.part, argument.period, argument.blocks) == use:
                 return argument
         count = sum(argument.kind == kind for argument in self.items)
-        argument = Argument(f"{_PREFIXES[kind]}{count}", kind, dtype, value, part, period, blocks)
+        among = f"_{self.place}" if self.place else ""
+        argument = Argument(f"{_PREFIXES[kind]}{count}{among}", kind, dtype, value, part, period, blocks)
         self.items.append(argument)
         return argument
 

@@ -104,6 +104,7 @@ class Form:
         lower: returns the kernel of a region that was accepted.
         geometry: returns how a launch of its kernels is divided.
         knobs: that its kernels have.
+        joins: whether its kernels take work by the number of their work-group alone, so that some can share a launch.
         family: what plans call its kernels; forms of one family have the same purpose. By default its name.
     """
 
@@ -112,4 +113,5 @@ class Form:
     lower: Callable[[LoweringTask], Kernel]
     geometry: Callable[[LaunchTask], Division]
     knobs: FormKnobs = field(default_factory=FormKnobs)
+    joins: bool = False
     family: str = ""

@@ -21,6 +21,7 @@ from flowcompute.lower.attention import (
 )
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.joined import joined
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
 from flowcompute.lower.matmul import (
     CPU_MATMUL,
@@ -99,6 +100,8 @@ def choose_form(task: LoweringTask) -> tuple[Form, tuple[Reason, ...]]:
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """Lower a region to kernel IR, with the knobs that are set where its form has them."""
+    if region.parts:
+        return joined([lower(graph, part, style, folds, name) for part in region.parts], name, region.name)
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)
@@ -107,6 +110,11 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name
     kernel = with_items(replace(kernel, form=form.name, family=family), style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
+
+
+def joins(graph: Graph, region: Region, style: KernelStyle) -> bool:
+    """Check whether the kernel of a region can share its launch with others of its form."""
+    return choose_form(LoweringTask(graph, region, style, {}, ""))[0].joins
 
 
 def form_of(kernel: Kernel) -> Form:

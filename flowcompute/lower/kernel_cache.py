@@ -66,12 +66,10 @@ class RegionPart:
         Raises:
             UnknownError: if some of it cannot be compared.
         """
-        region, own = self.region, {*self.region.nodes}
+        own = {*self.region.nodes}
         return (
             tuple((node.inputs, *_facts(node.element, is_read=node.id not in own)) for node in self.graph.nodes),
-            (region.stream, region.domain, region.reduced, region.nodes, tuple(region.layouts.items())),
-            tuple(region.reads.items()),
-            (region.outputs, region.folds, region.exposed, region.anchor, region.entered, region.weight_tiles),
+            *(_outline(region) for region in (self.region, *self.region.parts)),
         )
 
 
@@ -120,6 +118,16 @@ class KernelCache:
                 self._kernels.popitem(last=False)
 
 
+def _outline(region: Region) -> tuple[object, ...]:
+    """Return what lowering asks a region for, hashable."""
+    return (
+        (region.stream, region.domain, region.reduced, region.nodes, tuple(region.layouts.items())),
+        tuple(region.reads.items()),
+        (region.outputs, region.folds, region.exposed, region.anchor, region.entered, region.weight_tiles),
+        region.place,
+    )
+
+
 def _within(inputs: tuple[int, ...], place: Mapping[int, int]) -> tuple[int, ...]:
     """Return the inputs of a node in a part of the graph; none where that leaves one out."""
     return tuple(place[i] for i in inputs) if all(i in place for i in inputs) else ()
@@ -143,6 +151,7 @@ def _renumbered(region: Region, place: Mapping[int, int]) -> Region:
         anchor=None if region.anchor is None else place[region.anchor],
         entered=frozenset(place[i] for i in region.entered if i in place),
         weight_tiles=None if tiles is None else replace(tiles, value=place[tiles.value]),
+        parts=tuple(_renumbered(part, place) for part in region.parts),
     )
 
 

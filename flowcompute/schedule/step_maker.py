@@ -22,7 +22,7 @@ from flowcompute.fuse import (
 )
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel, is_copied, is_view
-from flowcompute.lower import KernelCache, KernelStyle
+from flowcompute.lower import KernelCache, KernelStyle, joins
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
@@ -148,13 +148,23 @@ class StepMaker:
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
-            self.graph, levels, fused, wanted, fused_producers, stencils, numbers_on_host=self.config.by_hand
+            self.graph,
+            levels,
+            fused,
+            wanted,
+            fused_producers,
+            stencils,
+            numbers_on_host=self.config.by_hand,
+            joins=self._joins if self._shares_launches else None,
         )
         self._record(*stored, *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = entered.get(region.level, frozenset())
-            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), placement))
+            parts = tuple(replace(part, entered=here) for part in region.parts)
+            made.setdefault(region.level, []).append(
+                self._region_step(replace(region, entered=here, parts=parts), placement)
+            )
         self._record(*(Reason("cut", node.name, why) for node in standalone if (why := self._why_alone(node))))
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
@@ -175,7 +185,9 @@ class StepMaker:
         attending = {
             i for i in places if self.graph.nodes[i].op is SELF_ATTENTION and self._is_fused(self.graph.nodes[i])
         }
-        return find_producers(self.graph, places, self.placements, self._gathered, attending)
+        return find_producers(
+            self.graph, places, self.placements, self._gathered, attending, siblings=self._shares_launches
+        )
 
     def _is_fused(self, node: Node) -> bool:
         """Check whether a node is computed in a region. A scan is if a kernel can hold its carry."""
@@ -213,6 +225,16 @@ class StepMaker:
         if node.op is INDICES:
             return "the host checks indices before a kernel reads the table"
         return "no strides describe this view: the host copies" if is_copied(self.graph, node.id) else None
+
+    @property
+    def _shares_launches(self) -> bool:
+        """Flag that sibling products share a launch: where operands need not pass through a device's memory."""
+        return self._capabilities.code_shape != "numpy" and self._capabilities.host_memory
+
+    def _joins(self, region: Region) -> bool:
+        """Check whether the kernel of a region can share its launch."""
+        style = KernelStyle(self._capabilities, self.strategy.of_kernel(""), self.config.precision)
+        return not _launches_nothing(self.graph, region) and joins(self.graph, region, style)
 
     def _region_step(self, region: Region, placement: int) -> RegionStep:
         kernel = None

@@ -139,7 +139,8 @@ class _Renderer:
 
     def _locals(self) -> None:
         """Declare local arrays, which stand at the top of a kernel."""
-        for array in _arrays(self.kernel.body):
+        # Kernels that share a launch have equal arrays, and no work-group needs those of two.
+        for array in dict.fromkeys(_arrays(self.kernel.body)):
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
                 self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned({array.alignment})));")

@@ -21,9 +21,10 @@ def division(
         items: records of the batch.
         blocks: canonical blocks or tiles that they lie in.
     """
-    return form_of(kernel).geometry(
+    total, chunk, groups = form_of(kernel).geometry(
         LaunchTask(kernel, capabilities, items, blocks, plan.folds, partial(_record_numbers, plan, kernel))
     )
+    return total, chunk, max(groups, kernel.parts)
 
 
 def _record_numbers(plan: ExecutionPlan, kernel: Kernel) -> int:

@@ -296,5 +296,7 @@ def _lower(task: LoweringTask) -> Kernel:
     return _DequantizedGroupLowering(task.graph, task.region).lower(task.name)
 
 
-DEQUANTIZED_GROUP_MATMUL = Form(name="dequantized group matmul", accepts=_why_not, lower=_lower, geometry=by_tiles)
+DEQUANTIZED_GROUP_MATMUL = Form(
+    name="dequantized group matmul", accepts=_why_not, lower=_lower, geometry=by_tiles, joins=True
+)
 """Products with decoded numbers on GPUs, of which columns are neighbours in blocks."""

@@ -421,6 +421,7 @@ DEQUANTIZED_MATMUL = Form(
     lower=_lower,
     geometry=by_strips,
     knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS),)),
+    joins=True,
     family="matmul",
 )
 """Products with decoded numbers on CPUs, of which columns are neighbours in blocks."""

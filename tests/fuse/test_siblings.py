@@ -1,0 +1,123 @@
+"""Products of one left factor share a launch, and keep the bits that each has alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements.element import Element
+from flowcompute.gpu import OpenCLBackend
+from tests.gpu.shapes import gpu_shaped
+
+INNER = 96
+BLOCK = {"Q8_0": 34, "Q4_1": 20}
+CODE = ["cpu", "gpu"]
+
+
+def weights(seed: int, outputs: int, kind: str = "Q8_0", inner: int = INNER) -> Element:
+    """Blocks of 32 numbers each, whose scales are small and finite."""
+    rng = np.random.default_rng(seed)
+    blocks = rng.integers(0, 256, (outputs, inner // 32, BLOCK[kind]), dtype=np.uint8)
+    blocks[..., 1] = blocks[..., 1] & 0x0F | 0x20
+    blocks[..., 3] = blocks[..., 3] & 0x0F | 0x20
+    return fc.dequantize(fc.constant(blocks.reshape(outputs, -1)), kind)
+
+
+def rows(records: int) -> np.ndarray:
+    return np.random.default_rng(records).standard_normal((records, INNER)).astype(np.float32)
+
+
+def heads(x: Element) -> list[Element]:
+    """Products of several widths and formats, some with operations behind them."""
+    q = fc.tanh(x @ weights(1, 80).T)
+    k = x @ weights(2, 17, "Q4_1").T + fc.constant(np.arange(17, dtype=np.float32))
+    v = x @ weights(3, 16).T
+    return [q, k, v]
+
+
+def gated(x: Element) -> list[Element]:
+    gate, up = x @ weights(4, 128).T, x @ weights(5, 128, "Q4_1").T
+    return [(fc.nn.silu(gate) * up) @ weights(6, 24, inner=128).T + 1]
+
+
+def resolved(made: Sequence[Element], shape: str, **options: int) -> list[bytes]:
+    strategy = fc.Strategy(**options)
+    if shape == "cpu":
+        results = fc.resolve(*made, device="cpu", strategy=strategy, progress=False)
+    else:
+        with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped(in_place=True)):
+            results = fc.resolve(*made, device="gpu", strategy=strategy, progress=False)
+    return [one.tobytes() for one in (results if isinstance(results, (list, tuple)) else [results])]
+
+
+def kernels(made: Sequence[Element], shape: str) -> int:
+    if shape == "cpu":
+        return len(fc.plan(*made, device="cpu").kernels)
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped(in_place=True)):
+        return len(fc.plan(*made, device="gpu").kernels)
+
+
+@pytest.mark.parametrize("shape", CODE)
+@pytest.mark.parametrize("records", [1, 5, 70])
+def test_products_of_one_factor_have_the_bits_of_each(shape: str, records: int) -> None:
+    made = heads(fc.source(rows(records)))
+    alone = [resolved([one], shape)[0] for one in made]
+    assert resolved(made, shape) == alone
+    # One record a batch.
+    assert resolved(made, shape, batch_bytes=INNER * 4) == alone
+    assert kernels(made, shape) == 1
+
+
+@pytest.mark.parametrize("shape", CODE)
+@pytest.mark.parametrize("records", [1, 40])
+def test_what_unites_siblings_is_computed_where_it_is_loaded(shape: str, records: int) -> None:
+    x = fc.source(rows(records))
+    (made,) = gated(x)
+    gate, up = (
+        np.frombuffer(one, np.float32)
+        for one in resolved([x @ weights(4, 128).T, x @ weights(5, 128, "Q4_1").T], shape)
+    )
+    stored = fc.nn.silu(fc.source(gate.reshape(-1, 128))) * fc.source(up.reshape(-1, 128))
+    united = np.frombuffer(resolved([stored], shape)[0], np.float32).reshape(-1, 128)
+    apart = fc.source(united) @ weights(6, 24, inner=128).T + 1
+    assert resolved([made], shape) == resolved([apart], shape)
+    assert kernels([made], shape) == 2
+
+
+def dependent(x: Element) -> list[Element]:
+    """The second product reads the first one through another step."""
+    first = x @ weights(1, 32).T
+    moved = fc.nn.softmax(first)
+    return [first, x @ weights(2, 32).T * moved]
+
+
+def elsewhere(x: Element) -> list[Element]:
+    return [x @ weights(1, 32).T, (x * 2) @ weights(2, 32).T]
+
+
+def of_floats(x: Element) -> list[Element]:
+    return [x @ fc.constant(np.ones((INNER, 32), np.float32)), x @ fc.constant(np.zeros((INNER, 16), np.float32))]
+
+
+@pytest.mark.parametrize("made", [dependent, elsewhere, of_floats])
+def test_what_stays_apart(made: Callable[[Element], list[Element]]) -> None:
+    results = made(fc.source(rows(5)))
+    assert kernels(results, "cpu") >= 2
+    assert resolved(results, "cpu") == [resolved([one], "cpu")[0] for one in results]
+
+
+def test_a_kernel_takes_no_more_pointers_than_it_may() -> None:
+    x = fc.source(rows(4))
+    made = [x @ weights(seed, 16).T for seed in range(14)]
+    # Each has a weight, a result and the rows.
+    assert kernels(made, "cpu") == 3
+    assert resolved(made, "cpu") == [resolved([one], "cpu")[0] for one in made]
+
+
+def test_a_discrete_device_computes_them_one_by_one() -> None:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        assert len(fc.plan(*heads(fc.source(rows(4))), device="gpu").kernels) == 3
