@@ -29,6 +29,7 @@ from flowcompute.rewrite import (
     move_shuffles_to_sources,
     move_views,
     replace_idle_reductions,
+    replace_small_windows,
     split_items,
 )
 from flowcompute.runtime.checkpoints import (
@@ -117,7 +118,7 @@ def _plan(
     budget = options.memory_bytes
     config = Config(budget, names, options.precision, by_hand, resumable, isolate, limit_s, options.device_memory_bytes)
     first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
-    graph = move_shuffles_to_sources(replace_idle_reductions(asked))
+    graph = move_shuffles_to_sources(replace_small_windows(replace_idle_reductions(asked)))
     graph = move_views(move_parts_to_sources(move_lookups(graph)))
     graph = fold_selected(graph, float64=first.float64)
     if first.piece_bytes is not None:

@@ -8,6 +8,7 @@ from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
+from flowcompute.rewrite.small_windows import replace_small_windows
 from flowcompute.rewrite.source_parts import source_of
 from flowcompute.rewrite.views import move_views
 
@@ -24,6 +25,7 @@ __all__ = [
     "move_shuffles_to_sources",
     "move_views",
     "replace_idle_reductions",
+    "replace_small_windows",
     "source_of",
     "split_items",
 ]

@@ -27,6 +27,7 @@ from flowcompute.rewrite import (
     move_lookups,
     move_views,
     replace_idle_reductions,
+    replace_small_windows,
 )
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
@@ -193,7 +194,8 @@ def plan_step(
         PlanError: if it cannot be run as asked, or results of it would be streams.
     """
     asked = build_graph([to_array().bind(root) for root in roots])
-    graph = fold_selected(move_views(move_lookups(replace_idle_reductions(asked))), float64=shaping.float64)
+    graph = replace_small_windows(replace_idle_reductions(asked))
+    graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:
