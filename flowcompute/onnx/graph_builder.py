@@ -18,6 +18,7 @@ from flowcompute.onnx.model_tensors import NarrowTensor, no_external
 from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
 from flowcompute.onnx.problems import Refusal, UnsupportedNode
+from flowcompute.onnx.scaled_integers import move_integers
 from flowcompute.onnx.sizes import MOST_KNOWN, UndecidedError, known_array
 
 Functions = Mapping[tuple[str, str], OnnxGraph]
@@ -176,6 +177,8 @@ class GraphBuilder:
         made = [made] if isinstance(made, Value) else list(made)
         for value in made:
             value.mark_made_by(name)
+        if record.moves:
+            move_integers(record.build, call, made)
         # Numbers that are followed are those that are computed: in the dtype of the result, or none.
         followed = None if known is None or known.shape != made[0].shape else _in_dtype(known, made[0].dtype)
         if followed is not None:

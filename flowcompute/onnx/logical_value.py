@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,6 +32,23 @@ from flowcompute.onnx.sizes import MOST_KNOWN, Length, Records, Size, is_decided
 APART = "keep the batch axis apart in the model, or give resident arrays"
 
 
+@dataclass(frozen=True)
+class ScaledIntegers:
+    """Integers that floats stand for.
+
+    Attributes:
+        whole: the 8-bit integers.
+        scale: what they are multiplied by, less their zero point: a number, or a vector.
+        zero: the zero point; None for 0.
+        axis: the logical axis along which a vector lies; None for one number.
+    """
+
+    whole: Value
+    scale: Value
+    zero: Value | None
+    axis: int | None
+
+
 class Value:
     """A value between two nodes.
 
@@ -39,7 +57,10 @@ class Value:
         shape: logical sizes. That of the stream axis is a `Records` where the model takes any number of them. It is 1
             where the model takes one record, and the number that it takes otherwise.
         axis: the logical position of the stream axis, None for a resident value.
+        integers: what its floats stand for exactly, where that is known.
     """
+
+    integers: ScaledIntegers | None = None
 
     def __init__(
         self, dtype: np.dtype, shape: tuple[Size, ...], axis: int | None, element: Any, known: np.ndarray | None = None

@@ -137,6 +137,8 @@ class Operator:
         integers: makes the known numbers of its first output of those of its inputs, as an array of objects.
         integers_of: how many inputs have to be known for it; None for all.
         by_definition: whether it is built of the operators by which the standard defines it.
+        moves: whether each number of its results is one of its inputs, picked by place or as the largest: integers that
+            floats stand for move as these do.
         reason, hint: why it is refused, and what to do.
     """
 
@@ -149,6 +151,7 @@ class Operator:
     integers: Integers | None = None
     integers_of: int | None = None
     by_definition: bool = False
+    moves: bool = False
     reason: str = ""
     hint: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,9 +191,15 @@ def transposed(value: Value, order: Sequence[int]) -> Value:
     if sorted(axes) != list(range(value.ndim)):
         raise Refusal("invalid", f"an order {tuple(order)} of {value.ndim} axes", "correct the model")
     if value.axis is None:
-        return Value.of(fc_axes.permute_dims(value.element, axes) if axes else value.element)
-    physical = [0, *(value.physical(axis) for axis in axes if axis != value.axis)]
-    return value.like(fc_axes.permute_dims(value.element, physical), axes.index(value.axis))
+        made = Value.of(fc_axes.permute_dims(value.element, axes) if axes else value.element)
+    else:
+        physical = [0, *(value.physical(axis) for axis in axes if axis != value.axis)]
+        made = value.like(fc_axes.permute_dims(value.element, physical), axes.index(value.axis))
+    held = value.integers
+    if held is not None:
+        along = None if held.axis is None else axes.index(held.axis)
+        made.integers = replace(held, whole=transposed(held.whole, axes), axis=along)
+    return made
 
 
 def _transpose(call: NodeCall) -> Value:
@@ -282,18 +289,18 @@ def _size(call: NodeCall) -> Value:
 
 OPERATORS: tuple[Operator, ...] = (
     Operator(
-        "Reshape", _reshape_attribute, 1, 5, attributes={"shape": REQUIRED, "consumed_inputs": None},
+        "Reshape", _reshape_attribute, 1, 5, moves=True, attributes={"shape": REQUIRED, "consumed_inputs": None},
         integers=_reshape_integers,
     ),
-    Operator("Reshape", _reshape, 5, attributes={"allowzero": 0}, integers=_reshape_integers),
-    Operator("Flatten", _flatten, attributes={"axis": 1}),
-    Operator("Squeeze", _squeeze, 1, 13, attributes={"axes": None}, integers=_squeeze_integers),
-    Operator("Squeeze", _squeeze, 13, integers=_squeeze_integers),
-    Operator("Unsqueeze", _unsqueeze, 1, 13, attributes={"axes": REQUIRED}, integers=_unsqueeze_integers),
-    Operator("Unsqueeze", _unsqueeze, 13, integers=_unsqueeze_integers),
+    Operator("Reshape", _reshape, 5, moves=True, attributes={"allowzero": 0}, integers=_reshape_integers),
+    Operator("Flatten", _flatten, moves=True, attributes={"axis": 1}),
+    Operator("Squeeze", _squeeze, 1, 13, moves=True, attributes={"axes": None}, integers=_squeeze_integers),
+    Operator("Squeeze", _squeeze, 13, moves=True, integers=_squeeze_integers),
+    Operator("Unsqueeze", _unsqueeze, 1, 13, moves=True, attributes={"axes": REQUIRED}, integers=_unsqueeze_integers),
+    Operator("Unsqueeze", _unsqueeze, 13, moves=True, integers=_unsqueeze_integers),
     Operator("Transpose", _transpose, attributes={"perm": None}, integers=_transpose_integers),
-    Operator("Expand", _expand, 8, integers=_expand_integers),
-    Operator("Tile", _tile, 6),
+    Operator("Expand", _expand, 8, moves=True, integers=_expand_integers),
+    Operator("Tile", _tile, 6, moves=True),
     Operator("Shape", _shape, attributes={"start": 0, "end": None}),
     Operator("Size", _size),
 )  # fmt: skip

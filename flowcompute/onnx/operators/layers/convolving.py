@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import flowcompute.elements.axes as fc_axes
@@ -11,6 +12,7 @@ from flowcompute.onnx.logical_value import StreamPlace, Value, same_streams
 from flowcompute.onnx.operators.layers.window_geometry import WINDOW_ATTRIBUTES, window_axes
 from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.scaled_integers import exact_product, less_zero_point
 
 
 def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, dtype: str | None = None) -> Value:
@@ -41,29 +43,22 @@ def convolved(call: NodeCall, value: Value, x: Any, weight: Any, bias: Any, dtyp
 
 
 def _conv(call: NodeCall) -> Value:
-    bias = call.get(2)
+    value, bias = call[0], call.get(2)
     weight = call[1].resident("weights")
-    x = call[0].batch_first("convolve")
-    return convolved(call, call[0], x, weight, None if bias is None else bias.resident("bias"))
-
-
-def less_zero_point(element: Any, zero: Value | None, axis: int | None = None) -> Any:
-    """Return 8-bit integers less their zero point, as int32; as they are where that is 0.
-
-    Args:
-        element: the integers.
-        zero: one number, or a vector.
-        axis: along which the vector lies; None for the last one.
-    """
-    if zero is None or (zero.known is not None and not any(zero.known.reshape(-1))):
-        return element
-    wide = fc.astype(element, "int32")
-    number = zero.resident("a zero point")
-    if zero.ndim == 1 and zero.size(0) == 1:
-        number = fc_axes.reshape(number, ())
-    elif zero.ndim == 1 and axis is not None:
-        number = fc_axes.reshape(number, (-1, *(1,) * (element.ndim - axis - 1)))
-    return fc.subtract(wide, fc.astype(number, "int32"))
+    x = value.batch_first("convolve")
+    exact = exact_product(
+        value,
+        call[1],
+        math.prod(weight.spec.shape[1:]),
+        (0, 1 - value.ndim),
+        lambda a, b: convolved(call, a, a.element, b.element, None, "int32"),
+    )
+    if exact is None:
+        return convolved(call, value, x, weight, None if bias is None else bias.resident("bias"))
+    if bias is None:
+        return exact
+    channels = fc_axes.reshape(bias.resident("bias"), (-1, *(1,) * (value.ndim - 2)))
+    return exact.like(fc.add(exact.element, channels))
 
 
 def integer_convolution(call: NodeCall, value: Value, zero: Value | None, weight: Any, bias: Any) -> Value:

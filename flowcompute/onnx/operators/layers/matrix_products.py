@@ -11,6 +11,7 @@ from flowcompute.onnx.logical_value import APART, Value, lined_up, together
 from flowcompute.onnx.operators.arrays import transposed
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.scaled_integers import exact_product
 from flowcompute.spec import is_float
 
 
@@ -84,14 +85,22 @@ def _matmul(a: Any, b: Any, dtype: Any) -> Any:
     return fc.matmul(a, b, dtype=a.dtype if dtype is None and is_float(a.dtype) else dtype)
 
 
+def float_product(a: Value, b: Value) -> Value:
+    """Multiply matrices, by the integers that their numbers stand for where they do."""
+    exact = None
+    if min(a.ndim, b.ndim) > 1 and b.axis != b.ndim - 2:
+        exact = exact_product(a, b, b.size(b.ndim - 2), (b.ndim - 1, -1), lambda x, y: product(x, y, "int32"))
+    return product(a, b) if exact is None else exact
+
+
 def _matmul_node(call: NodeCall) -> Value:
-    return product(call[0], call[1])
+    return float_product(call[0], call[1])
 
 
 def _gemm(call: NodeCall) -> Value:
     a, b, c = call[0], call[1], call.get(2)
     alpha, beta = call.attribute("alpha"), call.attribute("beta")
-    made = product(_swapped(a) if call.attribute("transA") else a, _swapped(b) if call.attribute("transB") else b)
+    made = float_product(_swapped(a) if call.attribute("transA") else a, _swapped(b) if call.attribute("transB") else b)
     if alpha != 1:
         made = made.like(_scaled(made.element, alpha))
     if c is None or beta == 0:

@@ -155,10 +155,10 @@ def _global_lp(call: NodeCall) -> Value:
 _POOL = {**WINDOW_ATTRIBUTES, "kernel_shape": REQUIRED, "ceil_mode": 0}
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator("MaxPool", _max_pool, attributes={**_POOL, "storage_order": 0}),
+    Operator("MaxPool", _max_pool, attributes={**_POOL, "storage_order": 0}, moves=True),
     Operator("AveragePool", _average_pool, attributes={**_POOL, "count_include_pad": 0}),
     Operator("LpPool", _lp_pool, 2, attributes={**_POOL, "p": 2}),
     Operator("GlobalAveragePool", _global_average),
-    Operator("GlobalMaxPool", _global_max),
+    Operator("GlobalMaxPool", _global_max, moves=True),
     Operator("GlobalLpPool", _global_lp, 2, attributes={"p": 2}),
 )

@@ -10,10 +10,11 @@ import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.onnx.logical_value import NarrowIntegers, Value, together
 from flowcompute.onnx.onnx_types import dtype_of
-from flowcompute.onnx.operators.layers.convolving import CONVOLUTION, integer_convolution, less_zero_point
+from flowcompute.onnx.operators.layers.convolving import CONVOLUTION, integer_convolution
 from flowcompute.onnx.operators.layers.matrix_products import product
 from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.scaled_integers import are_scaled_alike, less_zero_point, scaled_integers
 from flowcompute.spec import is_float
 
 
@@ -50,6 +51,9 @@ def _quantize(call: NodeCall) -> Value:
         raise Refusal("missing", "blocks without a zero point", "give a zero point, which may be 0")
     if dtype.kind not in "iu":
         raise Refusal("dtype", f"quantised numbers of {dtype.name}", "quantise to integers")
+    held = value.integers
+    if held is not None and are_scaled_alike(held, scale, zero, dtype):
+        return held.whole
     x = value if is_float(value.dtype) else value.like(fc.astype(value.element, scale.dtype))
     inner = np.dtype(np.float32)
     if x.dtype != inner:
@@ -75,6 +79,9 @@ def _dequantize(call: NodeCall) -> Value:
     if zero is not None and not (zero.known is not None and not any(zero.known.reshape(-1))):
         wide = together(lambda a, b: fc.subtract(a, fc.astype(b, "int32")), wide, _lined_up(call, zero))
     made = together(lambda a, b: fc.multiply(fc.astype(a, b.dtype), b), wide, by)
+    if not call.attribute("block_size"):
+        along = value.normal(call.attribute("axis")) if value.ndim > 1 else 0
+        made.integers = scaled_integers(value, scale, zero, along)
     wanted = call.attribute("output_dtype")
     if wanted and dtype_of(wanted) != made.dtype:
         return made.like(fc.astype(made.element, dtype_of(wanted)))
