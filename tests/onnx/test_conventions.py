@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import flowcompute as fc
@@ -74,3 +75,46 @@ def test_numbers_are_seen_by_their_bits() -> None:
     np.testing.assert_array_equal(one("BitCast", [x], opset=26, to=6), x.view("i4"), strict=True)
     with pytest.raises(fc.onnx.UnsupportedError, match="cannot see these numbers"):
         one("BitCast", [x], opset=26, to=11)
+
+
+def test_records_that_are_normalised_by_their_own_mean() -> None:
+    given = np.random.default_rng(8).normal(2, 3, (6, 3, 4)).astype("f4")
+    values = {name: np.array(one, "f4") for name, one in
+              {"s": [1, 2, 3], "b": [0, 1, -1], "mean": [1, 1, 1], "var": [2, 2, 2]}.items()}  # fmt: skip
+    nodes = [node("BatchNormalization", "x s b mean var", "y m v", training_mode=1, momentum=0.75, epsilon=0.5)]
+    made = fc.onnx.load(model(nodes, [port("x", ("N", 3, 4))], ["y", "m", "v"], opset=15, values=values))
+    y, mean, var = (one.resolve(device="numpy", progress=False) for one in made(given))
+    own, spread = given.mean((0, 2)), given.var((0, 2))
+    lined = [one[:, None] for one in (own, spread, values["s"], values["b"])]
+    wanted = (given - lined[0]) / np.sqrt(lined[1] + 0.5) * lined[2] + lined[3]
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(mean, 0.75 + own * 0.25, rtol=1e-5)
+    np.testing.assert_allclose(var, 1.5 + spread * 0.25, rtol=1e-5)
+    with pytest.raises(fc.onnx.UnsupportedError, match="a mean of all records together"):
+        made(fc.source(given))
+
+
+def test_dropout_in_training_drops_nothing_by_a_ratio_of_zero() -> None:
+    given = np.ones((3, 2), "f4")
+    values = {"none": np.float32(0), "some": np.float32(0.5), "yes": np.array(True)}
+    made = model([node("Dropout", "x none yes", "y mask")], [port("x", (3, 2))], ["y", "mask"], values=values)
+    y, mask = (one.resolve(device="numpy", progress=False) for one in fc.onnx.load(made)(given))
+    np.testing.assert_array_equal(y, given)
+    assert mask.dtype == bool
+    assert mask.all()
+    for inputs in ("x some yes", "x _ yes"):
+        other = fc.onnx.load(model([node("Dropout", inputs, "y")], [port("x", (3, 2))], values=values))
+        with pytest.raises(fc.onnx.UnsupportedError, match="training"):
+            other(given)
+
+
+def test_thresholds_and_columns_of_tables() -> None:
+    given = np.array([[0.5, np.nan, -2], [3, 1, 0.75]], "f4")
+    domains = {"domains": [helper.make_opsetid("ai.onnx.ml", 1)]}
+    nodes = [node("Binarizer", "x", "y", domain="ai.onnx.ml", threshold=0.5),
+             node("ArrayFeatureExtractor", "x places", "z", domain="ai.onnx.ml")]  # fmt: skip
+    made = model(nodes, [port("x", ("N", 3))], ["y", "z"], values={"places": np.array([[2, 0]])}, **domains)
+    for x in (given, fc.source(given)):
+        y, z = fc.onnx.load(made)(x)
+        np.testing.assert_array_equal(y.resolve(device="numpy", progress=False), [[0, 0, 0], [1, 1, 1]])
+        np.testing.assert_array_equal(z.resolve(device="numpy", progress=False), given[:, [2, 0]])

@@ -34,7 +34,7 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     *refused(
         "domain", _LATER,
-        "ArrayFeatureExtractor", "Binarizer", "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer",
+        "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer",
         "Imputer", "LabelEncoder", "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder",
         "SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
         "ZipMap",

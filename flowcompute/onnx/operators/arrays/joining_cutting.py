@@ -11,7 +11,7 @@ import numpy as np
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements.search import take_along_axis
-from flowcompute.onnx.logical_value import APART, Value, same_streams
+from flowcompute.onnx.logical_value import APART, Value, expanded, same_streams
 from flowcompute.onnx.operators.arrays.logical_shapes import reshaped
 from flowcompute.onnx.operators.record import REQUIRED, NodeCall, Operator, known_of
 from flowcompute.onnx.problems import Refusal
@@ -250,6 +250,14 @@ def _gather(call: NodeCall) -> Value:
     return data.like(made, moved)
 
 
+def _columns(call: NodeCall) -> Value:
+    """Take columns by their numbers, as `ai.onnx.ml.ArrayFeatureExtractor`; a vector is a row."""
+    data = expanded(call[0], 2)
+    last = data.ndim - 1
+    indices = fc_axes.reshape(call[1].resident("the numbers of columns"), (-1,))
+    return data.like(fc_axes.take(data.element, indices, axis=data.item_axis(last, "take along")))
+
+
 def _gather_integers(call: NodeCall) -> Any:
     numbers, indices = known_of(call)
     return np.take(numbers, indices.astype(np.int64), axis=call.attribute("axis"))
@@ -335,6 +343,7 @@ OPERATORS: tuple[Operator, ...] = (
     Operator("Pad", _pad, 1, 11, attributes={"mode": "constant", "pads": None, "paddings": None, "value": 0.0}),
     Operator("Pad", _pad, 11, attributes={"mode": "constant"}),
     Operator("Gather", _gather, moves=True, attributes={"axis": 0}, integers=_gather_integers),
+    Operator("ArrayFeatureExtractor", _columns, 1, domain="ai.onnx.ml"),
     Operator("GatherElements", _gather_elements, 11, moves=True, attributes={"axis": 0}),
     Operator("DepthToSpace", _depth_to_space, moves=True, attributes={"blocksize": REQUIRED, "mode": "DCR"}),
     Operator("SpaceToDepth", _space_to_depth, moves=True, attributes={"blocksize": REQUIRED, "mode": "DCR"}),

@@ -184,10 +184,19 @@ def _identity(call: NodeCall) -> Value:
     return call[0]
 
 
+def _binarizer(call: NodeCall) -> Value:
+    """Give 1 where a number is above a threshold, else 0, also for NaN."""
+    x = call[0]
+    return x.like(fc.astype(fc.greater(x.element, call.attribute("threshold")), x.dtype))
+
+
 def _dropout(call: NodeCall) -> Any:
     training = call.get(2)
     if training is not None and any(training.wholes("training_mode")):
-        raise Refusal("training", "dropout in training mode", "export the model for inference")
+        ratio = call.get(1)
+        # A ratio of 0 drops nothing, in training neither.
+        if ratio is None or any(ratio.wholes("ratio")):
+            raise Refusal("training", "dropout in training mode", "export the model for inference")
     if not call.wants(1):
         return call[0]
     x = call[0].element
@@ -268,5 +277,6 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     Operator("BitCast", _bit_cast, 26, attributes={"to": REQUIRED}),
     Operator("Identity", _identity, integers=lambda call: known_of(call)[0]),
+    Operator("Binarizer", _binarizer, 1, domain="ai.onnx.ml", attributes={"threshold": 0.0}),
     Operator("Dropout", _dropout, 1, attributes={"ratio": 0.5, "is_test": 0, "consumed_inputs": None, "seed": 0}),
 )

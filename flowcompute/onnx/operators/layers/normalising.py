@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
@@ -83,19 +86,46 @@ def _group(call: NodeCall) -> Value:
     return x.like(nn.group_norm(element, groups, eps, weights[0], weights[1]))
 
 
-def _batch(call: NodeCall) -> Value:
+def _batch(call: NodeCall) -> Value | Sequence[Value]:
     x, scale, bias, mean, variance = (call[place] for place in range(5))
-    if call.attribute("training_mode") or (call.opset < 7 and not call.attribute("is_test")):
+    if call.attribute("training_mode") and call.opset >= 14:
+        return _batch_of_its_own(call)
+    if call.opset < 7 and not call.attribute("is_test"):
         raise Refusal("training", "a batch normalisation in training mode", "export the model for inference")
     if call.wants(1):
         raise Refusal("training", "running means", "export the model for inference")
+    return _normalised(call, x, scale, bias, mean.resident("mean"), variance.resident("var"))
+
+
+def _normalised(call: NodeCall, x: Value, scale: Value, bias: Value, mean: Any, variance: Any) -> Value:
+    """Normalise channels by a mean and a variance each."""
     element = x.batch_first("normalise")
-    deviation = fc.sqrt(fc.add(variance.resident("var"), call.attribute("epsilon")))
+    deviation = fc.sqrt(fc.add(variance, call.attribute("epsilon")))
     factor = fc.divide(scale.resident("scale"), deviation)
-    shift = fc.subtract(bias.resident("B"), fc.multiply(mean.resident("mean"), factor))
+    shift = fc.subtract(bias.resident("B"), fc.multiply(mean, factor))
     lined = [fc_axes.reshape(one, (-1, *(1,) * max(x.ndim - 2, 0))) for one in (factor, shift)]
     made = fc.add(fc.multiply(element, lined[0]), lined[1])
     return x.like(made if made.dtype == x.dtype else fc.astype(made, x.dtype))
+
+
+def _batch_of_its_own(call: NodeCall) -> Sequence[Value]:
+    """Normalise channels by the mean and the variance of all records, which have to be resident."""
+    x, scale, bias, mean, variance = (call[place] for place in range(5))
+    if x.axis is not None:
+        raise Refusal("batch axis", "a mean of all records together", "give a resident array")
+    momentum, axes = call.attribute("momentum"), (0, *range(2, x.ndim))
+    # Half formats are added up in float32, as the standard asks.
+    inner = mean.dtype if mean.dtype == np.float64 else np.dtype(np.float32)
+    wide = fc.astype(x.element, inner)
+    own = fc.mean(wide, axes), fc.var(wide, axes)
+    running = [
+        fc.astype(
+            fc.add(fc.multiply(one.resident("a running number"), momentum), fc.multiply(new, 1 - momentum)), one.dtype
+        )
+        for one, new in zip((mean, variance), own, strict=True)
+    ]
+    made = _normalised(call, x, scale, bias, *own)
+    return (made, *(Value.of(one) for one in running))
 
 
 def _lp(call: NodeCall) -> Value:
