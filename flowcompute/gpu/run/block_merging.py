@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -11,7 +13,10 @@ from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, register_dtype
 from flowcompute.lower.rows import lower_merge
 
 MANY_NUMBERS = 1 << 19
-"""Numbers of blocks that the host merges before a kernel is built: in about the time that loading a built one takes."""
+"""Numbers of blocks that the host merges before a kernel is built: in about the time that loading a built one takes.
+
+A kernel that an earlier run of the process has launched costs neither, and merges from the first batch on.
+"""
 
 RUN_NUMBERS = 1 << 14
 """Numbers of blocks that are worth a launch."""
@@ -20,6 +25,38 @@ GROUPS_PER_UNIT = 2
 
 Launch = Callable[[Kernel, Sequence[int], int], None]
 """Launches a kernel with these integers, in so many work-groups, and waits."""
+
+_MOST_KERNELS = 64
+
+
+class LoweredMerges:
+    """The kernels that were lowered last, by what they merge. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._kernels: OrderedDict[tuple[FoldSpec, int, int], Kernel] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: tuple[FoldSpec, int, int]) -> bool:
+        return key in self._kernels
+
+    def get(self, spec: FoldSpec, fold: int, lanes: int) -> Kernel:
+        """Return the kernel of a fold, lowered where there is none; see `lower_merge`."""
+        key = (spec, fold, lanes)
+        with self._lock:
+            kernel = self._kernels.pop(key, None) or lower_merge(*key)
+            self._kernels[key] = kernel
+            if len(self._kernels) > _MOST_KERNELS:
+                self._kernels.popitem(last=False)
+        return kernel
+
+    def clear(self) -> None:
+        """Forget all kernels."""
+        with self._lock:
+            self._kernels.clear()
+
+
+MERGES = LoweredMerges()
+"""Those of this process. Their texts are found by the same objects."""
 
 
 class BlockMerging:
@@ -38,7 +75,6 @@ class BlockMerging:
         self._capabilities = capabilities
         self._able = capabilities.code_shape == "cpu" and capabilities.host_memory and capabilities.float64
         self._numbers: dict[int, int] = {}
-        self._kernels: dict[int, Kernel] = {}
         self.node: tuple[np.ndarray, ...] = ()
 
     def merge(self, fold: int, first: int, blocks: int, launch: Launch) -> list[Merged]:
@@ -46,12 +82,12 @@ class BlockMerging:
         done: list[Merged] = []
         for place, level in self._runs(fold, first, blocks):
             spec, lanes = self._specs[fold], self._lanes(self._specs[fold])
-            if fold not in self._kernels:
-                self._kernels[fold] = lower_merge(spec, fold, lanes)
             vectors = spec.numbers // lanes
             groups = min(vectors, GROUPS_PER_UNIT * self._capabilities.units)
             self.node = tuple(np.empty(spec.numbers, dtype) for dtype in spec.node_parts())
-            launch(self._kernels[fold], (spec.numbers, vectors // groups * lanes, 1 << level, place, 0), groups)
+            launch(
+                MERGES.get(spec, fold, lanes), (spec.numbers, vectors // groups * lanes, 1 << level, place, 0), groups
+            )
             done.append((place, level, self.node))
         return done
 
@@ -65,7 +101,7 @@ class BlockMerging:
         if not self._able or not in_vectors:
             return []
         self._numbers[fold] = self._numbers.get(fold, 0) + blocks * spec.numbers
-        if self._numbers[fold] < MANY_NUMBERS:
+        if self._numbers[fold] < MANY_NUMBERS and (spec, fold, self._lanes(spec)) not in MERGES:
             return []
         nodes = largest_nodes(first, blocks)
         return [(place, level) for place, level in nodes if level and spec.numbers << level >= RUN_NUMBERS]
