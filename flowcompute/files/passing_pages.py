@@ -14,7 +14,7 @@ import threading
 
 import numpy as np
 
-from flowcompute.files.file_layer import Draft, Files
+from flowcompute.files.file_layer import Draft, Files, system_library
 from flowcompute.files.folder_draft import FolderDraft
 
 WINDOW_BYTES = 16 << 20
@@ -160,7 +160,7 @@ def is_cached(mapping: mmap.mmap, begin: int, end: int) -> bool:
     seen = np.zeros(-(-(end - first) // mmap.PAGESIZE), np.uint8)
     address = np.frombuffer(mapping, np.uint8).ctypes.data
     with contextlib.suppress(AttributeError):
-        asked = ctypes.CDLL(None).mincore(
+        asked = system_library().mincore(
             ctypes.c_void_p(address + first), ctypes.c_size_t(end - first), ctypes.c_void_p(seen.ctypes.data)
         )
         if asked == 0:

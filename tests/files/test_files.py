@@ -2,12 +2,14 @@
 
 import ast
 import errno
+import mmap
 import os
 import re
 import resource
 import signal
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -318,3 +320,25 @@ def test_files_are_touched_through_the_file_layer_only(room: str) -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 assert ast.unparse(node.func) not in touched, f"{path}:{node.lineno}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_pages_behind_a_reader_leave_the_process(tmp_path: Path) -> None:
+    size = 64 * mmap.PAGESIZE
+    (tmp_path / "pages").write_bytes(bytes(size))
+    handle = FILES.open_read(str(tmp_path / "pages"))
+    mapping = FILES.map_read(handle, size)
+
+    def resident_bytes() -> int:
+        text = Path("/proc/self/smaps").read_text().partition(str(tmp_path / "pages"))[2]
+        return int(text.partition("Rss:")[2].split()[0]) << 10
+
+    assert not any(mapping[:])
+    assert resident_bytes() == size
+    FILES.drop_pages(mapping, 1, 2 * mmap.PAGESIZE - 1)
+    assert resident_bytes() == size, "no page lies between the two as a whole"
+    FILES.drop_pages(mapping, 0, size)
+    assert resident_bytes() == 0
+    assert not any(mapping[:]), "whoever still reads has them mapped again"
+    mapping.close()
+    FILES.close(handle)
