@@ -56,8 +56,10 @@ def note_pace(plan: Plan, pace: Pace | None) -> float | None:
     Returns:
         The ratio of the times per record if they differ by more than noise, otherwise None.
     """
+    if pace is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
+        return None
     job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
-    if pace is None or job is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
+    if job is None:
         return None
     drift = None if job.pace is None else job.pace.drift(pace)
     if job.pace is None or drift != job.drift:
