@@ -66,7 +66,7 @@ _MOST_DRAWN = 300
 _ITEM_SHARES = (16, 1 << 14)
 """Shares of the budget that an item may have before items are in pieces: for batches of any size, and whole blocks."""
 
-_OF_CLUSTERS = frozenset({"cluster", "shards", "insecure"})
+_OF_CLUSTERS = frozenset({"cluster", "shards", "insecure", "mixed_devices", "resources"})
 
 
 @shows_options(PlanOptions)
@@ -247,6 +247,8 @@ def run(*elements: Element, **options: Unpack[RunVerbOptions]) -> Any:
             `ClusterRun` with `values` and `shards`. It needs `pip install "flowcompute[cluster]"`.
         shards: with `cluster`, the most shards of a stage; "auto", also by default, for four a worker.
         insecure: with `cluster`, allows a scheduler that other machines reach without TLS.
+        mixed_devices: with `cluster`, allows workers with devices of another kind than the client's, whose bits differ.
+        resources: with `cluster`, what a shard takes of a worker's resources, as {"GPU": 1}.
 
     Raises:
         FlowError: whatever went wrong.
@@ -256,13 +258,7 @@ def run(*elements: Element, **options: Unpack[RunVerbOptions]) -> Any:
     if options.get("cluster") is not None:
         # The room of clusters stands above this one.
         distributed = importlib.import_module("flowcompute.distributed")
-        return distributed.run_on_cluster(
-            elements,
-            cluster=options["cluster"],
-            shards=options.get("shards", "auto"),
-            insecure=options.get("insecure", False),
-            options={key: value for key, value in options.items() if key not in _OF_CLUSTERS},
-        )
+        return distributed.run_on_cluster(elements, options)
     for name in sorted(_OF_CLUSTERS & options.keys() - {"cluster"}):
         raise PlanError(f"cannot use {name}= without a cluster", element=name, hint="give cluster=client, too")
     options.pop("cluster", None)

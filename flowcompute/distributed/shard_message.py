@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowcompute.backends import choose_backend
-from flowcompute.checkpoint.job import check_sources, describe_job, rebuild_job
+from flowcompute.checkpoint.job import describe_job
 from flowcompute.checkpoint.store import pack, unpack
-from flowcompute.distributed.kept import ShardFolder
-from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_reading import MALFORMED
-from flowcompute.distributed.shard_runner import run_shard
-from flowcompute.distributed.shard_start import ShardProgress, ShardStart, ShardState
-from flowcompute.elements import State
+from flowcompute.distributed.shard_start import ShardStart, ShardState
+from flowcompute.distributed.worker_settings import WorkerSettings, settings_data
 from flowcompute.engine import PlannedJob
-from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
-from flowcompute.flow import plan as make_plan
+from flowcompute.errors import CheckpointError, RunError
 from flowcompute.graph import structural_hash
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.schedule import ExecutionPlan
+from flowcompute.version import __version__
 
 
 class KeptShard(NamedTuple):
@@ -34,13 +28,11 @@ class KeptShard(NamedTuple):
         path: of its folder.
         request: digest of what it is asked for; see `digest_of`.
         every_s: seconds between two states that are kept.
-        throttle_s: seconds of rest after each batch.
     """
 
     path: str
     request: bytes
     every_s: float
-    throttle_s: float
 
 
 class ShardMessages:
@@ -48,12 +40,24 @@ class ShardMessages:
 
     Args:
         job: a plan that `check_shardable` has passed, and what computes it here.
+        mixed: whether workers may have devices of another kind than the client's.
+        run: tells the client's run from others; see `stop`.
+        settings: of the workers' processes, which keep theirs where it is None.
+        throttle_s: seconds of rest after each batch.
 
     Raises:
         CheckpointError: for an element that cannot be described, such as a function of Python.
     """
 
-    def __init__(self, job: PlannedJob) -> None:
+    def __init__(
+        self,
+        job: PlannedJob,
+        *,
+        mixed: bool = False,
+        run: str = "",
+        settings: WorkerSettings | None = None,
+        throttle_s: float = 0.0,
+    ) -> None:
         plan = job.plan
         self._job = pack(
             {
@@ -61,19 +65,33 @@ class ShardMessages:
                 "memory": plan.config.memory_bytes,
                 "device": list(plan.config.device),
                 "precision": plan.config.precision,
-                "plan": _identity(plan),
+                "plan": identity(plan, mixed=mixed),
             }
         )
+        self._mixed, self._run, self._throttle_s = mixed, run, throttle_s
+        self.settings = settings
 
     @property
     def job(self) -> bytes:
         """The description of the job."""
         return self._job
 
+    def ready(self, places: Sequence[tuple[str, bytes]] = ()) -> bytes:
+        """Return what `make_ready` takes.
+
+        Args:
+            places: paths of files that the client has written, and what is in them.
+        """
+        return pack({**self._common(), "places": [list(place) for place in places]})
+
     def request(self, index: int, start: ShardStart, kept: KeptShard | None = None) -> bytes:
         """Return what `answer` takes: run a shard of a pass, and keep what it does where `kept` says."""
-        asked = {"job": self._job, "pass": index, "start": start.as_data()}
+        asked = {**self._common(), "pass": index, "start": start.as_data(), "throttle": self._throttle_s}
         return pack(asked if kept is None else {**asked, "kept": list(kept)})
+
+    def _common(self) -> dict[str, Any]:
+        settings = {} if self.settings is None else {"settings": settings_data(self.settings)}
+        return {"job": self._job, "mixed": self._mixed, "run": self._run, **settings}
 
     @staticmethod
     def states(answers: Sequence[bytes]) -> list[ShardState]:
@@ -83,66 +101,22 @@ class ShardMessages:
             RunError: if a shard failed; it carries what the worker's error said.
             CheckpointError: if the bytes are no answers.
         """
-        found = []
-        for answer in answers:
-            fields = unpack(answer)
-            if "error" in fields:
-                raise RunError(f"cannot go on: a shard failed on its worker: {fields['error']}")
-            try:
-                found.append(ShardState.of_data(fields))
-            except MALFORMED as error:
-                raise CheckpointError("cannot read the answer of a worker", got=str(error)) from error
-        return found
+        return [state_of(unpack(answer)) for answer in answers]
 
 
-def answer(request: bytes) -> bytes:
-    """Run the shard that a request tells of, in a worker, and return its state; an error of ours as its text.
+def state_of(fields: Mapping[str, Any]) -> ShardState:
+    """Return the state in an answer.
 
     Raises:
-        CheckpointError: if the bytes are no request.
+        RunError: if the shard failed; it carries what the worker's error said.
+        CheckpointError: if it is no answer.
     """
-    fields = unpack(request)
+    if "error" in fields:
+        raise RunError(f"cannot go on: a shard failed on its worker: {fields['error']}")
     try:
-        index, start, data = fields["pass"], ShardStart.of_data(fields["start"]), fields["job"]
+        return ShardState.of_data(fields)
     except MALFORMED as error:
-        raise CheckpointError("cannot read what a client asks for", got=str(error)) from error
-    try:
-        job = _planned(data)
-        if "kept" not in fields:
-            state = run_shard(job, index, start)
-            # The plan may be an earlier shard's; what is found now was so while this one read.
-            _check_sources(data)
-            return pack(state.as_data())
-        return pack(_answer_kept(job, index, start, KeptShard(*fields["kept"]), fields))
-    except FlowError as error:
-        return pack({"error": str(error)})
-
-
-def _answer_kept(job: PlannedJob, index: int, start: ShardStart, kept: KeptShard, fields: Mapping[str, Any]) -> State:
-    """Run a shard that is kept while it runs, from where an earlier attempt was."""
-    folder = ShardFolder(kept.path, kept.request)
-    done = folder.result()
-    if done is not None:
-        return {**done, "resumed": True, "items": 0}
-    folder.claim()
-    first, stop = start.records
-    resume = folder.state()
-    begun = first if resume is None else max(first, int(resume["position"]))
-    last = time.monotonic()
-
-    def on_batch(progress: ShardProgress) -> None:
-        nonlocal last
-        folder.check()
-        if kept.throttle_s:
-            time.sleep(kept.throttle_s)
-        if time.monotonic() - last >= kept.every_s and progress.position > first:
-            folder.save(progress.snapshot(), progress.position - first)
-            last = time.monotonic()
-
-    state = run_shard(job, index, start, resume=resume, on_batch=on_batch).as_data()
-    _check_sources(fields["job"])
-    folder.finish(state, stop - first)
-    return {**state, "resumed": resume is not None, "items": stop - begun}
+        raise CheckpointError("cannot read the answer of a worker", got=str(error)) from error
 
 
 def digest_of(index: int, start: ShardStart) -> bytes:
@@ -171,40 +145,30 @@ def _feed(found: Any, value: Any) -> None:
         found.update(b"%s:%d:" % (type(value).__name__.encode(), len(text)) + text)
 
 
-@lru_cache(maxsize=2)
-def _planned(data: bytes) -> PlannedJob:
-    """Return the job in a message, planned here as it was planned there.
+def identity(plan: ExecutionPlan, *, mixed: bool) -> dict[str, Any]:
+    """Return what must agree for states of two processes to be parts of one.
 
-    Raises:
-        CheckpointError: if the message is not sound, or a source is not what it was.
-        PlanError: if this process plans it in another way.
+    Args:
+        plan: of one of them.
+        mixed: whether their devices may be of several kinds.
     """
-    fields = unpack(data)
-    elements = rebuild_job(fields["graph"], _array, accept_touched=True)
-    device, precision, memory = fields["device"], fields["precision"], fields["memory"]
-    plan = make_plan(*elements, memory=memory, device=device, precision=precision)
-    if _identity(plan) != fields["plan"]:
-        raise PlanError(
-            "cannot run a shard: this worker plans the job in another way than the client",
-            expected=", ".join(map(str, fields["plan"])),
-            got=", ".join(map(str, _identity(plan))),
-            hint="give all machines devices of one kind and one version of flowcompute",
-        )
-    check_shardable(plan)
-    return PlannedJob.of(plan, choose_backend(plan.config.device, plan.asked, isolate=False))
+    return {
+        **versions(),
+        "device": "any" if mixed else plan.backend.capabilities.kind,
+        "formulas": structural_hash(plan.graph),
+        "passes": len(plan.passes),
+    }
 
 
-def _check_sources(data: bytes) -> None:
-    changed = check_sources(unpack(data)["graph"], accept_touched=True)
-    if changed:
-        raise CheckpointError(
-            "cannot go on: a source has changed since the job began", got="; ".join(changed), hint="begin the job anew"
-        )
+def versions() -> dict[str, Any]:
+    """Return what must agree before a job is read."""
+    return {"flowcompute": __version__, "order of sums": ORDER_VERSION}
 
 
-def _identity(plan: ExecutionPlan) -> list[Any]:
-    """Return what must agree for states of two processes to be parts of one."""
-    return [ORDER_VERSION, plan.backend.capabilities.kind, structural_hash(plan.graph), len(plan.passes)]
+def differences(own: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str, str]:
+    """Return in words what is wanted and what there is, where they differ; nothing where they agree."""
+    names = [name for name in wanted if own.get(name) != wanted[name]]
+    return tuple(", ".join(f"{name} {one.get(name)}" for name in names) for one in (wanted, own))  # type: ignore[return-value]
 
 
 def kept_graph(job: bytes) -> tuple[Any, Callable[[object], np.ndarray]]:
@@ -213,10 +177,15 @@ def kept_graph(job: bytes) -> tuple[Any, Callable[[object], np.ndarray]]:
     Raises:
         CheckpointError: if the description is not sound.
     """
-    return unpack(job)["graph"], _array
+    return unpack(job)["graph"], array_of
 
 
-def _array(value: object) -> np.ndarray:
+def array_of(value: object) -> np.ndarray:
+    """Return an array in a job's description.
+
+    Raises:
+        CheckpointError: if it is none.
+    """
     if not isinstance(value, np.ndarray):
         raise CheckpointError("cannot read a job: a value in it is no array")
     return value

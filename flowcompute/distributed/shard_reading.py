@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.distributed.shard_ranges import Records
+from flowcompute.distributed.shard_work import ShardWork
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
 from flowcompute.errors import SourceError
@@ -34,14 +36,17 @@ class ShardReading:
         job: the job.
         index: which of its passes; its first clock reads the sources, and no other does.
         resident: whole values of earlier passes, by id; left as it is.
+        work: where it counts what it does.
 
     Attributes:
         executor: of the pass.
         position: the record that is read next.
     """
 
-    def __init__(self, job: PlannedJob, index: int, resident: Mapping[int, np.ndarray]) -> None:
+    def __init__(self, job: PlannedJob, index: int, resident: Mapping[int, np.ndarray], work: ShardWork) -> None:
         self.executor = job.executor(index, dict(resident))
+        self._work = work
+        work.watch(self.executor)
         self.position = 0
         self._job = job
         self._pass = job.plan.passes[index]
@@ -85,10 +90,10 @@ class ShardReading:
             if output is None:
                 shape = (self._pass.clock_of(sink.value).batch_items, *sink.spec.shape)
                 rooms = [np.empty(shape, sink.spec.dtype) for _ in range(min(2, self._job.plan.depth))]
-                output = _Output(sink.value, sink.value in self._root.values, rooms)
+                output = _Output(sink.value, sink.value in self._root.values, rooms, self._work)
                 self._outputs.append(output)
             if place in regions:
-                output.writers.append(sink.element.join(sink.spec, regions[place]))
+                output.writers[sink.name] = sink.element.join(sink.spec, regions[place])
 
     def feed(self, stop: int, after_batch: Callable[[], object] = lambda: None) -> None:
         """Compute the records up to one.
@@ -113,7 +118,7 @@ class ShardReading:
         """Make durable what was written."""
         self._wait()
         for one in self._outputs:
-            for writer in one.writers:
+            for writer in one.writers.values():
                 writer.sync()
 
     def check(self) -> None:
@@ -130,11 +135,14 @@ class ShardReading:
         if self._writing is not None:
             self._writing.forget()
         self._threads.close()
+        self._work.unwatch(self.executor)
         close_all((*(one.reader for one in self._inputs), *self._outputs, self.executor))
 
     def _compute(self, stop: int) -> None:
         executor = self.executor
-        arrays = {one.stage.value: one.read(self.position, stop) for one in self._inputs}
+        began_s = perf_counter()
+        arrays = {one.stage.value: one.read(self.position, stop, self._work) for one in self._inputs}
+        self._work.read_s += perf_counter() - began_s
         batch = Batch(self._batches, self.position, stop, arrays, self._root.id)
         if executor.in_flight > 1:
             executor.upload(batch)
@@ -144,6 +152,7 @@ class ShardReading:
             executor.download(batch)
         self._write(made)
         self.position, self._batches = stop, self._batches + 1
+        self._work.position = stop
 
     def drain(self) -> bool:
         """Compute with what waits; gives whether anything did."""
@@ -159,7 +168,7 @@ class ShardReading:
         for one in self._outputs:
             start, stop = made.get(one.value, (0, 0))
             if stop > start:
-                calls += [partial(writer.write, one.room[: stop - start], start) for writer in one.writers]
+                calls += [partial(one.write, name, one.room[: stop - start], start) for name in one.writers]
         if not calls:
             return
         check_stopped()
@@ -178,7 +187,9 @@ class ShardReading:
         """
         writing, self._writing = self._writing, None
         if writing is not None:
+            began_s = perf_counter()
             writing.wait()
+            self._work.held_s += perf_counter() - began_s
 
 
 def _all(calls: Sequence[Callable[[], None]]) -> None:
@@ -193,16 +204,24 @@ class _Output:
     value: int
     is_root: bool
     rooms: list[np.ndarray]
-    writers: list[Writer] = field(default_factory=list)
+    work: ShardWork
+    writers: dict[str, Writer] = field(default_factory=dict)
 
     @property
     def room(self) -> np.ndarray:
         """Memory for the next batch."""
         return self.rooms[0]
 
+    def write(self, name: str, records: np.ndarray, start: int) -> None:
+        """Let the writer of a destination have records; called in a thread, for one batch at a time."""
+        began_s = perf_counter()
+        self.writers[name].write(records, start)
+        seconds = perf_counter() - began_s
+        self.work.passed("destination", name, len(records), seconds, bytes_in=records.nbytes)
+
     def close(self) -> None:
         """Leave what was written where it is."""
-        for writer in self.writers:
+        for writer in self.writers.values():
             writer.suspend()
 
 
@@ -216,12 +235,13 @@ class _Input:
         self._most_items = most_items
         self._room: np.ndarray | None = None
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return records `start` to `stop`, until the next call.
+    def read(self, start: int, stop: int, work: ShardWork) -> np.ndarray:
+        """Return records `start` to `stop`, until the next call, and count them.
 
         Raises:
             SourceError: if there are fewer.
         """
+        began_s = perf_counter()
         found = self.reader.view(stop - start) if self._room is None else None
         if found is None:
             spec = self.stage.spec
@@ -238,6 +258,8 @@ class _Input:
                 got=f"{start + len(found)}",
                 hint="see whether what it reads was cut short since the job was composed",
             )
+        seconds = perf_counter() - began_s
+        work.passed("source", self.stage.name, len(found), seconds, bytes_out=found.nbytes)
         return found
 
 

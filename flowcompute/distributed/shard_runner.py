@@ -12,6 +12,7 @@ import numpy as np
 from flowcompute.distributed.reduced_plans import count_clocks, for_counts, for_entries, for_totals, part_of, scans_of
 from flowcompute.distributed.shard_reading import MALFORMED, ShardReading, clock_starts
 from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState, Task
+from flowcompute.distributed.shard_work import ShardWork
 from flowcompute.elements import State
 from flowcompute.engine import (
     NOTHING,
@@ -27,7 +28,13 @@ from flowcompute.errors import CheckpointError, FlowError, RunError
 
 
 def run_shard(
-    job: PlannedJob, index: int, start: ShardStart, *, resume: State | None = None, on_batch: OnBatch | None = None
+    job: PlannedJob,
+    index: int,
+    start: ShardStart,
+    *,
+    resume: State | None = None,
+    on_batch: OnBatch | None = None,
+    work: ShardWork | None = None,
 ) -> ShardState:
     """Run a shard of a pass, and return what came of it. Streams are written where `start` says.
 
@@ -40,12 +47,13 @@ def run_shard(
         start: the records, the task, and what else the shard begins with; left as it is.
         resume: what `ShardProgress.snapshot` gave in an earlier call for the same shard, to go on from there.
         on_batch: called after each batch but the last; see `ShardProgress`.
+        work: where it counts what it does; others may look at it meanwhile.
 
     Raises:
         CheckpointError: if `resume` is no state of this shard.
         FlowError: as a run.
     """
-    running = _RUNNING[start.task](part_of(job, index, start.part), index, start)
+    running = _RUNNING[start.task](part_of(job, index, start.part), index, start, work or ShardWork())
     try:
         running.open(resume)
         return running.run(on_batch)
@@ -58,15 +66,16 @@ class _RunningShard(ABC):
 
     Args:
         job: the job, reduced to what the task needs.
-        index, start: as for `run_shard`.
+        index, start, work: as for `run_shard`.
     """
 
-    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart, work: ShardWork) -> None:
         self._job = job
         self._index = index
         self._start = start
         self._clocks = job.plan.passes[index].clocks
-        self._reading = ShardReading(job, index, start.resident)
+        self._work = work
+        self._reading = ShardReading(job, index, start.resident, work)
         self._found: dict[str, Any] = {}
 
     def _prepare(self) -> None:  # noqa: B027 - some tasks need nothing
@@ -140,8 +149,8 @@ class _RunningShard(ABC):
 class _Computing(_RunningShard):
     """A shard that computes what the pass is for."""
 
-    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
-        super().__init__(job, index, start)
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart, work: ShardWork) -> None:
+        super().__init__(job, index, start, work)
         self._places = start.places or (ClockPlace(start.records[0], *start.records),)
         self._is_last = start.records[1] == self._clocks[0].length
         self._before: State | None = None
@@ -154,7 +163,7 @@ class _Computing(_RunningShard):
             return
         job, index, carries = for_entries(self._job, self._index), self._index, self._start.carries
         clocks = job.plan.passes[index].clocks
-        reading = ShardReading(job, index, self._start.resident)
+        reading = ShardReading(job, index, self._start.resident, self._work)
 
         def begin(state: State) -> State:
             begun = begun_at(state, job.plan, clocks, self._places)
@@ -205,9 +214,9 @@ class _Computing(_RunningShard):
 class _Counting(_RunningShard):
     """A shard that counts the records that selections let through."""
 
-    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart, work: ShardWork) -> None:
         self._ids = [clock.id for clock in count_clocks(job.plan.passes[index])]
-        super().__init__(for_counts(job, index), index, start)
+        super().__init__(for_counts(job, index), index, start, work)
         self._found = {"seen": [[0] for _ in self._ids]}
 
     def _begin(self, state: State) -> State:
@@ -236,10 +245,10 @@ class _Counting(_RunningShard):
 class _Adding(_RunningShard):
     """A shard that adds up tiles of the scans of a clock. Each tile is begun without those before it."""
 
-    def __init__(self, job: PlannedJob, index: int, start: ShardStart) -> None:
+    def __init__(self, job: PlannedJob, index: int, start: ShardStart, work: ShardWork) -> None:
         nodes, clock = job.plan.graph.nodes, start.clock
         self._tiles = {i: tile_records(nodes[i]) or 1 for i in scans_of(job.plan, index, clock)}
-        super().__init__(for_totals(job, index, clock), index, start)
+        super().__init__(for_totals(job, index, clock), index, start, work)
         begin, stop = start.records
         self._places = start.places or (ClockPlace(begin, begin, stop),)
         if len(self._places) != len(self._clocks) or not self._tiles:

@@ -6,7 +6,7 @@ They stand below the elements, whose methods take them, so that editors and type
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO, TypedDict
 
 from flowcompute.strategy.config import Devices, Mode, Precision, Size
@@ -79,6 +79,8 @@ class RunVerbOptions(StartOptions, total=False):
     cluster: Any
     shards: int | Literal["auto"]
     insecure: bool
+    mixed_devices: bool
+    resources: Mapping[str, float]
 
 
 class ThawFlowOptions(_KernelOptions, _ObserveOptions, total=False):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,97 +12,14 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.cli.command import main
-from flowcompute.distributed import ClusterRun, _dask, answer, cluster_run
 from flowcompute.distributed.kept import COMMIT, JOB, ClusterFolder, ShardFolder
 from flowcompute.errors import CheckpointError, DestinationError, PlanError, RunError
 from flowcompute.sinks.file_sink import StoredWriter
-
-X = np.random.default_rng(21).standard_normal((20_011, 6)).astype("f4")
-QUIET: dict[str, Any] = {"progress": False, "memory": "24MiB"}
-
-
-class KilledError(Exception):
-    """The end of a client or a worker."""
+from tests.distributed.here import QUIET, KilledError, X, bytes_of, check, dying, job, live, run, visible
+from tests.support.slow import slow_but
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    np.save(tmp_path / "x.npy", X)
-    for name in "ab":
-        (tmp_path / name).mkdir()
-    return tmp_path
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Let this process be the worker; the requests that it answers."""
-    requests: list[bytes] = []
-
-    def answers_of(client: Callable[[int], None], asked: Sequence[bytes], wait_s: float) -> list[bytes]:
-        made = []
-        for request in asked:
-            client(len(requests))
-            requests.append(request)
-            made.append(answer(request))
-        return made
-
-    monkeypatch.setattr(cluster_run, "check_client", lambda *_, **__: None)
-    monkeypatch.setattr(cluster_run, "check_workers", lambda *_: 1)
-    monkeypatch.setattr(cluster_run, "answers_of", answers_of)
-    return requests
-
-
-def job(folder: Path, out: str) -> tuple[fc.Element, ...]:
-    x = fc.open(folder / "x.npy", name="x")
-    mean, std = x.mean(axis=0), x.std(axis=0)
-    return (
-        (x - mean) / std >> fc.save(folder / out / "z.npy"),
-        fc.cumulative_sum(x, axis=0) >> fc.save(folder / out / "c.raw"),
-        x[x[:, 0] > mean[0]] >> fc.save(folder / out / "k.npy"),
-        x * 2 >> fc.save(folder / out / "r.zarr", chunk=700),
-        x.var(axis=0),
-        x[:, 2].argmax(),
-    )
-
-
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def visible(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if not name.startswith(".")]
-
-
-def live(_: int) -> None:
-    """Answer everything."""
-
-
-def run(folder: Path, client: Callable[[int], None] = live, **options: Any) -> ClusterRun:
-    said = {"checkpoint": folder / "kept", "checkpoint_every": 0, **QUIET, **options}
-    made = fc.run(*job(folder, "b"), cluster=client, shards=4, **said)
-    assert isinstance(made, ClusterRun)
-    return made
-
-
-def check(folder: Path, made: ClusterRun) -> None:
-    shutil.rmtree(folder / "a")
-    (folder / "a").mkdir()
-    wanted = fc.run(*job(folder, "a"), **QUIET).values
-    assert bytes_of(folder / "a") == bytes_of(folder / "b")
-    for got, want in zip(made.values[4:], wanted[4:], strict=True):
-        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
-    assert sorted(visible(folder / "b")) == ["c.raw", "k.npy", "r.zarr", "z.npy"]
-
-
-def dying(at: int) -> Callable[[int], None]:
-    def client(number: int) -> None:
-        if number == at:
-            raise KilledError
-
-    return client
-
-
-@pytest.mark.parametrize("at", [0, 1, 5, 9, 11])
+@pytest.mark.parametrize("at", slow_but([5], [0, 1, 5, 9, 11]))
 def test_a_client_that_died_is_followed_by_another(folder: Path, asked: list[bytes], at: int) -> None:
     with pytest.raises(KilledError):
         run(folder, dying(at))
@@ -133,7 +48,7 @@ def test_a_finished_job_gives_its_results_again(folder: Path, asked: list[bytes]
         run(folder)
 
 
-@pytest.mark.parametrize("at", [1, 2, 7, 20, 33])
+@pytest.mark.parametrize("at", slow_but([7], [1, 2, 7, 20, 33]))
 def test_a_shard_goes_on_between_its_batches(
     folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
@@ -155,7 +70,7 @@ def test_a_shard_goes_on_between_its_batches(
     check(folder, made)
 
 
-@pytest.mark.parametrize("at", [0, 1, 2, 3])
+@pytest.mark.parametrize("at", slow_but([2], [0, 1, 2, 3]))
 def test_a_crash_between_two_commits_is_rolled_forward(
     folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
@@ -186,7 +101,7 @@ def test_what_is_damaged_is_computed_again(folder: Path, asked: list[bytes]) -> 
     check(folder, made)
 
 
-@pytest.mark.parametrize("at", [9, 99])
+@pytest.mark.parametrize("at", slow_but([99], [9, 99]))
 def test_a_job_keeps_its_number_of_shards(folder: Path, asked: list[bytes], at: int) -> None:
     """Also one that is done: its drafts are gone."""
     with contextlib.suppress(KilledError):
@@ -280,15 +195,15 @@ def test_a_folder_of_something_else_is_refused(folder: Path, asked: list[bytes])
 
 def test_what_makes_no_sense_is_refused(folder: Path, asked: list[bytes]) -> None:
     x = fc.open(folder / "x.npy")
-    for options in ({"tune": True}, {"on_batch": print}, {"trace": "t.json"}, {"page": 0}):
+    for options in ({"tune": True}, {"on_batch": print}, {"trace": "t.json"}, {"isolate": True}):
         with pytest.raises(PlanError, match="on a cluster"):
-            fc.run(x.sum(), cluster=live, **options)  # type: ignore[arg-type]
+            fc.run(x.sum(), cluster=live, **options)
     for shards in (0, True, 1.5, "many"):
         with pytest.raises(PlanError, match="so many shards"):
             fc.run(x.sum(), cluster=live, shards=shards)  # type: ignore[arg-type]
     for every in (-1, "64MiB", True):
         with pytest.raises(PlanError, match="checkpoint_every"):
-            fc.run(x.sum(), cluster=live, shards=2, checkpoint_every=every)  # type: ignore[arg-type]
+            fc.run(x.sum(), cluster=live, shards=2, checkpoint_every=every)
     with pytest.raises(PlanError, match="without a cluster"):
         fc.run(x.sum(), shards=3)
     for bad, word in (
@@ -301,36 +216,6 @@ def test_what_makes_no_sense_is_refused(folder: Path, asked: list[bytes]) -> Non
     assert not (folder / "refused").exists()
     assert not os.listdir(folder / "b")
     assert not asked
-
-
-class _Workers:
-    """A client whose workers say what they are told to."""
-
-    def __init__(self, limit: int, seen: bytes) -> None:
-        self._limit, self._seen = limit, seen
-
-    def wait_for_workers(self, count: int, timeout: float) -> None:
-        if not self._seen:
-            raise TimeoutError
-
-    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        return {"workers": {"tcp://one": {"memory_limit": self._limit}}}
-
-    def run(self, function: Callable[..., Any], path: str) -> dict[str, Any]:
-        return {"tcp://one": self._seen}
-
-
-def test_workers_are_looked_at_before_anything_starts(tmp_path: Path) -> None:
-    assert _dask.check_workers(_Workers(0, b"n"), "path", b"n", 100, 1.0) == 1
-    with pytest.raises(PlanError, match="tcp://one may use less memory"):
-        _dask.check_workers(_Workers(99, b"n"), "path", b"n", 100, 1.0)
-    with pytest.raises(RunError, match="tcp://one does not see"):
-        _dask.check_workers(_Workers(100, b"other"), "path", b"n", 100, 1.0)
-    with pytest.raises(RunError, match="no worker"):
-        _dask.check_workers(_Workers(100, b""), "path", b"n", 100, 1.0)
-    (tmp_path / "n").write_bytes(b"n")
-    assert _dask.read_shared(str(tmp_path / "n")) == b"n"
-    assert _dask.read_shared(str(tmp_path / "none")) == b""
 
 
 def test_a_full_disk_is_told(folder: Path, asked: list[bytes]) -> None:

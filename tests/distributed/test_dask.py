@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +20,24 @@ import pytest
 from distributed import Client, LocalCluster
 
 import flowcompute as fc
-from flowcompute.distributed import resolve_on
+from flowcompute.distributed import shard_answer
+from flowcompute.distributed.cluster.cluster_record import ClusterRecord
+from flowcompute.distributed.worker_settings import own_cores
 from tests.distributed.test_shard_clocks import of_all_tasks
 from tests.distributed.test_shard_regions import contents
 from tests.distributed.test_shards import bits, numbers, statistics
+
+
+@contextlib.contextmanager
+def cluster_of(workers: int, **options: Any) -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            memory_limit=0, silence_logs=50, **options,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
 
 
 class OpenClient(Client):
@@ -32,19 +52,27 @@ class OpenClient(Client):
 
 def test_what_is_no_client_is_refused() -> None:
     with pytest.raises(fc.PlanError, match=r"a distributed\.Client"):
-        resolve_on("tcp://127.0.0.1", fc.source(numbers(10)).sum(), shards=2)
+        fc.run(fc.source(numbers(10)).sum(), cluster="tcp://127.0.0.1", shards=2)
 
 
 def test_open_schedulers_are_refused() -> None:
     client: Any = OpenClient()
     with pytest.raises(fc.PlanError, match="without TLS"):
-        resolve_on(client, fc.source(numbers(10)).sum(), shards=2)
+        fc.run(fc.source(numbers(10)).sum(), cluster=client, shards=2)
 
 
 def test_options_that_workers_are_not_told_are_refused() -> None:
     client: Any = OpenClient()
-    with pytest.raises(fc.PlanError, match="cannot send isolate= to workers"):
-        resolve_on(client, fc.source(numbers(10)).sum(), shards=2, insecure=True, isolate=True)
+    with pytest.raises(fc.PlanError, match="cannot use isolate= on a cluster"):
+        fc.run(fc.source(numbers(10)).sum(), cluster=client, shards=2, insecure=True, isolate=True)
+
+
+def kill_one_at_work(client: Client, processes: dict[str, int]) -> None:
+    """Kill a worker as soon as it runs a shard."""
+    busy: list[str] = []
+    while not busy:
+        busy = [worker for worker, tasks in client.processing().items() if any("answer" in str(one) for one in tasks)]
+    os.kill(processes[busy[0]], signal.SIGKILL)
 
 
 @pytest.mark.slow
@@ -52,22 +80,10 @@ def test_a_worker_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbers(60_001))
     elements = statistics(fc.open(tmp_path / "x.npy"))
     want = fc.run(*elements, device="numpy", progress=False).values
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-            silence_logs=50,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        victim = next(iter(client.run(os.getpid).values()))
-        killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+    with cluster_of(2) as client:
+        killer = threading.Thread(target=kill_one_at_work, args=(client, client.run(os.getpid)))
         killer.start()
-        made = resolve_on(client, *elements, shards=8, device="numpy", memory="24MiB")
+        made = fc.run(*elements, cluster=client, shards=8, device="numpy", memory="24MiB", progress=False).values
         killer.join()
     assert bits(made) == bits(want)
 
@@ -79,21 +95,99 @@ def test_workers_write_side_by_side_also_when_one_is_killed(tmp_path: Path) -> N
         (tmp_path / name).mkdir()
     x = fc.open(tmp_path / "x.npy")
     fc.run(*of_all_tasks(x, tmp_path / "one"), device="numpy", progress=False)
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-            silence_logs=50,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        victim = next(iter(client.run(os.getpid).values()))
-        killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+    with cluster_of(2) as client:
+        killer = threading.Thread(target=kill_one_at_work, args=(client, client.run(os.getpid)))
         killer.start()
-        resolve_on(client, *of_all_tasks(x, tmp_path / "many"), shards=8, device="numpy", memory="64MiB")
+        fc.run(*of_all_tasks(x, tmp_path / "many"), cluster=client, shards=8, device="numpy", memory="64MiB")
         killer.join()
     assert contents(tmp_path / "many") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_workers_share_the_cores_of_their_host(tmp_path: Path) -> None:
+    """PoCL takes all cores of a host in each process, unless it is told before it starts."""
+    np.save(tmp_path / "x.npy", numbers(5000))
+    with cluster_of(2) as client:
+        client.run(os.environ.pop, "POCL_MAX_PTHREAD_COUNT", None)
+        fc.run(fc.open(tmp_path / "x.npy").sum(), cluster=client, device="cpu", memory="24MiB", progress=False)
+        share = str(max(1, len(own_cores()) // 2))
+        assert set(client.run(os.getenv, "POCL_MAX_PTHREAD_COUNT").values()) == {share}
+        assert set(client.run(units).values()) == {int(share)}
+
+
+def units() -> int:
+    return fc.plan(fc.source(np.zeros(3)).sum(), device="cpu").backend.capabilities.units
+
+
+@pytest.mark.slow
+def test_shards_tell_of_their_work_while_they_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = ClusterRecord.heard
+    progress: list[int] = []
+
+    def hear(self: ClusterRecord, told: object) -> None:
+        heard(self, told)
+        progress.append(self.progress.items)
+
+    monkeypatch.setattr(ClusterRecord, "heard", hear)
+    np.save(tmp_path / "x.npy", numbers(60_000))
+    log = tmp_path / "log"
+    with cluster_of(2) as client:
+        client.run(tell_at_once)
+        run = fc.run(
+            fc.open(tmp_path / "x.npy", name="x") * 2 >> fc.save(tmp_path / "y.npy"),
+            cluster=client, shards=2, device="numpy", memory="256KiB", throttle=0.2, metrics_log=log, progress=True,
+            page=0,
+        )  # fmt: skip
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert any(0 < items < 60_000 for items in progress)
+    assert lines[-1]["items"] == lines[-1]["total_items"] == run.progress.items == 60_000
+    assert run.metrics["x"].items == 60_000
+    assert "http://127.0.0.1:" in capsys.readouterr().err
+
+
+def tell_at_once() -> None:
+    shard_answer.TELL_EVERY_S = 0.0
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone_is_told(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", numbers(60_000))
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    file = tmp_path / "scheduler.json"
+    scheduler = subprocess.Popen([*command, "--no-dashboard", "--scheduler-file", str(file)], stderr=subprocess.DEVNULL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client = Client(scheduler_file=str(file), timeout=60)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, "--nthreads", "1",
+             "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path)],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        job = fc.open(tmp_path / "x.npy").sum(axis=0)
+        kept = tmp_path / "kept"
+        killer = threading.Thread(target=kill_when_some_is_kept, args=(kept, scheduler))
+        killer.start()
+        with pytest.raises(fc.RunError, match="the scheduler of the cluster is gone"):
+            fc.run(
+                job, cluster=client, shards=4, device="numpy", memory="1MiB", checkpoint=kept,
+                checkpoint_every=0.01, throttle=0.2, progress=False,
+            )  # fmt: skip
+        killer.join()
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+        client.close(timeout=1)
+    with cluster_of(1) as another:
+        made = fc.run(job, cluster=another, shards=4, device="numpy", memory="1MiB", checkpoint=kept, progress=False)
+    assert made.shards.resumed >= 1
+    assert bits(made.values) == bits(fc.run(job, device="numpy", progress=False).values)
+
+
+def kill_when_some_is_kept(kept: Path, process: subprocess.Popen[bytes]) -> None:
+    while not (kept.is_dir() and fc.thaw(kept).progress.items):
+        pass
+    process.kill()

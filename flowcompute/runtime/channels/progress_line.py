@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -15,12 +15,31 @@ from rich.progress import Progress as Bar
 
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.channels.notebook_line import NotebookLine, notebook
-from flowcompute.runtime.channels.run_record import RunRecord
 
 _BAR_EVERY_S = 0.2
 _NOTEBOOK_EVERY_S = 0.5
 _LINE_EVERY_S = 5.0
 _FAREWELL_S = 2.0
+
+
+class Shown(Protocol):
+    """The numbers of a run, which may be asked for at any time."""
+
+    @property
+    def progress(self) -> Progress:
+        """The progress."""
+
+    @property
+    def bottleneck(self) -> str | None:
+        """Name of the stage that the others wait for."""
+
+    @property
+    def kept(self) -> Checkpoints:
+        """The cost of its checkpoints."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The differences from the plan, in words."""
 
 
 class StandardError(Console):
@@ -47,7 +66,7 @@ class Display:
 
     def __init__(
         self,
-        record: RunRecord,
+        record: Shown,
         console: Console,
         *,
         bar: bool,
@@ -65,7 +84,7 @@ class Display:
 
     @classmethod
     def start(
-        cls, record: RunRecord, progress: bool | None, console: Console | None = None, name: str | None = None
+        cls, record: Shown, progress: bool | None, console: Console | None = None, name: str | None = None
     ) -> Self | None:
         """Start showing, or None where nothing is to be shown.
 
@@ -136,7 +155,7 @@ class Display:
                 bar.update(task, completed=progress.items, total=progress.total_items, description=text, refresh=True)
 
 
-def _now(record: RunRecord) -> str:
+def _now(record: Shown) -> str:
     return describe(record.progress, record.bottleneck, record.kept, record.notes)
 
 
