@@ -58,8 +58,8 @@ class Recorded:
         runner._launch = self._record  # type: ignore[method-assign]
         executor.process(Batch(0, 0, 1, {one_pass.sources[0].value: array}), {sink.value: self.output})
 
-    def _record(self, *call: Any, timed: bool = False) -> None:
-        del timed
+    def _record(self, *call: Any, timed: bool = False, deferred: bool = False) -> None:
+        del timed, deferred
         self.calls.append(call)
         self.launch(*call)
 
