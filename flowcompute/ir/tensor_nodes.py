@@ -17,7 +17,7 @@ from flowcompute.ir.nodes import Argument, Copying, OfFragments, Stmt, Var
 
 MAP_BYTES = 128
 """Bytes of the map of a tensor copy."""
-MOST_MAPS = 2
+MOST_MAPS = 3
 """Most maps that a kernel makes."""
 
 
@@ -146,11 +146,12 @@ class TensorMap:
 
     Attributes:
         argument: where the rows are.
-        begin: index of the first number; a multiple of 16 bytes, as `pitch` is.
+        begin: index of the first number; a multiple of 16 bytes, as `pitch` and `matrices` are.
         width: numbers in a row.
         rows: number of rows.
         pitch: distance from one row to the next, in numbers.
         box: numbers in a row of a box (128 bytes), and rows of a box (at most 256).
+        matrices: distance in numbers of which matrices of such rows lie at multiples; 0 where there is one.
     """
 
     argument: Argument
@@ -159,6 +160,12 @@ class TensorMap:
     rows: IndexLike
     pitch: int
     box: tuple[int, int]
+    matrices: int = 0
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of a box."""
+        return self.box[0] * self.box[1] * self.argument.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +173,14 @@ class BoxCopy:
     """Start a copy of the box at `column` and `row` of a map to a place in local memory, counted in numbers.
 
     The box lies there row by row. In row r the chunks of 16 bytes are exchanged: chunk c is at c ^ (r % 8).
+    `matrix` counts the distances of a map that has several matrices.
     """
 
     map: TensorMap
     place: IndexLike
     column: IndexLike
     row: IndexLike
+    matrix: IndexLike = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +206,46 @@ class OpenRing(Copying):
 
 @dataclass(frozen=True, slots=True)
 class RingLoop(Copying):
-    """For each step, fill a stage of a local array by copies, and work on it as soon as it is full.
+    """Fill stages of a local array by copies, step after step, while the workers work on those that are full.
 
-    Work-items meet before the first copy, and not at the end.
+    Work-items meet before the first copy, and not at the end. The workers wait for each step's stage and give it back,
+    by `AwaitStage` and `FreeStage`, in the order of the steps or nearly so.
 
     Attributes:
         ring: what was opened.
         array: local array of the stages.
-        step, stage: names of the step and of its stage.
+        step, stage: names of the step and of its stage, in the copies.
         steps: number of steps.
-        copies: what fills a stage.
-        work: what the workers do with it. They are done with the stage when it ends.
+        fills: what fills the stage of a step: `fills[step % len(fills)]`.
+        first: copies that arrive with those of step 0.
+        work: what the workers do.
     """
 
     ring: OpenRing
     array: str
     step: Name
     stage: Name
-    steps: int
-    copies: tuple[BoxCopy, ...]
+    steps: IndexLike
+    fills: tuple[tuple[BoxCopy, ...], ...]
     work: tuple[Stmt, ...]
+    first: tuple[BoxCopy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitStage(Copying):
+    """Wait until the stage of a step is full, and declare its name."""
+
+    ring: OpenRing
+    step: IndexLike
+    stage: Name
+
+
+@dataclass(frozen=True, slots=True)
+class FreeStage(Copying):
+    """Give a stage back, when all that reads it has ended."""
+
+    ring: OpenRing
+    stage: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +259,36 @@ class GroupMultiply(Copying):
     Attributes:
         sums: accumulators, in order of their columns.
         array: where the operands are.
-        a, b: place of an operand, counted in numbers.
+        a: place of the left operand, counted in numbers, or its fragments, one for each 16 numbers of k.
+        b: place of the right operand, counted in numbers.
         along_k: whether lines of `b` run along k; those of `a` do.
-        depth: numbers of k: 64, in 128 bytes.
+        depth: numbers of k, a multiple of 16; at most 64 where lines of `b` run across k.
         dtype: of the factors.
+        further: distance in numbers from 64 numbers of k to the next 64, in `a` and in `b`.
+        fresh: whether the sums begin at zero.
     """
 
     sums: tuple[Var, ...]
     array: str
-    a: IndexLike
+    a: IndexLike | tuple[Var, ...]
     b: IndexLike
     along_k: bool
     depth: int
     dtype: np.dtype
+    further: tuple[int, int] = (0, 0)
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OverlappedMultiply(Copying):
+    """Start two products; when the first one has ended, run `between` beside the second one, and wait for that.
+
+    Attributes:
+        first, second: what is started, in this order.
+        between: reads the sums of the first, and touches neither sums nor fragments of the second. What it declares is
+            known behind it, too.
+    """
+
+    first: GroupMultiply
+    second: GroupMultiply
+    between: tuple[Stmt, ...]

@@ -136,9 +136,8 @@ void k0(
             }
         } else {
             for (long s = 0; s < 1; s++) {
-                const uint at = ring_turn + (uint)s;
-                const long stage = at % 4;
-                fc_await(ring_full + 8 * (uint)stage, at / 4 & 1);
+                const long stage = (ring_turn + (uint)(s)) % 4;
+                fc_await(ring_full + 8 * (uint)stage, (ring_turn + (uint)(s)) / 4 & 1);
                 {
                     const ulong left = fc_operand((const __local ushort *)tiles + (stage * 16384 + lid / 128 * 4096), 16);
                     const ulong right = fc_operand((const __local ushort *)tiles + (stage * 16384 + 8192), 8192);
@@ -166,7 +165,7 @@ void k0(
                 if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint)stage);
             }
         }
-        ring_turn += 1;
+        ring_turn += (uint)(1);
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         if (lid < 256) {
             int i22 = (int)((lid / 32 * 16 + lid % 32 / 4) * 136 + lid % 4 * 2);

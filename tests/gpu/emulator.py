@@ -160,8 +160,14 @@ class _WorkGroup:
                 assert self.mask.all(), "all meet"
             case ir.RingLoop():
                 self.ring(statement)
+            case ir.AwaitStage():
+                self.await_stage(statement)
+            case ir.FreeStage():
+                self.free_stage(statement)
             case ir.GroupMultiply():
                 self.group_multiply(statement)
+            case ir.OverlappedMultiply():
+                self.overlapped(statement)
             case AwaitCopies(pending):
                 while len(self.groups) > pending:
                     for arriving in self.groups.pop(0):
@@ -198,22 +204,53 @@ class _WorkGroup:
     def ring(self, loop: ir.RingLoop) -> None:
         """As if copies were as far ahead of the work as the ring allows."""
         assert self.mask.all(), "all meet"
-        ring, workers = loop.ring, self.lid < loop.ring.workers
         for memory in self.local.values():
             memory.meet()
+        self.loop, self.filled, self.freed = loop, 0, 0
+        self.steps = int(self.integer(loop.steps))
+        self.stages_of: dict[str, int] = {}
+        self.fill()
+        self.under(self.lid < loop.ring.workers, loop.work)
+        assert self.filled == self.freed == self.steps, "each stage is given back"
 
-        def fill(step: int) -> None:
-            self.names[loop.step.name], self.names[loop.stage.name] = step, step % ring.stages
-            for copy in loop.copies:
+    def fill(self) -> None:
+        """Fill the stages that are free."""
+        loop = self.loop
+        while self.filled < min(self.freed + loop.ring.stages, self.steps):
+            step = self.filled
+            self.names[loop.step.name], self.names[loop.stage.name] = step, step % loop.ring.stages
+            for copy in (loop.first if step == 0 else ()) + loop.fills[step % len(loop.fills)]:
                 self.copy_box(loop.array, copy)
+            self.filled += 1
 
-        for step in range(min(ring.stages, loop.steps)):
-            fill(step)
-        for step in range(loop.steps):
-            self.names[loop.step.name], self.names[loop.stage.name] = step, step % ring.stages
-            self.under(workers, loop.work)
-            if step + ring.stages < loop.steps:
-                fill(step + ring.stages)
+    def await_stage(self, one: ir.AwaitStage) -> None:
+        """Stages are given back nearly in order; one that is given back early is free when those before it are."""
+        step = int(self.integer(one.step))
+        assert self.freed <= step < self.filled, "a stage that is never filled is waited for"
+        self.stages_of[one.stage.name] = step
+        self.names[one.stage.name] = step % self.loop.ring.stages
+
+    def free_stage(self, one: ir.FreeStage) -> None:
+        self.early = getattr(self, "early", set()) | {self.stages_of.pop(one.stage.name)}
+        while self.freed in self.early:
+            self.early.remove(self.freed)
+            self.freed += 1
+        self.fill()
+
+    def overlapped(self, both: ir.OverlappedMultiply) -> None:
+        """The second product is done at the last moment, with what its operands are then."""
+        second = both.second
+        sums = {var.name: self.values[var.name] for var in second.sums}
+        given = {var.name: self.values[var.name] for var in second.a} if isinstance(second.a, tuple) else {}
+        for name, held in sums.items():
+            self.values[name] = np.full_like(held, np.nan)
+        self.group_multiply(both.first)
+        self.block(both.between)
+        for name, held in sums.items():
+            assert np.isnan(self.values[name]).all(), "sums are touched while they are written"
+            self.values[name] = held
+        assert all(self.values[name] is held for name, held in given.items()), "fragments change too early"
+        self.group_multiply(second)
 
     def copy_box(self, array: str, copy: ir.BoxCopy) -> None:
         view, dtype = copy.map, copy.map.argument.dtype
@@ -222,12 +259,14 @@ class _WorkGroup:
         assert height <= 256, "a box has no more rows"
         assert not view.pitch * dtype.itemsize % 16, "misaligned"
         assert not view.begin * dtype.itemsize % 16, "misaligned"
+        assert not view.matrices * dtype.itemsize % 16, "misaligned"
         source, rows = self.memory[view.argument.value], int(self.integer(view.rows))
         row, column = (
             int(self.integer(index)) + np.arange(size) for index, size in ((copy.row, height), (copy.column, width))
         )
         exists = (row < rows)[:, None] & (column < view.width)
-        at = np.where(exists, view.begin + row[:, None] * view.pitch + column, 0)
+        matrix = int(self.integer(copy.matrix)) * view.matrices
+        at = np.where(exists, view.begin + matrix + row[:, None] * view.pitch + column, 0)
         assert (at < len(source)).all(), "beyond the end"
         chunks = np.where(exists, source[at], source.dtype.type(0)).view(np.uint8).reshape(height, 8, 16)
         lines = np.empty_like(chunks)
@@ -239,32 +278,46 @@ class _WorkGroup:
 
     def group_multiply(self, multiply: ir.GroupMultiply) -> None:
         """As steps of 16 in float64, rounded once each: devices round differently."""
-        dtype, depth, columns = multiply.dtype, multiply.depth, 8 * len(multiply.sums)
+        dtype, columns = multiply.dtype, 8 * len(multiply.sums)
         memory = self.local[multiply.array].bytes
-        every = self.each(multiply.a)
         right = int(self.integer(multiply.b)) * dtype.itemsize
+        own, other = (distance * dtype.itemsize for distance in multiply.further)
+        slabs = range(-(-multiply.depth // 64))
         if multiply.along_k:
-            b = self.lines(memory, right, columns, dtype).T
+            b = np.hstack([self.lines(memory, right + i * other, columns, dtype) for i in slabs]).T
         else:
-            boxes = (self.lines(memory, right + i * depth * 128, depth, dtype) for i in range(columns // 64))
-            b = np.hstack(list(boxes))
+            boxes = (self.lines(memory, right + i * 64 * 128, multiply.depth, dtype) for i in range(-(-columns // 64)))
+            b = np.hstack(list(boxes))[:, :columns]
         for group in np.unique(self.lid[self.mask] // 128):
             mine = self.lid // 128 == group
-            (place,) = set(every[mine] * dtype.itemsize)
-            a = self.lines(memory, int(place), 64, dtype)
+            if isinstance(multiply.a, tuple):
+                a = np.hstack([self.left(self.values[var.name][mine], dtype) for var in multiply.a])
+            else:
+                (place,) = set(self.each(multiply.a)[mine] * dtype.itemsize)
+                a = np.hstack([self.lines(memory, int(place) + i * own, 64, dtype) for i in slabs])
             lid = self.lid[mine] % 128
             top = lid // 32 * 16 + lid % 32 // 4
-            for k in range(0, depth, 16):
-                made = a[:, k : k + 16].astype("f8") @ b[k : k + 16].astype("f8")
+            for k in range(0, multiply.depth, 16):
+                with np.errstate(all="ignore"):
+                    made = a[:, k : k + 16].astype("f8") @ b[k : k + 16].astype("f8")
                 for j, var in enumerate(multiply.sums):
                     left = 8 * j + lid % 4 * 2
-                    own = np.stack(
+                    own_sums = np.stack(
                         [made[top, left], made[top, left + 1], made[top + 8, left], made[top + 8, left + 1]], axis=-1
                     )
                     with np.errstate(all="ignore"):
                         total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
-                        total[mine] = (total[mine] + own).astype(np.float32)
+                        before = 0 if multiply.fresh and k == 0 else total[mine]
+                        total[mine] = (before + own_sums).astype(np.float32)
                         self.values[var.name] = total
+
+    def left(self, fragments: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """64 rows of 16 numbers of k that four teams hold as fragments of a left operand."""
+        upper, lower, further_upper, further_lower = self.matrices(fragments, dtype)
+        whole = np.concatenate(
+            [np.concatenate([upper, lower], axis=1), np.concatenate([further_upper, further_lower], axis=1)], axis=2
+        )
+        return whole.reshape(64, 16)
 
     @staticmethod
     def lines(memory: np.ndarray, begin: int, count: int, dtype: np.dtype) -> np.ndarray:

@@ -11,7 +11,17 @@ import numpy as np
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
-from flowcompute.gpu.render.ptx import copying, end_loop, group_multiply, open_ring, ring_copies, ring_steps
+from flowcompute.gpu.render.ptx import (
+    await_stage,
+    begin_overlapped,
+    copying,
+    end_loop,
+    end_overlapped,
+    free_stage,
+    group_multiply,
+    open_ring,
+    ring_copies,
+)
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
 from flowcompute.gpu.render.render_look_back import handed_on
 from flowcompute.gpu.render.strided_vectors import loose_vector, store_every, store_first
@@ -202,14 +212,8 @@ class _Renderer:
             case Prefetch(argument, index, written):
                 place = f"(const void *)(size_t)({argument.name} + ({index_text(index)}))"
                 self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
-            case ir.OpenRing():
-                self._lines(open_ring(statement, self.expressions.helpers))
-            case ir.RingLoop():
-                self._ring_loop(statement)
-            case ir.GroupMultiply():
-                self._lines(group_multiply(statement, self.expressions.helpers))
             case ir.Copying():
-                self._line(copying(statement, self.expressions.helpers))
+                self._copying(statement)
             case ir.CarryStatement():
                 for line in handed_on(statement, self.expressions):
                     self._line(line)
@@ -220,23 +224,37 @@ class _Renderer:
         for line in lines:
             self._line(line)
 
-    def _ring_loop(self, loop: ir.RingLoop) -> None:
-        self._lines(ring_copies(loop, self.expressions.helpers))
-        before, behind = ring_steps(loop)
-        self.depth += 1
-        self._lines(before)
-        self.depth += 1
-        self._block(loop.work)
-        self.depth -= 1
-        self._lines(behind)
-        self.depth -= 1
-        self._lines(end_loop(loop))
+    def _copying(self, statement: ir.Copying) -> None:
+        helpers = self.expressions.helpers
+        match statement:
+            case ir.OpenRing():
+                self._lines(open_ring(statement, helpers))
+            case ir.RingLoop():
+                self._lines(ring_copies(statement, helpers))
+                self._inside(statement.work)
+                self._lines(end_loop(statement))
+            case ir.AwaitStage():
+                self._lines(await_stage(statement))
+            case ir.FreeStage():
+                self._line(free_stage(statement))
+            case ir.GroupMultiply():
+                self._lines(group_multiply(statement, helpers))
+            case ir.OverlappedMultiply():
+                self._lines(begin_overlapped(statement, helpers))
+                # What is declared in between is read behind it, too.
+                self._block(statement.between)
+                self._lines(end_overlapped(statement))
+            case _:
+                self._line(copying(statement, helpers))
 
-    def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:
-        self._line(head)
+    def _inside(self, body: Iterable[Stmt]) -> None:
         self.depth += 1
         self._block(body)
         self.depth -= 1
+
+    def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:
+        self._line(head)
+        self._inside(body)
         if not more:
             self._line("}")
 
@@ -351,7 +369,12 @@ def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
     for statement in body:
         yield statement
         match statement:
-            case ir.For(body=inner) | ir.While(body=inner) | ir.RingLoop(work=inner):
+            case (
+                ir.For(body=inner)
+                | ir.While(body=inner)
+                | ir.RingLoop(work=inner)
+                | ir.OverlappedMultiply(between=inner)
+            ):
                 yield from _every(inner)
             case ir.If(body=inner, otherwise=otherwise):
                 yield from _every(inner)

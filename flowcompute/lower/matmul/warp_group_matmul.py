@@ -19,9 +19,11 @@ from flowcompute.ir import (
     LID,
     MAP_BYTES,
     Array,
+    AwaitStage,
     BoxCopy,
     ConditionLike,
     For,
+    FreeStage,
     GroupMultiply,
     IndexLike,
     Kernel,
@@ -132,7 +134,8 @@ class _WarpGroupLowering:
         own = begin + LID // GROUP * (64 * DEPTH)
         work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype)
         steps = -(-self.one.inner // DEPTH)
-        return RingLoop(self.ring, TILES, STEP, _STAGE, steps, tuple(copies), (work,))
+        body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
+        return RingLoop(self.ring, TILES, STEP, _STAGE, steps, (tuple(copies),), (For(STEP, 0, steps, 1, body),))
 
     def _results(self, top: IndexLike, until: IndexLike, left: IndexLike) -> Results:
         one = self.one

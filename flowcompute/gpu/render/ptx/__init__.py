@@ -1,16 +1,29 @@
 """Inline PTX for NVIDIA's tensor cores."""
 
 from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments
-from flowcompute.gpu.render.ptx.rings import MARK, end_loop, group_multiply, open_ring, ring_copies, ring_steps
+from flowcompute.gpu.render.ptx.rings import (
+    MARK,
+    await_stage,
+    begin_overlapped,
+    end_loop,
+    end_overlapped,
+    free_stage,
+    group_multiply,
+    open_ring,
+    ring_copies,
+)
 
 __all__ = [
     "MARK",
+    "await_stage",
+    "begin_overlapped",
     "copying",
     "end_loop",
+    "end_overlapped",
+    "free_stage",
     "group_multiply",
     "multiply_helper",
     "of_fragments",
     "open_ring",
     "ring_copies",
-    "ring_steps",
 ]

@@ -11,7 +11,19 @@ Maps of copies are made by the kernel itself, field by field, since only CUDA's 
 from __future__ import annotations
 
 from flowcompute.gpu.render.ptx.fragments import FORMATS
-from flowcompute.ir import MAP_BYTES, GroupMultiply, OpenRing, RingLoop, TensorMap, index_text
+from flowcompute.ir import (
+    MAP_BYTES,
+    AwaitStage,
+    BoxCopy,
+    FreeStage,
+    GroupMultiply,
+    OpenRing,
+    OverlappedMultiply,
+    RingLoop,
+    TensorMap,
+    Var,
+    index_text,
+)
 from flowcompute.spec import BFLOAT16, FLOAT16
 
 MARK = "//sm_90a "
@@ -21,6 +33,8 @@ _TURN = "ring_turn"
 """Steps so far: their stages, and how often these were filled."""
 _ELEMENTS = {FLOAT16: 6, BFLOAT16: 10}
 """Codes of element types in maps."""
+_MANY = (1 << 31) - 1
+"""Matrices of a map that has several: no copy asks for one that is not there."""
 _SWIZZLED = 3
 """Code of the exchange of chunks of 16 bytes in 8 rows of 128 bytes."""
 
@@ -38,15 +52,12 @@ _EXPECT = """static inline void fc_expect(uint barrier, uint bytes) {
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 """
-_COPY_BOX = (
-    """static inline void fc_copy_box(uint to, ulong map, int column, int row, uint barrier) {
-    asm volatile(\""""
-    + MARK
-    + """cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                 :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(barrier) : "memory");
-}
+_COPY_BOX = """static inline void fc_copy_box{suffix}(uint to, ulong map, {parameters}, uint barrier) {{
+    asm volatile("{mark}{instruction} {operands};"
+                 :: "r"(to), "l"(map), {places}, "r"(barrier) : "memory");
+}}
 """
-)
+_BULK_COPY = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _OPERAND = """static inline ulong fc_operand(const __local void *from, ulong step) {
     return (ulong)(((uint)(size_t)from & 0x3ffff) >> 4) | step >> 4 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62;
 }
@@ -103,17 +114,20 @@ def _made_map(fields: str, number: int, one: TensorMap) -> list[str]:
     def code(name: str, value: int) -> str:
         return _marked(f"tensormap.replace.tile.{name}.shared::cta.b1024.b32 [%0], {value};", f'"l"({at})')
 
+    boxes, sizes, strides = [*one.box], [f"{one.width}", f"(uint)({index_text(one.rows)})"], [one.pitch]
+    if one.matrices:
+        boxes, sizes, strides = [*boxes, 1], [*sizes, f"{_MANY}"], [*strides, one.matrices]
     return [
         place,
         field("global_address", f"(ulong)({one.argument.name} + {one.begin})", "b64"),
-        code("rank", 1),
-        field("box_dim", f"{one.box[0]}", position="0, "),
-        field("box_dim", f"{one.box[1]}", position="1, "),
-        field("global_dim", f"{one.width}", position="0, "),
-        field("global_dim", f"(uint)({index_text(one.rows)})", position="1, "),
-        field("global_stride", f"(ulong){one.pitch * dtype.itemsize}", "b64", "0, "),
-        field("element_stride", "1", position="0, "),
-        field("element_stride", "1", position="1, "),
+        code("rank", len(sizes) - 1),
+        *(field("box_dim", f"{size}", position=f"{axis}, ") for axis, size in enumerate(boxes)),
+        *(field("global_dim", size, position=f"{axis}, ") for axis, size in enumerate(sizes)),
+        *(
+            field("global_stride", f"(ulong){stride * dtype.itemsize}", "b64", f"{axis}, ")
+            for axis, stride in enumerate(strides)
+        ),
+        *(field("element_stride", "1", position=f"{axis}, ") for axis in range(len(sizes))),
         code("elemtype", _ELEMENTS[dtype]),
         code("interleave_layout", 0),
         code("swizzle_mode", _SWIZZLED),
@@ -123,80 +137,163 @@ def _made_map(fields: str, number: int, one: TensorMap) -> list[str]:
 
 def ring_copies(loop: RingLoop, helpers: dict[str, str]) -> list[str]:
     """Return the part of the sub-group that copies, up to the part of those that multiply."""
-    helpers.setdefault("fc_copy_box", _COPY_BOX)
     ring, step, stage, stages = loop.ring, loop.step.name, loop.stage.name, loop.ring.stages
-    size = sum(copy.map.box[0] * copy.map.box[1] * copy.map.argument.dtype.itemsize for copy in loop.copies)
     lines = [
         # What was read and written here before goes before the copies.
         _marked("fence.proxy.async.shared::cta;"),
         "barrier(CLK_LOCAL_MEM_FENCE);",
         f"if (lid >= {ring.workers}) {{",
-        f"    for (long {step} = 0; lid == {ring.workers} && {step} < {loop.steps}; {step}++) {{",
+        f"    for (long {step} = 0; lid == {ring.workers} && {step} < {index_text(loop.steps)}; {step}++) {{",
         f"        const uint at = {_TURN} + (uint){step};",
         f"        const long {stage} = at % {stages};",
         f"        if (at >= {stages}) fc_await(ring_empty + 8 * (uint){stage}, at / {stages} - 1 & 1);",
-        f"        fc_expect(ring_full + 8 * (uint){stage}, {size});",
     ]
-    for copy in loop.copies:
-        kind = "(__local ushort *)"
-        to = f"(uint)(size_t)({kind}{loop.array} + ({index_text(copy.place)}))"
-        map = f"ring_map{ring.maps.index(copy.map)}"
-        place = f"(int)({index_text(copy.column)}), (int)({index_text(copy.row)})"
-        lines.append(f"        fc_copy_box({to}, {map}, {place}, ring_full + 8 * (uint){stage});")
+    for number, fill in enumerate(loop.fills):
+        inside = "        "
+        if len(loop.fills) > 1:
+            lines.append(f"        if ({step} % {len(loop.fills)} == {number}) {{")
+            inside += "    "
+        size = f"{sum(copy.map.box_bytes for copy in fill)}"
+        if number == 0 and loop.first:
+            size += f" + ({step} == 0 ? {sum(copy.map.box_bytes for copy in loop.first)} : 0)"
+        lines.append(f"{inside}fc_expect(ring_full + 8 * (uint){stage}, {size});")
+        if number == 0:
+            prefix = f"{inside}if ({step} == 0) "
+            lines += [prefix + _box_copy(loop, copy, helpers) for copy in loop.first]
+        lines += [inside + _box_copy(loop, copy, helpers) for copy in fill]
+        lines += ["        }"] if len(loop.fills) > 1 else []
     return [*lines, "    }", "} else {"]
 
 
-def ring_steps(loop: RingLoop) -> tuple[list[str], list[str]]:
-    """Return the lines before and behind the work on a stage."""
-    stage, stages, step = loop.stage.name, loop.ring.stages, loop.step.name
-    before = [
-        f"for (long {step} = 0; {step} < {loop.steps}; {step}++) {{",
-        f"    const uint at = {_TURN} + (uint){step};",
-        f"    const long {stage} = at % {stages};",
-        f"    fc_await(ring_full + 8 * (uint){stage}, at / {stages} & 1);",
-    ]
-    return before, [f"    if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint){stage});", "}"]
+def _box_copy(loop: RingLoop, copy: BoxCopy, helpers: dict[str, str]) -> str:
+    indices = [copy.column, copy.row, *([copy.matrix] if copy.map.matrices else [])]
+    axes, suffix = ["column", "row", "matrix"][: len(indices)], "_of" if copy.map.matrices else ""
+    numbers = ", ".join(f"%{2 + axis}" for axis in range(len(axes)))
+    text = _COPY_BOX.format(
+        suffix=suffix,
+        mark=MARK,
+        instruction=_BULK_COPY.format(rank=len(axes)),
+        parameters=", ".join(f"int {axis}" for axis in axes),
+        operands=f"[%0], [%1, {{{numbers}}}], [%{2 + len(axes)}]",
+        places=", ".join(f'"r"({axis})' for axis in axes),
+    )
+    helpers.setdefault(f"fc_copy_box{suffix}", text)
+    to = f"(uint)(size_t)((__local ushort *){loop.array} + ({index_text(copy.place)}))"
+    place = ", ".join(f"(int)({index_text(index)})" for index in indices)
+    map = f"ring_map{loop.ring.maps.index(copy.map)}"
+    return f"fc_copy_box{suffix}({to}, {map}, {place}, ring_full + 8 * (uint){loop.stage.name});"
 
 
 def end_loop(loop: RingLoop) -> list[str]:
     """Return the lines behind both parts."""
-    return ["}", f"{_TURN} += {loop.steps};"]
+    return ["}", f"{_TURN} += (uint)({index_text(loop.steps)});"]
+
+
+def await_stage(one: AwaitStage) -> list[str]:
+    """Return the statements that wait until a stage is full."""
+    at, stages = f"({_TURN} + (uint)({index_text(one.step)}))", one.ring.stages
+    return [
+        f"const long {one.stage.name} = {at} % {stages};",
+        f"fc_await(ring_full + 8 * (uint){one.stage.name}, {at} / {stages} & 1);",
+    ]
+
+
+def free_stage(one: FreeStage) -> str:
+    """Return the statement that gives a stage back."""
+    return f"if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint){one.stage.name});"
 
 
 def group_multiply(multiply: GroupMultiply, helpers: dict[str, str]) -> list[str]:
-    """Return the statements that multiply a stage.
+    """Return the statements that multiply and wait.
 
     All instructions and the wait for them are one statement: in between, the compiler could move the sums to other
     registers while they are being written.
     """
+    lines = _begun(multiply, "", helpers, wait=" wgmma.wait_group.sync.aligned 0;")
+    return ["{", *("    " + line for line in [*lines, *_ended(multiply)]), "}"]
+
+
+def begin_overlapped(both: OverlappedMultiply, helpers: dict[str, str]) -> list[str]:
+    """Return the statements that start two products and wait for the first one."""
+    lines = _begun(both.first, "first_", helpers) + _begun(both.second, "second_", helpers)
+    return [*lines, *_awaited(both.first, 1), *_ended(both.first)]
+
+
+def end_overlapped(both: OverlappedMultiply) -> list[str]:
+    """Return the statements that wait for the second product."""
+    return [*_awaited(both.second, 0), *_ended(both.second)]
+
+
+def _scalars(variables: tuple[Var, ...]) -> list[str]:
+    """Return the names of the lanes of variables: instructions of groups take registers, one by one."""
+    return [f"{one.name}_{lane}" for one in variables for lane in range(4)]
+
+
+def _words(multiply: GroupMultiply) -> list[str]:
+    """Return the operands of assembly that are fragments."""
+    fragments = multiply.a if isinstance(multiply.a, tuple) else ()
+    return [f'"r"({one.name}.s{word})' for one in fragments for word in range(4)]
+
+
+def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: str = "") -> list[str]:
+    """Return the statements that start a product, as one piece of assembly."""
     helpers.setdefault("fc_operand", _OPERAND)
     kind = FORMATS[multiply.dtype][0]
     columns, count = 8 * len(multiply.sums), 4 * len(multiply.sums)
     itemsize = multiply.dtype.itemsize
+    fragments = multiply.a if isinstance(multiply.a, tuple) else ()
     # Bytes from one k to the k 16 further on, in the units of operands.
     own, other = 16 * itemsize >> 4, 16 * (itemsize if multiply.along_k else 2 * 64) >> 4
-    step = 16 if multiply.along_k else multiply.depth * 128
+    further = [distance * itemsize >> 4 for distance in multiply.further]
+    step = 16 if multiply.along_k else 64 * 128
     registers = ", ".join(f"%{i}" for i in range(count))
-    text = "{.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0; wgmma.fence.sync.aligned;"
+    right = count + (4 * len(fragments) or 1)
+    text = "{.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0;"
+    text += " .reg .pred no; setp.eq.b32 no, 1, 0;" if multiply.fresh else ""
+    text += " wgmma.fence.sync.aligned;"
     for k in range(multiply.depth // 16):
-        text += f" add.s64 a, %{count}, {k * own}; add.s64 b, %{count + 1}, {k * other};"
-        text += f" wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} {{{registers}}},"
-        text += f" a, b, yes, 1, 1, 0, {0 if multiply.along_k else 1};"
-    text += " wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}"
-    names = [(one.name, f"{one.name}_{lane}", lane) for one in multiply.sums for lane in range(4)]
+        if fragments:
+            left = "{" + ", ".join(f"%{count + 4 * k + word}" for word in range(4)) + "}"
+        else:
+            left = "a"
+            text += f" add.s64 a, %{count}, {k % 4 * own + k // 4 * further[0]};"
+        text += f" add.s64 b, %{right}, {k % 4 * other + k // 4 * further[1]};"
+        text += f" wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} {{{registers}}}, {left}, b,"
+        added = "no" if multiply.fresh and k == 0 else "yes"
+        text += f" {added}, 1, 1{'' if fragments else ', 0'}, {0 if multiply.along_k else 1};"
+    text += f" wgmma.commit_group.sync.aligned;{wait}}}"
     place = "(const __local ushort *)" + multiply.array
-
-    def own_lanes(name: str) -> str:
-        return ", ".join(f"{name}_{lane}" for lane in range(4))
-
+    names = _scalars(multiply.sums)
+    inputs = _words(multiply)
+    lines = []
+    if not isinstance(multiply.a, tuple):
+        lines.append(f"const ulong {prefix}left = fc_operand({place} + ({index_text(multiply.a)}), 16);")
+        inputs.append(f'"l"({prefix}left)')
+    lines.append(f"const ulong {prefix}right = fc_operand({place} + ({index_text(multiply.b)}), {step});")
+    inputs.append(f'"l"({prefix}right)')
+    given = [f" = {one.name}.s{lane}" for one in multiply.sums for lane in range(4)]
+    begin = [""] * count if multiply.fresh else given
+    sign = "=" if multiply.fresh else "+"
     return [
-        "{",
-        f"    const ulong left = fc_operand({place} + ({index_text(multiply.a)}), 16);",
-        f"    const ulong right = fc_operand({place} + ({index_text(multiply.b)}), {step});",
-        "    float " + ", ".join(f"{name} = {whole}.s{lane}" for whole, name, lane in names) + ";",
-        f'    asm volatile("{MARK}{text}"',
-        "                 : " + ", ".join('"+f"(' + name + ")" for _, name, _ in names),
-        '                 : "l"(left), "l"(right) : "memory");',
-        *(f"    {one.name} = (float4)({own_lanes(one.name)});" for one in multiply.sums),
-        "}",
+        *lines,
+        "float " + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
+        f'asm volatile("{MARK}{text}"',
+        "             : " + ", ".join(f'"{sign}f"({name})' for name in names),
+        f'             : {", ".join(inputs)} : "memory");',
     ]
+
+
+def _awaited(multiply: GroupMultiply, pending: int) -> list[str]:
+    """Return the wait for a product, behind which so many others are pending.
+
+    Its sums are operands, so that no statement that reads them goes before it. So are its fragments: what replaces
+    them is not computed into the same registers before.
+    """
+    sums = ", ".join(f'"+f"({name})' for name in _scalars(multiply.sums))
+    words = ", ".join(_words(multiply))
+    return [f'asm volatile("{MARK}wgmma.wait_group.sync.aligned {pending};" : {sums} : {words} : "memory");']
+
+
+def _ended(multiply: GroupMultiply) -> list[str]:
+    """Return the statements that take a product's sums as vectors again."""
+    return [f"{one.name} = (float4)({', '.join(f'{one.name}_{lane}' for lane in range(4))});" for one in multiply.sums]
