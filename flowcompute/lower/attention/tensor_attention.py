@@ -33,7 +33,6 @@ from flowcompute.fuse import Reason
 from flowcompute.ir import (
     GID,
     GSIZE,
-    LANE,
     LID,
     Array,
     ArrayItem,
@@ -45,10 +44,8 @@ from flowcompute.ir import (
     For,
     FragmentMultiply,
     FragmentOf,
-    Half,
     If,
     IndexLike,
-    Join,
     Kernel,
     MultiplyAdd,
     N,
@@ -58,15 +55,13 @@ from flowcompute.ir import (
     WordsOf,
     WorkGroupBarrier,
     all_of,
-    any_of,
-    index_min,
     to_int,
     to_long,
 )
 from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, AttentionAnchor, why_no_attention
-from flowcompute.lower.attention.tensor_masking import Unseen
-from flowcompute.lower.attention.tensor_softmax import HALVES, Weights, in_powers
+from flowcompute.lower.attention.tensor_masking import Masking, Unseen
+from flowcompute.lower.attention.tensor_softmax import HALVES, WHOLE, Quotients, Weights
 from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
@@ -78,15 +73,12 @@ from flowcompute.lower.matmul import (
     TILES,
     Feed,
     FragmentReader,
-    Results,
     TensorTile,
     copied_together,
     three_terms,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
-WHOLE = "whole"
-"""Local array of the sums of each query's weights."""
 HIGHEST = "highest"
 """Local array of each query's largest score in each sub-group."""
 
@@ -139,8 +131,8 @@ class _TensorAttentionLowering:
         self.first_query: IndexLike = 0 if self.split else self.top
         mine = scope.integer(block.first + self.first_query + LID % SUBGROUP // 4)
         # These are expressions, not variables: 64-bit values that only a few tiles use would take many registers.
-        self.own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
-        self.at_mask = one.base(scope, one.mask, block)
+        own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
+        self.masking = Masking(one, block, own, one.base(scope, one.mask, block), self.first_key)
         self._feeds(scope)
         self._state(scope)
         start, stop = one.tiles(scope, block)
@@ -174,7 +166,6 @@ class _TensorAttentionLowering:
             FragmentReader(scope, self.k_tile, self.first_key, right=True),
             FragmentReader(scope, self.v_tile, 0, right=True, depth=self.first_key),
         )
-        self.unseen = Unseen(one, self.block) if one.causal else None
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: IndexLike, count: int) -> Feed:
         """Return a feed of rows of an operand (queries, keys or values), of which there are `count`."""
@@ -224,7 +215,7 @@ class _TensorAttentionLowering:
         scope.add(AwaitCopies(2), WorkGroupBarrier())
         self._bring(scope, self.v_feed, TILE + KEYS, stop)
         scores = self._scores(scope)
-        self._hide(scope, scores)
+        self.masking.hide(scope, scores, TILE)
         weights = [of_edge.next(scope, line) for of_edge, line in zip(self.weights, scores, strict=True)]
         scope.add(AwaitCopies(2), WorkGroupBarrier())
         self._bring(scope, self.k_feed, TILE + 2 * KEYS, stop)
@@ -246,47 +237,8 @@ class _TensorAttentionLowering:
             if unit.part == 0 and unit.step:
                 queries = [of_q.read(scope, 0, edge, unit.step) for edge in range(self.edges)]
             self._multiply(scope, queries, keys, scores, unit.part)
-        if one.mask is not None:
-            self._add_mask(scope, scores)
+        self.masking.add(scope, scores, TILE)
         return scores
-
-    def _key(self, part: int) -> IndexLike:
-        """Return the first of the work-item's keys in block `part` of 8 keys."""
-        return TILE + self.first_key + LID % 4 * 2 + part * 8
-
-    def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
-        """Convert scores to powers of two, and add their mask."""
-        one, pairs = self.one, scope.inner(2)
-        scale, to_power = (pairs.let(ConstantValue(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
-        for two, line in zip(self.own, scores, strict=True):
-            for part, score in enumerate(line):
-                added = []
-                for query in two:
-                    own = pairs.integer(index_min(query, self.block.last))
-                    added.append(one.each_mask(pairs, self.at_mask, own, self._key(part) + LANE))
-                both = pairs.let(Join(*added), FLOAT32, 4)
-                both = one.apply(pairs, multiply.op, both, to_power)
-                pairs.add(Assign(score, MultiplyAdd(score, scale, both)))
-        scope.add(*pairs.statements)
-
-    def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
-        """Set the scores of unseen keys to -inf, in tiles that have such keys."""
-        one = self.one
-        if not one.hides:
-            return
-        inner = scope.inner(2)
-        hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
-        for two, line in zip(self.own, scores, strict=True):
-            # Distances from the work-item's first key to the first visible key and to the end of the visible keys.
-            ends = [[inner.narrow(end - self._key(0)) for end in (one.sees_from(q), one.sees_to(q))] for q in two]
-            for part, score in enumerate(line):
-                halves = []
-                for lower, (before, until) in zip(HALVES, ends, strict=True):
-                    half = inner.let(Half(score, lower), FLOAT32)
-                    halves.append(one.visible(inner, half, before - part * 8, until - part * 8, hidden))
-                inner.add(Assign(score, Join(*halves)))
-        from_last, to_first = one.seen_by_all(scope, self.block)
-        scope.add(If(any_of(TILE < from_last, TILE + KEYS > to_first), tuple(inner.statements)))
 
     # -- values ---------------------------------------------------------------------------------------------
 
@@ -336,48 +288,20 @@ class _TensorAttentionLowering:
 
     def _end(self, scope: Scope) -> None:
         """Divide by the sum of weights, apply the epilogue, and store."""
-        one, place = self.one, scope.narrow(self.top + to_int(LID) % SUBGROUP // 4)
-        shares = self._shares(scope, place)
-        for edge, of_edge in enumerate(self.weights):
-            for lower in HALVES:
-                whole = of_edge.whole(scope, lower)
-                if shares is not None:
-                    whole = one.apply(scope, multiply.op, whole, shares[lower])
-                scope.add(PutItem(WHOLE, place + (edge * EDGE + 8 * lower), whole))
+        shares = self._shares(scope, scope.narrow(self.top + to_int(LID) % SUBGROUP // 4)) if self.split else None
+        quotients = Quotients(
+            self.one,
+            self.block,
+            self.rows,
+            self.shape.group,
+            self.top,
+            Unseen(self.one, self.block).correct if self.one.causal else None,
+            SUBGROUPS if self.split else 1,
+        )
+        quotients.store(scope, self.weights, self.totals, shares)
 
-        def finish(edge: int, lower: bool, pair: Var) -> Var:
-            del edge
-            if shares is None:
-                return pair
-            return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
-
-        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-            return all_of(self.block.first + row <= self.block.last, column < one.columns)
-
-        def store(inner: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
-            own, column = inner.integer(to_long(self.block.first + row)), inner.integer(to_long(column))
-            count = None if one.columns % LANES == 0 else inner.integer(index_min(LANES, one.columns - column))
-            whole, *more = (
-                inner.let(ArrayItem(WHOLE, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(subgroups)
-            )
-            for other in more:
-                whole = one.added(inner, whole, other)
-            made = one.share(inner, made, whole)
-            if self.unseen is not None:
-                self.unseen.correct(inner, own, column, count, made, whole)
-            one.store(inner, self.block.row(own), column, count, made)
-
-        subgroups = SUBGROUPS if self.split else 1
-        results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, subgroups)
-        results.add(scope, self.totals, self.top, 0, finish)
-
-    def _shares(self, scope: Scope, place: IndexLike) -> list[Var] | None:
-        """Return the factors of a sub-group's sums of its queries, by which sub-groups that share queries add them.
-
-        Return None if sub-groups share no queries.
-        """
-        if not self.split:
-            return None
+    def _shares(self, scope: Scope, place: IndexLike) -> list[Var]:
+        """Return the factors of a sub-group's sums of its queries, by which sub-groups that share queries add them."""
         (weights,) = self.weights
         for lower, highest in zip(HALVES, weights.highest, strict=True):
             scope.add(PutItem(HIGHEST, place + 8 * lower, highest))

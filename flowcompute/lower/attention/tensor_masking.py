@@ -1,4 +1,4 @@
-"""Values that are not finite, at keys that a query does not see.
+"""Masks of scores on tensor cores, and values that are not finite at keys that a query does not see.
 
 Tensor cores multiply whole tiles, so such a value reaches queries that do not see it with weight 0. The
 product of 0 and infinity is NaN. The kernel therefore recomputes a result that is NaN although the weights
@@ -10,17 +10,23 @@ tiles cost a fifth of its speed, by register pressure alone.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply, subtract
 from flowcompute.ir import (
+    LANE,
+    LID,
     Assign,
     ConstantValue,
     For,
+    Half,
     If,
     IndexLike,
     IsFinite,
     IsNan,
+    Join,
     Load,
     MultiplyAdd,
     N,
@@ -28,14 +34,77 @@ from flowcompute.ir import (
     Splat,
     Var,
     all_of,
+    any_of,
+    index_min,
 )
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor, QueryBlock
-from flowcompute.lower.attention.tensor_softmax import POWER, in_powers
+from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor, QueryBlock
+from flowcompute.lower.attention.tensor_softmax import HALVES, POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
 KEY = Name("u")
 """Key whose score is recomputed."""
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Masks of the scores that a work-item has: for each 16 queries those of each 8 keys, as fragments.
+
+    Attributes:
+        one: the attention.
+        block: queries of the work-group.
+        own: the upper and lower query of the work-item, for each 16 queries.
+        at_mask: offset of the mask's matrix.
+        first_key: first key of the sub-group in a tile.
+    """
+
+    one: AttentionAnchor
+    block: QueryBlock
+    own: Sequence[Sequence[IndexLike]]
+    at_mask: IndexLike
+    first_key: IndexLike = 0
+
+    def _key(self, tile: IndexLike, part: int) -> IndexLike:
+        """Return the first of the work-item's keys in block `part` of 8 keys."""
+        return tile + self.first_key + LID % 4 * 2 + part * 8
+
+    def add(self, scope: Scope, scores: Sequence[Sequence[Var]], tile: IndexLike) -> None:
+        """Convert scores to powers of two and add the mask, if there is one."""
+        one = self.one
+        if one.mask is None:
+            return
+        pairs = scope.inner(2)
+        scale, to_power = (pairs.let(ConstantValue(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
+        for two, line in zip(self.own, scores, strict=True):
+            for part, score in enumerate(line):
+                added = []
+                for query in two:
+                    own = pairs.integer(index_min(query, self.block.last))
+                    added.append(one.each_mask(pairs, self.at_mask, own, self._key(tile, part) + LANE))
+                both = pairs.let(Join(*added), FLOAT32, 4)
+                both = one.apply(pairs, multiply.op, both, to_power)
+                pairs.add(Assign(score, MultiplyAdd(score, scale, both)))
+        scope.add(*pairs.statements)
+
+    def hide(self, scope: Scope, scores: Sequence[Sequence[Var]], tile: IndexLike) -> None:
+        """Set the scores of unseen keys to -inf, in tiles that have such keys."""
+        one = self.one
+        if not one.hides:
+            return
+        inner = scope.inner(2)
+        hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
+        for two, line in zip(self.own, scores, strict=True):
+            # Distances from the work-item's first key to the first visible key and to the end of the visible keys.
+            first = self._key(tile, 0)
+            ends = [[inner.narrow(end - first) for end in (one.sees_from(query), one.sees_to(query))] for query in two]
+            for part, score in enumerate(line):
+                halves = []
+                for lower, (before, until) in zip(HALVES, ends, strict=True):
+                    half = inner.let(Half(score, lower), FLOAT32)
+                    halves.append(one.visible(inner, half, before - part * 8, until - part * 8, hidden))
+                inner.add(Assign(score, Join(*halves)))
+        from_last, to_first = one.seen_by_all(scope, self.block)
+        scope.add(If(any_of(tile < from_last, tile + KEYS > to_first), tuple(inner.statements)))
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Assign, ConstantValue, Half, Join, MultiplyAdd, Splat, Var
-from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Combination
+from flowcompute.ir import (
+    LID,
+    ArrayItem,
+    Assign,
+    ConditionLike,
+    ConstantValue,
+    Half,
+    If,
+    IndexLike,
+    Join,
+    MultiplyAdd,
+    PutItem,
+    Splat,
+    Var,
+    all_of,
+    index_min,
+    to_int,
+    to_long,
+)
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Combination, QueryBlock
 from flowcompute.lower.emit import Scope
+from flowcompute.lower.matmul import EDGE, LANES, SUBGROUP, Results
 from flowcompute.spec import FLOAT32
+
+WHOLE = "whole"
+"""Local array of the sums of each query's weights."""
 
 HALVES = (False, True)
 """Upper and lower query of a fragment, eight rows apart, whose sums a work-item has."""
@@ -102,3 +125,81 @@ def _joined(scope: Scope, halves: Sequence[Var]) -> Var:
     """Join a number of the upper and one of the lower query in the layout of their sums."""
     pairs = [scope.let(Splat(half), FLOAT32, 2) for half in halves]
     return scope.let(Join(*pairs), FLOAT32, 4)
+
+
+@dataclass(frozen=True)
+class Quotients:
+    """Results of a work-group: weighted values over the sum of weights.
+
+    Attributes:
+        one: the attention.
+        block: queries of the work-group.
+        rows: queries of all sub-groups.
+        group: work-items.
+        top: first query of the sub-group.
+        correct: recomputes results that values at unseen keys may have spoilt; None where there are no such keys.
+        subgroups: sub-groups that share queries, one block of rows below the other.
+        workers: work-items that hold sums, the first ones; None where all do.
+    """
+
+    one: AttentionAnchor
+    block: QueryBlock
+    rows: int
+    group: int
+    top: IndexLike
+    correct: Callable[[Scope, IndexLike, IndexLike, IndexLike | None, Var, Var], None] | None
+    subgroups: int = 1
+    workers: int | None = None
+
+    def store(
+        self,
+        scope: Scope,
+        weights: Sequence[Weights],
+        totals: Sequence[Sequence[Var]],
+        shares: Sequence[Var] | None = None,
+    ) -> None:
+        """Divide by the sum of weights, apply the epilogue, and store.
+
+        Args:
+            scope: where the statements go.
+            weights, totals: weights and sums of weighted values, for each 16 queries of the sub-group.
+            shares: factors of both for the upper and the lower query, where sub-groups share queries.
+        """
+        one = self.one
+        place = scope.narrow(self.top + to_int(LID) % SUBGROUP // 4)
+        held = scope if self.workers is None else scope.inner()
+        for edge, of_edge in enumerate(weights):
+            for lower in HALVES:
+                whole = of_edge.whole(held, lower)
+                if shares is not None:
+                    whole = one.apply(held, multiply.op, whole, shares[lower])
+                held.add(PutItem(WHOLE, place + (edge * EDGE + 8 * lower), whole))
+        if self.workers is not None:
+            scope.add(If(LID < self.workers, tuple(held.statements)))
+
+        def finish(edge: int, lower: bool, pair: Var) -> Var:
+            del edge
+            if shares is None:
+                return pair
+            return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
+
+        columns = -(-one.columns // 8) * 8
+        results = Results(self.rows, columns, self.group, self._store, self._exists, self.subgroups, self.workers)
+        results.add(scope, totals, self.top, 0, finish)
+
+    def _exists(self, row: IndexLike, column: IndexLike) -> ConditionLike:
+        return all_of(self.block.first + row <= self.block.last, column < self.one.columns)
+
+    def _store(self, scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
+        one = self.one
+        own, column = scope.integer(to_long(self.block.first + row)), scope.integer(to_long(column))
+        count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
+        whole, *more = (
+            scope.let(ArrayItem(WHOLE, row + subgroup * EDGE), FLOAT32, 1) for subgroup in range(self.subgroups)
+        )
+        for other in more:
+            whole = one.added(scope, whole, other)
+        made = one.share(scope, made, whole)
+        if self.correct is not None:
+            self.correct(scope, own, column, count, made, whole)
+        one.store(scope, self.block.row(own), column, count, made)
