@@ -18,6 +18,7 @@ from flowcompute.lower.attention import (
     TENSOR_ATTENTION,
     TILED_ATTENTION,
     TILED_STREAM_ATTENTION,
+    WARP_GROUP_ATTENTION,
 )
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
@@ -51,6 +52,7 @@ COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
 
 
 FORMS: tuple[Form, ...] = (
+    WARP_GROUP_ATTENTION,
     TENSOR_ATTENTION,
     TILED_ATTENTION,
     CPU_ATTENTION,

@@ -104,6 +104,11 @@ def half_attention() -> list[fc.Element]:
     return [fc.nn.attention(x, x, x)]
 
 
+def long_attention() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 130, 16), "f2"), name="x")
+    return [fc.nn.attention(x, x, x, causal=True)]
+
+
 GRAPHS = {
     "map": (lambda: [chain(numbers())], CPU),
     "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
@@ -123,6 +128,7 @@ GRAPHS = {
     "attention": (attention, CPU),
     "attention_on_a_gpu": (attention, GPU),
     "attention_by_tensor_cores": (half_attention, NVIDIA),
+    "attention_by_warp_groups": (long_attention, HOPPER),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),

@@ -5,5 +5,13 @@ from flowcompute.lower.attention.cpu_stream_attention import CPU_STREAM_ATTENTIO
 from flowcompute.lower.attention.tensor_attention import TENSOR_ATTENTION
 from flowcompute.lower.attention.tiled_attention import TILED_ATTENTION
 from flowcompute.lower.attention.tiled_stream_attention import TILED_STREAM_ATTENTION
+from flowcompute.lower.attention.warp_group_attention import WARP_GROUP_ATTENTION
 
-__all__ = ["CPU_ATTENTION", "CPU_STREAM_ATTENTION", "TENSOR_ATTENTION", "TILED_ATTENTION", "TILED_STREAM_ATTENTION"]
+__all__ = [
+    "CPU_ATTENTION",
+    "CPU_STREAM_ATTENTION",
+    "TENSOR_ATTENTION",
+    "TILED_ATTENTION",
+    "TILED_STREAM_ATTENTION",
+    "WARP_GROUP_ATTENTION",
+]

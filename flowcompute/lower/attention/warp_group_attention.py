@@ -1,0 +1,299 @@
+"""Attention by groups of four sub-groups, whose operands tensor copies bring: half formats on Hopper.
+
+A work-group keeps a compute unit to itself and takes one block of queries after the other. One work-item copies tiles
+of keys and values into a ring of stages in local memory. Each group of four sub-groups has 64 queries. It starts the
+scores of a tile and the weighted values of the tile before, and computes weights while the values are added
+(FlashAttention-3, Shah et al., 2024). Weights stay in the registers in which the second product needs them.
+
+Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`),
+so no form changes a bit on a device.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from flowcompute.elements.math import multiply
+from flowcompute.fuse import Reason
+from flowcompute.ir import (
+    GID,
+    GSIZE,
+    LID,
+    MAP_BYTES,
+    MOST_MAPS,
+    Array,
+    Assign,
+    AwaitStage,
+    BoxCopy,
+    ConstantValue,
+    For,
+    FragmentOf,
+    FreeStage,
+    GroupMultiply,
+    If,
+    IndexLike,
+    Kernel,
+    N,
+    Name,
+    OpenRing,
+    OverlappedMultiply,
+    RingLoop,
+    SetInteger,
+    Splat,
+    Stmt,
+    TensorMap,
+    Var,
+    choose,
+)
+from flowcompute.lower.anchor_point import Operand
+from flowcompute.lower.attention.attention_anchor import (
+    BLOCK_INDEX,
+    KEYS,
+    TILE,
+    AttentionAnchor,
+    QueryBlock,
+    why_no_attention,
+)
+from flowcompute.lower.attention.tensor_masking import Masking, Unseen
+from flowcompute.lower.attention.tensor_softmax import HALVES, WHOLE, Quotients, Weights
+from flowcompute.lower.attention.tensor_tiling import WIDE
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_resident_tiles
+from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, LANES, PITCH, SUBGROUP, TILES
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
+
+GROUP = 4 * SUBGROUP
+"""Work-items that multiply together; each group has 64 queries."""
+GROUPS = 2
+ROWS = 64 * GROUPS
+WORKERS = GROUPS * GROUP
+WORK_GROUP = WORKERS + SUBGROUP
+SLAB = 64
+"""Numbers of a query, key or value in a box: lines of 128 bytes, in which copies exchange chunks."""
+STAGES = 8
+"""Stages, each with a tile of keys or of values."""
+BARRIERS, FIELDS = "barriers", "fields"
+"""Local arrays of the barriers of stages, and of the maps that are being made."""
+_ROUND, _STEP, _STAGE = Name("round"), Name("s"), Name("stage")
+_OF_KEYS, _OF_VALUES = Name("of_keys"), Name("of_values")
+_UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+
+
+def _slabs(numbers: int) -> int:
+    """Return the boxes that hold so many numbers of a line."""
+    return -(-numbers // SLAB)
+
+
+def _local_numbers(one: AttentionAnchor) -> tuple[int, int]:
+    """Return the numbers of all queries, and those of a stage."""
+    return ROWS * SLAB * _slabs(one.size), KEYS * SLAB * max(_slabs(one.size), _slabs(one.columns))
+
+
+def _local_bytes(one: AttentionAnchor) -> int:
+    """Return the bytes of queries and stages, or of the results that replace them."""
+    queries, stage = _local_numbers(one)
+    results = ROWS * (-(-one.columns // 8) * 8 + PITCH) * FLOAT32.itemsize
+    return max((queries + STAGES * stage) * one.q.argument.dtype.itemsize, results)
+
+
+def _distance(operand: Operand) -> int:
+    """Return a distance in numbers of which all matrices of an operand lie at multiples; 0 where there is one."""
+    shape = operand.spec.shape[: operand.stack]
+    strides = (stride for size, stride in zip(shape, operand.lies.strides, strict=False) if size != 1)
+    return math.gcd(operand.lies.record, *strides)
+
+
+class _WarpGroupAttentionLowering:
+    def __init__(self, task: LoweringTask) -> None:
+        self.task = task
+        self.one = one = AttentionAnchor(task.graph, task.region)
+        self.dtype = one.q.argument.dtype
+        self.queries, self.stage = _local_numbers(one)
+        self.maps = [
+            TensorMap(
+                side.argument,
+                side.lies.offset,
+                math.prod(side.columns.sizes),
+                count,
+                side.rows.stride,
+                (SLAB, rows),
+                _distance(side),
+            )
+            for side, count, rows in ((one.q, one.queries, ROWS), (one.k, one.keys, KEYS), (one.v, one.keys, KEYS))
+        ]
+        room = one.arguments.get("maps", UINT8, one.node.id)
+        # Equal views of one argument share a map.
+        self.ring = OpenRing(tuple(dict.fromkeys(self.maps)), room, FIELDS, BARRIERS, STAGES, WORKERS)
+
+    def lower(self) -> Kernel:
+        """Return the kernel; its work counts blocks of queries."""
+        one = self.one
+        scope = Scope(one.names, lanes=LANES)
+        self._block(scope)
+        # Work-groups take blocks there and back, so that all have blocks of about as many tiles.
+        turned = choose(_ROUND % 2 < 1, GID, GSIZE - 1 - GID)
+        of_round = (
+            SetInteger(BLOCK_INDEX, _ROUND * GSIZE + turned),
+            If(BLOCK_INDEX < N, tuple(scope.statements)),
+        )
+        return Kernel(
+            self.task.name,
+            self.task.region.name,
+            one.arguments.ordered(),
+            (
+                Array(TILES, FLOAT32, 1, _local_bytes(one) // FLOAT32.itemsize, local=True, alignment=1024),
+                Array(WHOLE, FLOAT32, 1, ROWS, local=True),
+                Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
+                Array(FIELDS, _UINT32, 1, MOST_MAPS * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
+                self.ring,
+                For(_ROUND, 0, (N + GSIZE - 1) // GSIZE, 1, of_round),
+            ),
+            work="matmul",
+            work_group=WORK_GROUP,
+            units=one.block_count(ROWS),
+            lanes=LANES,
+            tensor=True,
+        )
+
+    # -- a block of queries -------------------------------------------------------------------------------
+
+    def _block(self, scope: Scope) -> None:
+        one = self.one
+        block = one.block(scope, ROWS)
+        top = scope.narrow(LID // SUBGROUP * EDGE)
+        mine = scope.integer(block.first + top + LID % SUBGROUP // 4)
+        own = [[mine + 8 * lower for lower in HALVES]]
+        self.masking = Masking(one, block, own, one.base(scope, one.mask, block))
+        self.weights = Weights(scope, one)
+        self.totals = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))]
+        start, stop = one.tiles(scope, block)
+        tiles = scope.integer((stop - start + KEYS - 1) // KEYS)
+        work = scope.inner()
+        self._work(work, start, stop, tiles)
+        scope.add(self._loop(scope, block, start, tiles, (If(start < stop, tuple(work.statements)),)))
+        correct = Unseen(one, block).correct if one.causal else None
+        quotients = Quotients(one, block, ROWS, WORK_GROUP, top, correct, workers=WORKERS)
+        quotients.store(scope, [self.weights], [self.totals])
+
+    def _loop(
+        self, scope: Scope, block: QueryBlock, start: IndexLike, tiles: IndexLike, work: tuple[Stmt, ...]
+    ) -> RingLoop:
+        """Return the loop over tiles: steps of even numbers bring keys, odd ones values."""
+        one = self.one
+        of_q, of_k, of_v = self.maps
+        in_q, in_k, in_v = (self._matrix(scope, side, block) for side in (one.q, one.k, one.v))
+        queries = [
+            BoxCopy(of_q, slab * ROWS * SLAB, slab * SLAB, block.first, in_q) for slab in range(_slabs(one.size))
+        ]
+        begin, tile = self.queries + _STAGE * self.stage, start + _STEP // 2 * KEYS
+        keys, values = (
+            [BoxCopy(of, begin + slab * KEYS * SLAB, slab * SLAB, tile, matrix) for slab in range(_slabs(numbers))]
+            for of, matrix, numbers in ((of_k, in_k, one.size), (of_v, in_v, one.columns))
+        )
+        fills = (tuple(keys), tuple(values))
+        return RingLoop(self.ring, TILES, _STEP, _STAGE, 2 * tiles, fills, work, tuple(queries))
+
+    def _matrix(self, scope: Scope, operand: Operand, block: QueryBlock) -> IndexLike:
+        """Declare the number of a block's matrix, counted in the distance of the operand's map."""
+        distance = _distance(operand)
+        if not distance:
+            return 0
+        lies = operand.lies
+        counted = replace(
+            lies,
+            offset=0,
+            record=lies.record // distance,
+            # Strides that are no multiples are those of axes of one matrix or of the matrix itself.
+            strides=tuple(stride // distance for stride in lies.strides),
+        )
+        return self.one.base(scope, replace(operand, lies=counted), block)
+
+    def _work(self, scope: Scope, start: IndexLike, stop: IndexLike, tiles: IndexLike) -> None:
+        """Take the tiles of keys: scores and weights of each beside the weighted values of the one before."""
+        ring = self.ring
+        scores = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(KEYS // 8)]
+        fragments = tuple(scope.let(ConstantValue(0), _UINT32, 4) for _ in range(KEYS // EDGE))
+        product, values = self._scores(scores), self._values(fragments)
+        scope.add(AwaitStage(ring, 0, _OF_KEYS), product, FreeStage(ring, _OF_KEYS))
+        self._pack(scope, self._weigh(scope, scores, start), fragments)
+        tile = scope.inner()
+        number = tile.integer((TILE - start) // KEYS)
+        tile.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES))
+        between = tile.inner()
+        between.add(FreeStage(ring, _OF_KEYS))
+        weights = self._weigh(between, scores, TILE)
+        tile.add(OverlappedMultiply(product, values, tuple(between.statements)))
+        tile.add(FreeStage(ring, _OF_VALUES))
+        self._rescale(tile)
+        self._pack(tile, weights, fragments)
+        scope.add(For(TILE, start + KEYS, stop, KEYS, tuple(tile.statements)))
+        scope.add(AwaitStage(ring, 2 * tiles - 1, _OF_VALUES), values, FreeStage(ring, _OF_VALUES))
+
+    def _weigh(self, scope: Scope, scores: list[Var], tile: IndexLike) -> list[Var]:
+        """Compute the weights of a tile's scores."""
+        self.masking.add(scope, [scores], tile)
+        self.masking.hide(scope, [scores], tile)
+        return self.weights.next(scope, scores)
+
+    def _rescale(self, scope: Scope) -> None:
+        """Multiply the sums by the weight of the largest score before."""
+        for total in self.totals:
+            scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, self.weights.shrink))))
+
+    def _pack(self, scope: Scope, weights: list[Var], fragments: tuple[Var, ...]) -> None:
+        """Set weights as left operands."""
+        for one, low, high in zip(fragments, weights[::2], weights[1::2], strict=True):
+            scope.add(Assign(one, FragmentOf(low, high, self.dtype)))
+
+    def _scores(self, scores: list[Var]) -> GroupMultiply:
+        """Return the product of the group's queries with the keys of a stage."""
+        left, right = LID // GROUP * (64 * SLAB), self.queries + _OF_KEYS * self.stage
+        depth, further = -(-self.one.size // EDGE) * EDGE, (ROWS * SLAB, KEYS * SLAB)
+        return GroupMultiply(tuple(scores), TILES, left, right, True, depth, self.dtype, further, fresh=True)
+
+    def _values(self, fragments: tuple[Var, ...]) -> GroupMultiply:
+        """Return the product of weights with the values of a stage."""
+        right = self.queries + _OF_VALUES * self.stage
+        return GroupMultiply(tuple(self.totals), TILES, fragments, right, False, KEYS, self.dtype)
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_attention(task)) is not None:
+        return reason
+    capabilities = task.style.capabilities
+    if not capabilities.warp_groups:
+        return task.refuse(f"four sub-groups of {capabilities.name} do not multiply together")
+    one = AttentionAnchor(task.graph, task.region)
+    operands, dtype = (one.q, one.k, one.v), one.q.argument.dtype
+    if dtype not in (FLOAT16, BFLOAT16) or any(side.argument.dtype != dtype for side in operands):
+        return task.refuse("its operands are of no half format")
+    if one.scale <= 0 or not one.size or max(one.size, one.columns) > WIDE:
+        return task.refuse(f"its scores have no positive scale, or its heads have no or more than {WIDE} numbers")
+    if one.queries < ROWS or not one.keys:
+        return task.refuse(f"it has fewer than {ROWS} queries, or no keys")
+    if any(side.argument.value in task.region.nodes for side in operands):
+        return task.refuse("an operand is computed where it is loaded")
+    if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
+        return task.refuse("no single stride serves an operand's rows and columns")
+    if any(side.columns.stride != 1 for side in operands):
+        return task.refuse("no neighbours lie along its operands' rows")
+    places = [(side.lies.offset, side.rows.stride, _distance(side)) for side in operands]
+    if any(place * dtype.itemsize % CHUNK_BYTES for three in places for place in three):
+        return task.refuse(f"rows of an operand do not begin at multiples of {CHUNK_BYTES} bytes")
+    if any(side.rows.stride <= 0 for side in operands):
+        return task.refuse("rows of an operand lie in the opposite order")
+    if capabilities.local_bytes < _local_bytes(one) + ROWS * FLOAT32.itemsize + 1024:
+        return task.refuse("local memory is too small")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return _WarpGroupAttentionLowering(task).lower()
+
+
+WARP_GROUP_ATTENTION = Form(name="warp-group attention", accepts=_why_not, lower=_lower, geometry=by_resident_tiles)
+"""Attention of half formats by groups of four sub-groups."""
