@@ -1,6 +1,7 @@
 """Gradients of graphs, as graphs: `fc.grad`, with a rule for each operation."""
 
 from flowcompute.gradients import (  # noqa: F401 - they register their rules
+    attention_rules,
     element_wise,
     item_reductions,
     item_views,

@@ -1,44 +1,24 @@
-"""Gradients of products of matrices, of windows and of attention."""
+"""Gradients of products of matrices and of windows."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from flowcompute.elements import Compute
 from flowcompute.elements.axes import (
     PERMUTE,
-    concat,
     expand_dims,
     flip,
     matrix_transpose,
     pad,
     permute_dims,
-    repeat,
     reshape,
 )
-from flowcompute.elements.creation import stop_gradient
-from flowcompute.elements.math import (
-    divide,
-    exp,
-    matmul,
-    maximum,
-    multiply,
-    product_of_windows,
-    subtract,
-    sum,
-    vecdot,
-    where,
-)
-from flowcompute.elements.math import max as max_along
+from flowcompute.elements.math import matmul, multiply, product_of_windows, sum, vecdot
 from flowcompute.elements.nn import WINDOWS, implicit_convolution
 from flowcompute.gradients.cotangents import full, summed_to, wide
-from flowcompute.gradients.rules import Contribution, Equivalent, Through, refused, rule
-from flowcompute.spec import BOOL
+from flowcompute.gradients.rules import Contribution, Through, refused, rule
 
 
 @rule("contract.matmul")
@@ -128,67 +108,6 @@ def _convolved_back(left: Any, right: Any, cotangent: Any, depth: int, columns: 
     padded = pad(images, [*[(0, 0)] * (len(images.spec.shape) - columns), *edges])
     made = implicit_convolution("grad", padded, weights, None, (1,) * columns, spreads, groups)
     return Through(items, reshape(made, (-1, *items.spec.shape)))
-
-
-_STORED_BYTES = 1 << 22
-"""Scores of one record that are stored at a time, where they are more than these for a run of queries."""
-
-_MOST_RUNS = 8
-"""Runs of queries: each has kernels of its own."""
-
-
-@rule("contract.attention")
-def _attention(node: Compute, g: Any) -> Equivalent:
-    """Compute the weights of keys again, for a run of queries at a time where there are many."""
-    q, k, v, *mask = node.inputs
-    heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
-    if heads != kv_heads:
-        k, v = (repeat(one, heads // kv_heads, axis=one.ndim - 3) for one in (k, v))
-    queries, keys = q.spec.shape[-2], k.spec.shape[-2]
-    seen = _seen(queries, keys, node.attrs["causal"], node.attrs["window"])
-    scores_bytes = math.prod(node.spec.shape[:-1]) * keys * node.dtype.itemsize
-    runs = min(_MOST_RUNS, queries, max(1, -(-scores_bytes // _STORED_BYTES)))
-    ends = [queries * run // runs for run in range(runs + 1)]
-    parts = []
-    for begin, end in itertools.pairwise(ends):
-        # Keys that no query of the run sees have no part in it.
-        last = max(1, int(np.flatnonzero(seen[begin:end].any(axis=0)).max(initial=0)) + 1)
-        own = [one if one.spec.shape[-2] == 1 else _part(one, -2, begin, end) for one in mask]
-        own = [one if one.spec.shape[-1] == 1 else _part(one, -1, 0, last) for one in own]
-        parts.append(
-            _weighed(
-                _part(q, -2, begin, end), _part(k, -2, 0, last), _part(v, -2, 0, last),
-                own, seen[begin:end, :last], node.attrs["scale"],
-            )
-        )  # fmt: skip
-    return Equivalent(concat(parts, axis=parts[0].ndim - 2) if runs > 1 else parts[0])
-
-
-def _part(x: Any, axis: int, begin: int, end: int) -> Any:
-    """Return a part of one of the last two axes."""
-    if (begin, end) == (0, x.spec.shape[axis]):
-        return x
-    return x[(..., slice(begin, end), *[slice(None)] * (-1 - axis))]
-
-
-def _weighed(q: Any, k: Any, v: Any, mask: Sequence[Any], seen: np.ndarray, scale: float) -> Any:
-    """Return attention as products, whose weights are stored."""
-    scores = matmul(q, matrix_transpose(k)) * scale
-    if mask:
-        scores = where(mask[0], scores, -np.inf) if mask[0].dtype == BOOL else scores + mask[0]
-    scores = scores if seen.all() else where(seen, scores, -np.inf)
-    # The shares do not depend on what is subtracted.
-    highest = stop_gradient(max_along(scores, axis=-1, keepdims=True))
-    weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
-    total = sum(weights, axis=-1, keepdims=True)
-    return matmul(divide(weights, maximum(total, np.finfo(np.float32).tiny)), v)
-
-
-def _seen(queries: int, keys: int, causal: bool, window: int | None) -> np.ndarray:
-    last = np.arange(queries)[:, None] + (keys - queries)
-    key = np.arange(keys)
-    seen = (key <= last) if causal else np.ones((queries, keys), bool)
-    return seen if window is None else seen & (key > last - window)
 
 
 refused(

@@ -1,10 +1,11 @@
-"""Jobs of functions that slide windows over items: convolution and pooling."""
+"""Jobs of functions of networks: convolution, pooling, parts of the gradient of attention."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.elements.nn import weighed
 from tests.checkpoint.operands import Build, items, numbers, rows
 
 NETWORKS: dict[str, Build] = {
@@ -16,6 +17,10 @@ NETWORKS: dict[str, Build] = {
         fc.nn.conv3d(items(1, 3, 4, 4), np.ones((2, 1, 2, 2, 2), "f4"), padding=1),
         fc.nn.conv2d(rows("i1", (5, 1, 4, 4)), np.ones((2, 1, 2, 2), "u1"), dtype="int32"),
         fc.nn.conv_transpose2d(items(2, 3, 3), np.ones((2, 2, 3, 2), "f4"), np.ones(2, "f4"), stride=2),
+    ),
+    "parts of attention's gradient": lambda _: (
+        weighed(items(3, 8), items(4, 8), items(4, 6), None, causal=False, window=None, gate=3, result="sum"),
+        weighed(items(3, 8), items(3, 8), items(3, 1), None, causal=True, window=2, gate=0, result="log"),
     ),
     "windows of items": lambda _: (
         fc.nn.unfold(items(6, 7), (2, 3), (1, 2), step=(1, 2), dilation=2),

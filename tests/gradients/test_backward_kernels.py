@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gradients import product_rules
+from flowcompute.gradients import attention_rules
 
 RNG = np.random.default_rng(5)
 ROWS, WEIGHTS = (RNG.standard_normal((40, 24)).astype("f4") for _ in range(2))
@@ -111,7 +111,7 @@ def test_attention_goes_back_in_runs_of_queries(
     given = {**options, "mask": masks[options["mask"]]} if "mask" in options else options
     loss = (fc.nn.attention(q, k, v, **given) * rng.standard_normal((2, 4, queries, 2))).sum()
     whole = fc.resolve(*fc.grad(loss, [q, k, v]), device="numpy", progress=False)
-    monkeypatch.setattr(product_rules, "_STORED_BYTES", 4 * queries * keys * 8 // 3)
+    monkeypatch.setattr(attention_rules, "_STORED_BYTES", 4 * queries * keys * 8 // 3)
     gradients = fc.grad(loss, [q, k, v])
     for found, expected in zip(fc.resolve(*gradients, device="numpy", progress=False), whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -22,8 +22,11 @@ from flowcompute.elements.nn.activations import (
 )
 from flowcompute.elements.nn.convolution import conv1d, conv2d, conv3d
 from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
+from flowcompute.elements.nn.dot_product_attention import WEIGHED_SIZE as WEIGHED_SIZE
 from flowcompute.elements.nn.dot_product_attention import attention
 from flowcompute.elements.nn.dot_product_attention import attention_of as attention_of
+from flowcompute.elements.nn.dot_product_attention import visible_keys as visible_keys
+from flowcompute.elements.nn.dot_product_attention import weighed as weighed
 from flowcompute.elements.nn.experts import EXPERTS as EXPERTS
 from flowcompute.elements.nn.experts import experts
 from flowcompute.elements.nn.experts import experts_of as experts_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -38,27 +38,53 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, for
 
 HEAD_SIZE = 256
 """Largest d of queries, keys and values."""
+WEIGHED_SIZE = 2 * HEAD_SIZE
+"""Largest size of queries and keys with gates."""
+
+Result = Literal["mean", "sum", "log"]
+"""What attention makes of weights: the mean of values, their sum, or the logarithm of the weights' sum."""
 
 
 def attention_of(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = 0, *, causal: bool, window: int | None, scale: float
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    mask: Any = 0,
+    *,
+    causal: bool,
+    window: int | None,
+    scale: float,
+    gate: int = 0,
+    result: Result = "mean",
 ) -> np.ndarray:
-    """Compute attention on arrays of one dtype, whose leading axes broadcast but for shared heads."""
+    """Compute attention on arrays of one dtype, whose leading axes broadcast but for shared heads.
+
+    For `gate` and `result` see `weighed`.
+    """
     heads = max(map(_heads, (q, k, v)))
     k, v = (np.repeat(one, heads // _heads(one), axis=-3) if 1 < _heads(one) < heads else one for one in (k, v))
     visible = visible_keys(q.shape[-2], k.shape[-2], causal=causal, window=window)
-    scores = (q * q.dtype.type(scale)) @ np.swapaxes(k, -1, -2) + mask
+    q = q * q.dtype.type(scale)
+    own = q.shape[-1] - gate
+    scores = q[..., :own] @ np.swapaxes(k[..., :own], -1, -2) + mask
     scores = np.where(visible, scores, -np.inf)
     # No key has a score below the lowest finite number but one that is out of sight.
     highest = scores.max(axis=-1, keepdims=True, initial=np.finfo(q.dtype).min)
     weights = np.exp(scores - highest)
     total = weights.sum(axis=-1, keepdims=True)
+    if result == "log":
+        with np.errstate(divide="ignore"):
+            return np.asarray(highest + np.log(total)).astype(q.dtype, copy=False)
+    if gate:
+        weights = weights * np.where(visible, q[..., own:] @ np.swapaxes(k[..., own:], -1, -2), 0)
     if visible.all() or np.isfinite(v).all():
         made = weights @ v
     else:
         # 0 times an infinity is NaN, but what is out of sight has no part in the sum.
         parts = np.where(visible[..., None], weights[..., None] * v[..., None, :, :], 0)
         made = parts.sum(axis=-2)
+    if result == "sum":
+        return np.asarray(made * np.exp(highest)).astype(q.dtype, copy=False)
     return np.where(total == 0, 0, made / total).astype(q.dtype, copy=False)
 
 
@@ -78,6 +104,14 @@ def _rebuild_attention(kept: KeptOp) -> Any:
     """Make attention again, before its result is rounded."""
     q, k, v, *mask = kept.operands(3, 4)
     attrs = kept.attrs
+    if "result" in attrs:
+        result: Any = attrs.choice("result", get_args(Result))
+        gate = attrs.whole("gate", 0, q.spec.shape[-1] if q.spec.shape else 0)
+        window = attrs.maybe("window", attrs.whole)
+        given = mask[0] if mask else None
+        kept.require(result != "log" or v.spec.shape[-1:] == (1,), "values of one number")
+        kept.require(attrs.real("scale") == 1, "queries that are scaled")
+        return weighed(q, k, v, given, causal=attrs.flag("causal"), window=window, gate=gate, result=result)
     made: Any = attention(
         q,
         k,
@@ -137,6 +171,31 @@ def attention(
     """
     inputs, spec, attrs, result = _prepared(q, k, v, mask, causal=causal, window=window, scale=scale)
     return cast(Compute(ATTENTION, inputs, spec, attrs), result)  # type: ignore[return-value]
+
+
+def weighed(
+    q: Any, k: Any, v: Any, mask: Any, *, causal: bool, window: int | None, gate: int, result: Result
+) -> Compute:
+    """Weigh values by exp(score) times a gate: the parts of attention's gradient, in one kernel each.
+
+    Scores are the products of queries and keys without their last numbers, plus the mask. Gates are the products of
+    their last numbers. No matrix of either is stored.
+
+    Args:
+        q, k, v: as for `attention`, of one float dtype that is no half format, and up to `WEIGHED_SIZE` numbers.
+        mask: of that dtype, or None.
+        causal, window: as for `attention`.
+        gate: numbers at the end of queries and keys that belong to gates; 0 for gates of 1.
+        result: "mean" divides by the sum of weights, as attention does. "sum" does not. "log" is the logarithm of the
+            sum of weights and reads no values: of these it takes the number of columns, 1.
+
+    Raises:
+        SpecError: if shapes do not fit each other.
+    """
+    operands, stream = _beside([q, k, v] if mask is None else [q, k, v, mask])
+    shape = _shape([one.spec.shape for one in operands], WEIGHED_SIZE)
+    attrs = {"causal": causal, "window": _window(window, causal), "scale": 1.0, "gate": gate, "result": result}
+    return Compute(ATTENTION, tuple(operands), Spec(operands[0].dtype, shape, stream), attrs)
 
 
 def _naive_attention(
@@ -241,7 +300,7 @@ def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
     return aligned, Stream(length)
 
 
-def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def _shape(shapes: Sequence[tuple[int, ...]], most: int = HEAD_SIZE) -> tuple[int, ...]:
     """Return the item shape of the result.
 
     Raises:
@@ -255,8 +314,8 @@ def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise _refusal("cannot compare queries with keys of another size", f"d = {q[-1]} for both", got)
     if k[-2] != v[-2]:
         raise _refusal("cannot weigh another number of values than keys", f"{k[-2]} of both", got)
-    if not q[-1] <= HEAD_SIZE >= v[-1]:
-        raise _refusal("cannot hold heads of this size", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
+    if not q[-1] <= most >= v[-1]:
+        raise _refusal("cannot hold heads of this size", f"at most {most} numbers in a query and in a value", got)
     if any(len(mask) < 2 or mask[-2] not in (1, q[-2]) or mask[-1] not in (1, k[-2]) for mask in rest):
         raise _refusal("cannot broadcast the mask to the scores", f"(..., {q[-2]}, {k[-2]})", got)
     every = [_head_count(shape) for shape in shapes]

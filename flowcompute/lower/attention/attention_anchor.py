@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
-from flowcompute.elements.math import divide, equal, exp, multiply, subtract
+from flowcompute.elements.math import divide, equal, exp, log, multiply, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
@@ -78,6 +78,8 @@ class AttentionAnchor(Anchor):
         size: numbers of a query and of a key.
         columns: numbers of a value.
         mask: operand that is added to the scores, if there is one.
+        gate: numbers at the end of a query and of a key whose products multiply weights; see `weighed`.
+        result: what is made of weights and values; see `weighed`.
         lowest: initial value of the largest score. It is the lowest finite number and replaces -inf, whose
             difference with itself would be NaN. exp(-inf - lowest) is 0, and exp(lowest - lowest) is 1.
     """
@@ -100,8 +102,15 @@ class AttentionAnchor(Anchor):
         self.causal: bool = node.attrs["causal"]
         self.window: int | None = node.attrs["window"]
         self.scale: float = node.attrs["scale"]
+        self.gate = int(node.attrs.get("gate", 0))
+        self.result: str = node.attrs.get("result", "mean")
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Flag that this is attention itself, and no part of its gradient."""
+        return self.result == "mean" and not self.gate
 
     def base(self, scope: Scope, operand: Operand | None, block: QueryBlock) -> IndexLike:
         """Declare the offset of the operand's matrix that belongs to a block of queries; 0 without an operand."""
@@ -248,6 +257,17 @@ class AttentionAnchor(Anchor):
             others = [scope.let(Across(number, bit), self.dtype, 1) for number in numbers]
             numbers = [combine(scope, own, other) for own, other in zip(numbers, others, strict=True)]
         return list(numbers)
+
+    def made(self, scope: Scope, values: Var, total: Var, highest: Var) -> Var:
+        """Return the result of weighted values, the total weight and the largest score."""
+        if self.result == "mean":
+            return self.share(scope, values, total)
+        if self.result == "sum":
+            return self.apply(scope, multiply.op, values, self._wide(scope, self.apply(scope, exp.op, highest), values))
+        return self._wide(scope, self.added(scope, highest, self.apply(scope, log.op, total)), values)
+
+    def _wide(self, scope: Scope, number: Var, like: Var) -> Var:
+        return scope.let(Splat(number), self.dtype, like.lanes)
 
     def share(self, scope: Scope, values: Var, total: Var) -> Var:
         """Divide weighted values by the total weight; return 0 where the total is 0."""

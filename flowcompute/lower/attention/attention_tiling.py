@@ -148,7 +148,7 @@ def _shape(one: AttentionAnchor, group: int, rows: int, depth: int, *, resident:
     vector = VECTOR_BYTES // one.dtype.itemsize
     size = -(-one.size // vector) * vector
     across = LANES if rows * LANES <= MOST_QUERIES * group else LANES // 2
-    if depth < vector or size % depth:
+    if depth < vector or size % depth or (one.gate and (one.size - one.gate) % depth):
         return None
     wide = 4 if one.columns > 2 * across else 2 if one.columns > across else 1
     parts = -(-one.columns // (across * wide))

@@ -106,6 +106,7 @@ class AttentionLowering:
             "sums": (self.lanes, self.block_rows * LANES // self.lanes),
             "highest": (1, self.block_rows),
             "weights": (1, self.together * KEYS),
+            **({"gates": (1, self.together * KEYS)} if self.one.gate else {}),
             "shrink": (1, self.together),
         }
         return [Array(name, self.dtype, lanes, max(1, size)) for name, (lanes, size) in sizes.items()]
@@ -182,6 +183,7 @@ class AttentionLowering:
         scope = Scope(one.names, lanes=self.lanes)
         sums = [scope.let(ArrayItem("sums", QUERY * parts + part), self.dtype) for part in range(parts)]
         total = one.lanes_combined(scope, one.added, one.combined(scope, one.added, sums))
+        self.final = total if one.result == "mean" else scope.let(ArrayItem("highest", QUERY), self.dtype, 1)
         row = self._row(scope)
         whole = one.columns // self.lanes
         body = scope.inner()
@@ -199,7 +201,8 @@ class AttentionLowering:
         self, scope: Scope, row: Row, total: Var, vector: IndexLike, column: IndexLike, count: IndexLike | None
     ) -> None:
         values = scope.let(ArrayItem("totals", QUERY * self.value_vectors + vector), self.dtype)
-        self.one.store(scope, row, column, count, self.one.share(scope, values, total))
+        made = self.one.made(scope, values, total, self.final)
+        self.one.store(scope, row, column, count, made)
 
     # -- a tile of keys -----------------------------------------------------------------------------------
 
@@ -247,15 +250,10 @@ class AttentionLowering:
         """Compute the scores of the tile's keys, -inf for keys that a query does not see."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
-        zero = ConstantValue(-0.0 if one.size else 0.0)
-        scores = [scope.let(zero, self.dtype) for _ in own]
-        inner = scope.inner()
-        keys = inner.let(ArrayItem("turned", KEY_VECTOR * one.size + NUMBER), self.dtype)
-        for i, score in enumerate(scores):
-            single = inner.let(ArrayItem("scaled", (QUERY + i) * self.pitch + NUMBER), self.dtype, 1)
-            query = inner.let(Splat(single), self.dtype)
-            one.add_product(inner, score, query, keys)
-        scope.add(For(NUMBER, 0, one.size, 1, tuple(inner.statements)))
+        scores = self._products(scope, 0, one.size - one.gate)
+        if one.gate:
+            for i, gate in enumerate(self._products(scope, one.size - one.gate, one.size)):
+                scope.add(PutItem("gates", i * KEYS + KEY_VECTOR * self.lanes, gate, vector=True))
         first = scope.integer(TILE + KEY_VECTOR * self.lanes)
         for i, (row, score) in enumerate(zip(own, scores, strict=True)):
             score = self._masked(scope, score, row, first)
@@ -265,6 +263,20 @@ class AttentionLowering:
                 score = one.visible(scope, score, from_key - first, to_key - first, hidden)
             scope.add(PutItem("weights", i * KEYS + KEY_VECTOR * self.lanes, score, vector=True))
         return [For(KEY_VECTOR, 0, self.key_vectors, 1, tuple(scope.statements))]
+
+    def _products(self, scope: Scope, begin: int, end: int) -> list[Var]:
+        """Multiply numbers `begin` to `end` of each query with those of the keys of a vector."""
+        one = self.one
+        zero = ConstantValue(-0.0 if end > begin else 0.0)
+        totals = [scope.let(zero, self.dtype) for _ in range(self.together)]
+        inner = scope.inner()
+        keys = inner.let(ArrayItem("turned", KEY_VECTOR * one.size + NUMBER), self.dtype)
+        for i, total in enumerate(totals):
+            single = inner.let(ArrayItem("scaled", (QUERY + i) * self.pitch + NUMBER), self.dtype, 1)
+            query = inner.let(Splat(single), self.dtype)
+            one.add_product(inner, total, query, keys)
+        scope.add(For(NUMBER, begin, end, 1, tuple(inner.statements)))
+        return totals
 
     def _masked(self, scope: Scope, score: Var, row: IndexLike, first: IndexLike) -> Var:
         one = self.one
@@ -296,6 +308,9 @@ class AttentionLowering:
             total = one.sum_of_weights(scope, total, wide_shrink, weights[part::parts])
             scope.add(PutItem("sums", slot, total))
         for place, weight in zip(places, weights, strict=True):
+            if one.gate:
+                gate = scope.let(ArrayItem("gates", place, vector=True), self.dtype)
+                weight = one.apply(scope, multiply.op, weight, gate)
             scope.add(PutItem("weights", place, weight, vector=True))
         return For(MEMBER, 0, self.together, 1, tuple(scope.statements))
 

@@ -92,6 +92,7 @@ class StreamAttentionAnchor(AttentionAnchor):
         self.causal, self.partial = True, False
         self.window: int | None = node.attrs["window"]
         self.scale: float = node.attrs["scale"]
+        self.gate, self.result = 0, "mean"
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self._at: tuple[Argument, IndexLike, int] | None = None
         self._column = 0

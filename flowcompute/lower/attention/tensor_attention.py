@@ -336,6 +336,8 @@ def _why_not(task: LoweringTask) -> Reason | None:
     if not task.style.capabilities.tensor_cores:
         return task.refuse(f"{task.style.capabilities.name} has no tensor cores")
     one = AttentionAnchor(task.graph, task.region)
+    if not one.is_plain:
+        return task.refuse("it is a part of attention's gradient")
     operands, dtype = (one.q, one.k, one.v), one.q.argument.dtype
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if task.style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
     if dtype not in dtypes or any(side.argument.dtype != dtype for side in operands):

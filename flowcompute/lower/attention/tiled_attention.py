@@ -182,10 +182,10 @@ class TiledAttentionLowering:
     def _tile(self, scope: Scope) -> None:
         """Compute scores, weights and sums of a tile of keys."""
         one, shape = self.one, self.shape
-        scores = self._scores(scope)
+        scores, gates = self._scores(scope)
         if not one.size:
             scope.add(*self._bring_values(scope, 0), *self._put_values(self._slot(0, TILE)))
-        shrinks = self.weights.next(scope, scores)
+        shrinks = self.weights.next(scope, scores, gates)
         scope.add(WorkGroupBarrier())
         for line, shrink in zip(self.totals, shrinks, strict=True):
             for total in line:
@@ -266,30 +266,13 @@ class TiledAttentionLowering:
 
     # -- scores and weights ---------------------------------------------------------------------------------
 
-    def _scores(self, scope: Scope) -> list[Var]:
-        """Compute for each of the work-item's queries the scores of its keys, -inf for unseen keys."""
+    def _scores(self, scope: Scope) -> tuple[list[Var], list[Var]]:
+        """Compute for each of the work-item's queries scores and gates of its keys; scores of unseen keys are -inf."""
         one, shape = self.one, self.shape
         across = shape.across
-        scores = [scope.let(ConstantValue(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
-        if one.size:
-            body, more = scope.inner(), SLAB + 1 < shape.steps
-            self._next(
-                body,
-                more,
-                lambda inner: self._bring_keys(inner, TILE, SLAB + 1),
-                True,
-                lambda inner: self._bring_values(inner, 0),
-            )
-            self._multiply(body, scores)
-            self._next(
-                body,
-                more,
-                lambda _: self._put_keys(self._slot(SLAB + 1, TILE)),
-                True,
-                lambda _: self._put_values(self._slot(SLAB + 1, TILE)),
-            )
-            body.add(WorkGroupBarrier())
-            scope.add(For(SLAB, 0, shape.steps, 1, tuple(body.statements)))
+        end = (one.size - one.gate) // shape.depth if one.gate else shape.steps
+        scores = self._products(scope, 0, end)
+        gates = self._products(scope, end, shape.steps) if one.gate else []
         key = scope.integer(TILE + self.x)
         made = []
         for score, own, (from_key, to_key) in zip(scores, self.own, self.seen, strict=True):
@@ -300,7 +283,33 @@ class TiledAttentionLowering:
                 start, stop = ((end - key + (across - 1)) // across for end in (from_key, to_key))
                 score = one.visible(scope, score, start, stop, hidden)
             made.append(score)
-        return made
+        return made, gates
+
+    def _products(self, scope: Scope, begin: int, end: int) -> list[Var]:
+        """Multiply slabs of queries and keys, and bring the next ones."""
+        one, shape = self.one, self.shape
+        totals = [scope.let(ConstantValue(-0.0 if end > begin else 0.0), self.dtype) for _ in self.own]
+        if not one.size:
+            return totals
+        body, more = scope.inner(), SLAB + 1 < shape.steps
+        self._next(
+            body,
+            more,
+            lambda inner: self._bring_keys(inner, TILE, SLAB + 1),
+            True,
+            lambda inner: self._bring_values(inner, 0),
+        )
+        self._multiply(body, totals)
+        self._next(
+            body,
+            more,
+            lambda _: self._put_keys(self._slot(SLAB + 1, TILE)),
+            True,
+            lambda _: self._put_values(self._slot(SLAB + 1, TILE)),
+        )
+        body.add(WorkGroupBarrier())
+        scope.add(For(SLAB, begin, end, 1, tuple(body.statements)))
+        return totals
 
     def _multiply(self, scope: Scope, scores: list[Var]) -> None:
         """Add the products of a slab, in order of the numbers of a key."""
@@ -410,7 +419,8 @@ class TiledAttentionLowering:
                 inside = storing.inner()
                 count = None if one.columns % self.wide == 0 else index_min(self.wide, one.columns - column)
                 count = None if count is None else inside.integer(count)
-                one.store(inside, self._row(storing, own), column, count, one.share(inside, values, total))
+                made = one.made(inside, values, total, self.weights.highest[i])
+                one.store(inside, self._row(storing, own), column, count, made)
                 storing.add(If(column < one.columns, tuple(inside.statements)))
             scope.add(If(self._exists(mine + i * shape.down), tuple(storing.statements)))
         scope.add(WorkGroupBarrier())

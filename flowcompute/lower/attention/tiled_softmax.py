@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from flowcompute.elements.math import multiply
 from flowcompute.ir import (
     ArrayItem,
     Assign,
@@ -62,12 +63,13 @@ class TiledWeights:
         self.highest = [scope.let(one.lowest, one.dtype, 1) for _ in rows]
         self.sums = [scope.let(ConstantValue(0.0), one.dtype, shape.classes) for _ in rows]
 
-    def next(self, scope: Scope, scores: list[Var]) -> list[Var]:
+    def next(self, scope: Scope, scores: list[Var], gates: list[Var]) -> list[Var]:
         """Store the weights of a tile of keys in local memory.
 
         Args:
             scope: where the statements go.
             scores: for each query the scores of every `across`-th key, in order.
+            gates: for each query what weights are multiplied by once they are summed; or nothing.
 
         Returns:
             For each query the factor by which earlier sums are to be multiplied.
@@ -84,6 +86,8 @@ class TiledWeights:
             scope.add(Assign(total, Splat(summed)), Assign(before, Splat(highest)))
             weights.append(weight)
             shrinks.append(shrink)
+        if gates:
+            weights = [one.apply(scope, multiply.op, *pair) for pair in zip(weights, gates, strict=True)]
         self._put(scope, weights)
         return shrinks
 

@@ -1,0 +1,192 @@
+"""Gradients of attention: by kernels that make weights again tile by tile, or by products that store them.
+
+With weights P of values, results O and their cotangent G, the gradients are (Dao et al., "FlashAttention", 2022)
+
+    dV = P^T G,   dS = P * (G V^T - D),   D = sums of rows of G * O,   dQ = scale dS K,   dK = scale dS^T Q
+
+Each is attention whose weights are multiplied by a gate, G V^T - D, before they weigh. For dV and dK keys take the
+place of queries. Then weights are exp(score - L), where L is the logarithm of the sum of a query's weights. D and L
+are further numbers of queries and keys, so that a gate or a score is one product.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import Compute, cast
+from flowcompute.elements.axes import broadcast_to, concat, flip, matrix_transpose, repeat, reshape
+from flowcompute.elements.creation import ones_like, stop_gradient, zeros_like
+from flowcompute.elements.math import add, divide, exp, log, matmul, maximum, multiply, subtract, sum, where
+from flowcompute.elements.math import max as max_along
+from flowcompute.elements.nn import WEIGHED_SIZE, visible_keys, weighed
+from flowcompute.gradients.backward import pulled
+from flowcompute.gradients.cotangents import Term, full
+from flowcompute.gradients.rules import Contribution, Equivalent, rule
+
+_STORED_BYTES = 1 << 22
+"""Scores of one record that are stored at a time, where they are more than these for a run of queries."""
+
+_MOST_RUNS = 8
+"""Runs of queries: each has kernels of its own."""
+
+_VECTOR = 8
+"""Numbers of scores and of gates are whole vectors, with zeros behind them."""
+
+
+@rule("contract.attention")
+def _attention(node: Compute, g: Any) -> Equivalent | tuple[Contribution, ...]:
+    """Choose kernels where weights are too many to be stored."""
+    if "result" in node.attrs:
+        q, k, v, *mask = node.inputs
+        return Equivalent(_as_products(node, q, k, v, mask, 0, node.spec.shape[-2]))
+    q, k, v = node.inputs[:3]
+    heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
+    scores_bytes = math.prod(node.spec.shape[:-1]) * k.spec.shape[-2] * node.dtype.itemsize
+    if scores_bytes > _STORED_BYTES and _fits(node, q, k, v, heads // kv_heads):
+        return _by_kernels(node, g, heads // kv_heads)
+    return _stored(node, scores_bytes)
+
+
+# -- by kernels -------------------------------------------------------------------------------------------------------
+
+
+def _fits(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
+    """Check whether kernels take these operands: of one stack, and causal ones with as many keys as queries."""
+    shape, keys = node.spec.shape, k.spec.shape[-2]
+    lead, width = shape[:-2], _padded(q.spec.shape[-1] + 1) + _padded(v.spec.shape[-1] + 1)
+    shared = (*lead[:-1], lead[-1] // sharing) if sharing > 1 else lead
+    alike = q.spec.shape[:-2] == lead and k.spec.shape[:-2] == v.spec.shape[:-2] == shared
+    streams = {one.spec.is_stream for one in (q, k, v)} == {node.spec.is_stream}
+    square = keys == shape[-2] or not node.attrs["causal"]
+    return alike and streams and square and width <= WEIGHED_SIZE and 0 not in (*q.spec.shape, *v.spec.shape)
+
+
+def _padded(numbers: int) -> int:
+    return -(-numbers // _VECTOR) * _VECTOR
+
+
+def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]:
+    causal, window = node.attrs["causal"], node.attrs["window"]
+    q, k, v, *mask = (cast(one, node.dtype) for one in node.inputs)
+    if sharing > 1:
+        k, v = (repeat(one, sharing, axis=one.ndim - 3) for one in (k, v))
+    cotangent, scaled, added = full(node, g), multiply(q, node.attrs["scale"]), mask[0] if mask else None
+    shift = multiply(sum(multiply(cotangent, node), -1, keepdims=True), -1.0)
+    one = ones_like(k[..., :1])
+    sums = weighed(scaled, k, one, added, causal=causal, window=window, gate=0, result="log")
+    # A query that sees nothing has weights of 0.
+    less = where(sums == -np.inf, -np.inf, multiply(sums, -1.0))
+    # Rows of queries and of keys: what scores are made of, and what gates are made of.
+    gates, width = ([cotangent, shift], [v, one]), _padded(v.spec.shape[-1] + 1)
+    of_q = weighed(
+        _rows([scaled], gates[0]), _rows([k], gates[1]), k, added,
+        causal=causal, window=window, gate=width, result="mean",
+    )  # fmt: skip
+    turned = None if added is None else matrix_transpose(added)
+    of_v = _turned(_rows([k, one]), _rows([scaled, less]), cotangent, turned, causal, window, 0)
+    queries, keys = _rows([scaled, less], gates[0]), _rows([k, one], gates[1])
+    of_k = _turned(keys, queries, scaled, turned, causal, window, width)
+    of_k, of_v = (_of_shared(one, sharing) for one in (of_k, of_v))
+    made: list[Contribution] = [multiply(of_q, node.attrs["scale"]), of_k, of_v]
+    if mask:
+        # A mask that is learnt is as large as all scores.
+        terms = pulled(_stored(node, 0).value, [Term(None, g)], node.inputs[3:]).get(id(node.inputs[3]), [])
+        parts = [one.value if one.scale is None else multiply(one.value, one.scale) for one in terms]
+        made.append(functools.reduce(add, parts) if parts else None)
+    return tuple(made)
+
+
+def _rows(*sides: list[Any]) -> Any:
+    """Return numbers side by side on the last axis, those of each side with zeros up to a whole vector."""
+    parts = []
+    for side in sides:
+        numbers = builtins.sum(one.spec.shape[-1] for one in side)
+        parts += side
+        if numbers < _padded(numbers):
+            nothing = zeros_like(side[0][..., :1])
+            lead = (-1,) if nothing.spec.is_stream else ()
+            shape = (*lead, *nothing.spec.shape[:-1], _padded(numbers) - numbers)
+            parts.append(broadcast_to(nothing, shape))
+    return concat(parts, axis=parts[0].ndim - 1) if len(parts) > 1 else parts[0]
+
+
+def _turned(q: Any, k: Any, v: Any, mask: Any, causal: bool, window: int | None, gate: int) -> Any:
+    """Sum values of queries for each key: causal ones from the end, where a key is seen by the queries behind it."""
+    if not causal:
+        return weighed(q, k, v, mask, causal=False, window=None, gate=gate, result="sum")
+    q, k, v = (flip(one, axis=one.ndim - 2) for one in (q, k, v))
+    seen = None if mask is None else flip(mask, axis=(mask.ndim - 2, mask.ndim - 1))
+    made = weighed(q, k, v, seen, causal=True, window=window, gate=gate, result="sum")
+    return flip(made, axis=made.ndim - 2)
+
+
+def _of_shared(cotangent: Any, sharing: int) -> Any:
+    """Add the cotangents of heads that share keys and values."""
+    if sharing == 1:
+        return cotangent
+    lead = (-1,) if cotangent.spec.is_stream else ()
+    *above, heads, rows, columns = cotangent.spec.shape
+    parted = reshape(cotangent, (*lead, *above, heads // sharing, sharing, rows, columns))
+    return sum(parted, axis=parted.ndim - 3)
+
+
+# -- by products ------------------------------------------------------------------------------------------------------
+
+
+def _stored(node: Compute, scores_bytes: int) -> Equivalent:
+    """Compute the weights of keys again, for a run of queries at a time where there are many."""
+    q, k, v, *mask = node.inputs
+    heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
+    if heads != kv_heads:
+        k, v = (repeat(one, heads // kv_heads, axis=one.ndim - 3) for one in (k, v))
+    queries = q.spec.shape[-2]
+    runs = min(_MOST_RUNS, queries, max(1, -(-scores_bytes // _STORED_BYTES)))
+    ends = [queries * run // runs for run in range(runs + 1)]
+    parts = [_as_products(node, q, k, v, mask, begin, end) for begin, end in itertools.pairwise(ends)]
+    return Equivalent(concat(parts, axis=parts[0].ndim - 2) if runs > 1 else parts[0])
+
+
+def _as_products(node: Compute, q: Any, k: Any, v: Any, mask: Sequence[Any], begin: int, end: int) -> Any:
+    """Return the attention of a run of queries as products, whose weights are stored."""
+    seen = visible_keys(q.spec.shape[-2], k.spec.shape[-2], causal=node.attrs["causal"], window=node.attrs["window"])[
+        begin:end
+    ]
+    # Keys that no query of the run sees have no part in it.
+    last = max(1, int(np.flatnonzero(seen.any(axis=0)).max(initial=0)) + 1)
+    own = [one if one.spec.shape[-2] == 1 else _part(one, -2, begin, end) for one in mask]
+    own = [one if one.spec.shape[-1] == 1 else _part(one, -1, 0, last) for one in own]
+    q, k, v, seen = _part(q, -2, begin, end), _part(k, -2, 0, last), _part(v, -2, 0, last), seen[:, :last]
+    size, gate, result = q.spec.shape[-1], node.attrs.get("gate", 0), node.attrs.get("result", "mean")
+    sides = [(_part(one, -1, 0, size - gate), _part(one, -1, size - gate, size)) for one in (q, k)]
+    scores = matmul(sides[0][0], matrix_transpose(sides[1][0])) * node.attrs["scale"]
+    if own:
+        scores = scores + own[0]
+    scores = scores if seen.all() else where(seen, scores, -np.inf)
+    gates = matmul(sides[0][1], matrix_transpose(sides[1][1])) if gate else None
+    if result == "sum":
+        return matmul(_gated(exp(scores), gates), v)
+    # The shares do not depend on what is subtracted.
+    highest = stop_gradient(max_along(scores, axis=-1, keepdims=True))
+    weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
+    total = maximum(sum(weights, axis=-1, keepdims=True), np.finfo(np.float32).tiny)
+    if result == "log":
+        return highest + log(total)
+    return matmul(_gated(divide(weights, total), gates), v)
+
+
+def _gated(weights: Any, gates: Any) -> Any:
+    return weights if gates is None else multiply(weights, gates)
+
+
+def _part(x: Any, axis: int, begin: int, end: int) -> Any:
+    """Return a part of one of the last two axes."""
+    if (begin, end) == (0, x.spec.shape[axis]):
+        return x
+    return x[(..., slice(begin, end), *[slice(None)] * (-1 - axis))]
