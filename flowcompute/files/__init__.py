@@ -11,13 +11,21 @@ from flowcompute.files.file_layer import (
     temporary_path,
 )
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
+from flowcompute.files.file_view import FileView
 from flowcompute.files.folder_draft import FolderDraft, Pieces, draft_bytes, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
-from flowcompute.files.formats import FOREIGN_FORMATS, FORMATS, format_of
 from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
 from flowcompute.files.parts_draft import EncodedParts, PartsDraft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share
-from flowcompute.files.paths import is_pattern, is_url, path_text, without_secrets
+from flowcompute.files.paths import (
+    FOREIGN_FORMATS,
+    FORMATS,
+    format_of,
+    is_pattern,
+    is_url,
+    path_text,
+    without_secrets,
+)
 from flowcompute.files.scratch import Scratch, ScratchFullError
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
@@ -29,6 +37,7 @@ __all__ = [
     "Draft",
     "Each",
     "EncodedParts",
+    "FileView",
     "Files",
     "Fingerprint",
     "FolderDraft",

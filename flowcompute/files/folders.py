@@ -25,6 +25,10 @@ class Folders:
         """Return the names in a folder, in lexical order."""
         return sorted(os.listdir(path))
 
+    def canonical(self, path: str) -> str:
+        """Return the one path of a file, with links followed."""
+        return os.path.realpath(path)
+
     def free_bytes(self, path: str) -> int:
         """Return the bytes that this user may still write on the file system of a folder."""
         status = os.statvfs(path)

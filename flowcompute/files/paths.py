@@ -1,10 +1,18 @@
-"""Paths as users give them."""
+"""Paths as users give them: patterns, URLs, and formats by their extensions."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+
+FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw", ".zarr": "zarr",
+           ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5", ".safetensors": "safetensors",
+           ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
+"""The format that an extension stands for, for reading and writing alike."""
+
+FOREIGN_FORMATS = frozenset((".csv", ".json", ".mat", ".npz", ".pickle", ".pkl", ".tsv", ".txt"))
+"""Extensions of formats that are not read or written: what to do instead is told."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_IN_URLS = re.compile(r"(?<=://).*@|[?#].*", re.DOTALL)
@@ -41,3 +49,8 @@ def is_url(path: object) -> bool:
 def without_secrets(url: str) -> str:
     """Return a URL as messages may show it: without a user, a password, a query and a fragment."""
     return _NOT_IN_URLS.sub("", url)
+
+
+def format_of(path: str) -> str | None:
+    """Return the format that the extension of a path stands for, or None."""
+    return FORMATS.get(os.path.splitext(path)[1].lower())

@@ -157,7 +157,12 @@ class ObjectStore:
             obstore.put(self._store, _key(url), Path(path), chunk_size=PART_BYTES, max_concurrency=MOST_PARTS)
 
     def keys(self, url: ObjectUrl) -> Iterator[str]:
-        """Yield the keys of the objects below a URL.
+        """Yield the keys of the objects below a URL; see `states`."""
+        for key, _ in self.states(url):
+            yield key
+
+    def states(self, url: ObjectUrl) -> Iterator[tuple[str, ObjectState]]:
+        """Yield key and state of each object below a URL, by one request for about a thousand.
 
         Raises:
             StoreError: if the store refuses.
@@ -165,7 +170,19 @@ class ObjectStore:
         with store_errors():
             for batch in obstore.list(self._store, _key(url)):
                 for one in batch:
-                    yield str(one["path"])
+                    yield str(one["path"]), _state(one)
+
+    def names(self, url: ObjectUrl) -> list[str]:
+        """Return the names directly below a URL: of objects, and of what others lie below.
+
+        Raises:
+            StoreError: if the store refuses.
+        """
+        with store_errors():
+            found = obstore.list_with_delimiter(self._store, _key(url))
+        below = _key(url) + "/"
+        keys = [*found["common_prefixes"], *(str(one["path"]) for one in found["objects"])]
+        return sorted(key.removeprefix(below).rstrip("/") for key in keys)
 
     def remove(self, urls: Sequence[ObjectUrl]) -> None:
         """Remove objects.

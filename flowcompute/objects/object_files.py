@@ -66,6 +66,50 @@ class ObjectFiles(Files):
         self._open[handle] = _OpenObject(url, store, state)
         return handle
 
+    def open_as(self, path: str, then: Fingerprint) -> int:
+        """Return a handle on an object in a state that a listing told. Nothing is asked before it is read."""
+        url = parse_url(path)
+        handle = next(self._handles)
+        self._open[handle] = _OpenObject(url, store_of(url), ObjectState(then.size, then.etag, None))
+        return handle
+
+    def states_below(self, path: str) -> Iterator[tuple[str, Fingerprint]]:
+        """Yield name and state of each object below a URL, in lexical order.
+
+        Raises:
+            StoreError: if the store refuses, says no strong ETags, or tells the names in no order.
+        """
+        url = parse_url(path)
+        if url.scheme in READ_ONLY:
+            raise StoreError(
+                "a web server does not list what it has, so nothing tells whether chunks are missing or have changed",
+                "name it as a bucket: s3://, with AWS_ENDPOINT_URL, and AWS_SKIP_SIGNATURE=true where it is public",
+            )
+        below, last = f"{url.key}/", ""
+        for key, state in store_of(url).states(url):
+            if not key.startswith(below):
+                continue
+            if not state.is_strong:
+                raise StoreError("the store lists no strong ETags", "copy the array to local files")
+            if key <= last:
+                raise StoreError("the store lists its objects in no order", "copy the array to local files")
+            last = key
+            yield key.removeprefix(below), Fingerprint(state.size, _changed_ns(state), 0, 0, state.etag)
+
+    def is_folder(self, path: str) -> bool:
+        """Check whether there are objects below a URL, of a store that lists them."""
+        url = parse_url(path)
+        return url.scheme not in READ_ONLY and any(key.startswith(f"{url.key}/") for key in store_of(url).keys(url))
+
+    def list_folder(self, path: str) -> list[str]:
+        """Return the names directly below a URL, in lexical order."""
+        url = parse_url(path)
+        return store_of(url).names(url)
+
+    def canonical(self, path: str) -> str:
+        """Return the URL itself."""
+        return path
+
     def read_into(self, handle: int, buffer: memoryview, offset: int) -> int:
         """Fill `buffer` from `offset` and return the bytes read, fewer only at the end of the object."""
         url, store, state = self._open[handle]

@@ -1,6 +1,7 @@
 """Sources: arrays, files and iterables as streams."""
 
 from flowcompute.sources.array_source import MemorySource, source
+from flowcompute.sources.chunked import ChunkedSource
 from flowcompute.sources.columnar import ColumnSource, FileTable, open_parts, open_table
 from flowcompute.sources.feed_source import FeedSource, feed
 from flowcompute.sources.file_source import StoredSource, absolute, changed, probe, source_errors, why_not_mapped
@@ -18,6 +19,7 @@ from flowcompute.sources.zarr import ZarrSource, open_zarr
 
 __all__ = [
     "AWAIT_IN_LOOP",
+    "ChunkedSource",
     "ColumnSource",
     "FeedSource",
     "FileTable",

@@ -76,9 +76,8 @@ class StoredSource(Source):
     def identity(self) -> tuple[object, ...]:
         """The file, in the state in which it was composed."""
         state = self.fingerprint
-        path = os.path.realpath(self.path) if self.files.local else self.path
         kept = (state.inode, state.device, state.size, state.mtime_ns)
-        return (self.format, path, *kept, *((state.etag,) if state.etag else ()))
+        return (self.format, self.files.canonical(self.path), *kept, *((state.etag,) if state.etag else ()))
 
     def must_read(self, *, mapped: bool = True) -> str | None:
         """Return the reason why the records are read into buffers, or None when the file may be mapped.

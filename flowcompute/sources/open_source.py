@@ -47,7 +47,7 @@ def open(
     Args:
         path: a file, or a list of files in the order wanted. A pattern such as "day-*.npy" (`**` spans folders) stands
             for all files that match, in lexical order. A URL stands for one object: "s3://bucket/x.npy", and so with
-            gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed; .npy and raw.
+            gs://, az://, http://, https:// and memory://, where `flowcompute[objects]` is installed.
         format: "npy", "raw", "zarr", "hdf5", "safetensors", "parquet" or "arrow"; by default that of the extension
             (.npy; .raw, .bin or .dat; .zarr; .h5, .hdf5 or .nc; .safetensors; .parquet; .arrow or .feather). A folder
             that is a Zarr array or group needs none. Of Parquet and Arrow files, or a folder of them whose name ends
@@ -120,16 +120,11 @@ def _open_one(
     where = located(path, name)
     key = parse_key(key, name)
     chosen = format_of(where) if format is None else one_of(name, "format", format, sorted(set(FORMATS.values())))
-    if is_url(where) and chosen not in (None, "npy", "raw"):
-        raise SourceError(
-            f"cannot open {shown(where)}: objects of this format are not read",
-            element=name,
-            site=user_site(),
-            expected="an object of .npy, or of plain numbers",
-            got=chosen,
-            hint="copy it to a local file",
-        )
-    if os.path.isdir(where) and (chosen == "zarr" or (format is None and is_zarr(_names(where, name, files)))):
+    remote = is_url(where)
+    is_folder = not remote and os.path.isdir(where)
+    if (remote and chosen == "zarr") or (
+        is_folder and (chosen == "zarr" or (format is None and is_zarr(_names(where, name, files))))
+    ):
         if dtype is not None or shape is not None or offset != 0:
             raise SpecError(
                 "cannot use dtype=, shape= or offset= for a Zarr array: its metadata says them",
@@ -138,7 +133,7 @@ def _open_one(
                 hint="leave them out",
             )
         return open_zarr(where, key, name=name, files=files)
-    if format is None and os.path.isdir(where) and chosen not in TABLES:
+    if format is None and is_folder and chosen not in TABLES:
         raise SourceError(
             f"cannot open {shown(where)}: it is a folder",
             element=name,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 CHANGED = "Mon, 23 Nov 2026 10:00:00 GMT"
 
@@ -73,6 +74,9 @@ class ObjectServer:
         self.requests.append(request)
         fault = self.fault(request)
         data = self.objects.get(handler.path)
+        listed = parse_qs(urlsplit(handler.path).query).get("prefix")
+        if fault is None and listed is not None:
+            return self._say(handler, 200, self.listing(handler.path.partition("?")[0] + "/", listed[0]))
         if fault in ("500", "503", "403"):
             return self._say(handler, int(fault), b"<Error>very-secret, as a server may echo</Error>")
         if fault == "redirect":
@@ -85,9 +89,7 @@ class ObjectServer:
             return None
         if data is None:
             return self._say(handler, 404)
-        etag = {"weak": 'W/"a"', "no etag": "", "nothing known": ""}.get(
-            fault or "", f'"{hashlib.sha256(data).hexdigest()}"'
-        )
+        etag = {"weak": 'W/"a"', "no etag": "", "nothing known": ""}.get(fault or "", self.etag(data))
         known = {"ETag": etag} if etag else {}
         if fault != "nothing known":
             known["Last-Modified"] = CHANGED
@@ -100,6 +102,21 @@ class ObjectServer:
         shift = 1 if fault == "other range" else 0
         said = f"bytes {begin + shift}-{end + shift}/{len(data)}"
         return self._give(handler, 206, data[begin : end + 1], fault, {**known, "Content-Range": said})
+
+    def listing(self, bucket: str, prefix: str) -> bytes:
+        """Objects as S3 lists them (ListObjectsV2), all in one answer."""
+        keys = {path.removeprefix(bucket): data for path, data in sorted(self.objects.items()) if bucket in path}
+        entries = "".join(
+            f"<Contents><Key>{key}</Key><LastModified>2026-11-23T10:00:00.000Z</LastModified>"
+            f"<ETag>{self.etag(data)}</ETag><Size>{len(data)}</Size></Contents>"
+            for key, data in keys.items()
+            if key.startswith(prefix)
+        )
+        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>".encode()
+
+    @staticmethod
+    def etag(data: bytes) -> str:
+        return f'"{hashlib.sha256(data).hexdigest()}"'
 
     def _say(self, handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", **headers: str) -> None:
         handler.send_response(status)

@@ -9,7 +9,7 @@ from flowcompute.fuse import Reason
 from flowcompute.objects import REQUEST_BYTES
 from flowcompute.schedule.plan import Pass, SinkStage, SourceStage
 from flowcompute.sinks import NumbersSink, StoredSink
-from flowcompute.sources import SeveralSource, SourceView, StoredSource
+from flowcompute.sources import ChunkedSource, ColumnSource, SeveralSource, SourceView, StoredSource
 from flowcompute.strategy import default_memory_bytes
 
 
@@ -58,4 +58,4 @@ def _is_remote(element: Element) -> bool:
     """Check whether an end is an object, or several of which one is."""
     if isinstance(element, SeveralSource):
         return any(map(_is_remote, element.sources))
-    return isinstance(element, StoredSource) and not element.files.local
+    return isinstance(element, StoredSource | ChunkedSource | ColumnSource) and not element.files.local

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import Reader, Source
 from flowcompute.errors import SourceError
-from flowcompute.files import explain, shown
+from flowcompute.files import Files, explain, shown
 from flowcompute.sources.chunked.chunk_grid import ChunkGrid
 from flowcompute.sources.file_source import check_position
 from flowcompute.sources.layout import first_bad_bool
@@ -53,6 +53,7 @@ class ChunkedSource(Source, ABC):
         path: where the array is, for people.
         grid: its chunks.
         encoded_bytes: bytes of the largest chunk as it is stored.
+        files: the file layer.
     """
 
     rooms: ClassVar[int] = 2
@@ -61,11 +62,14 @@ class ChunkedSource(Source, ABC):
     path: str
     grid: ChunkGrid
     encoded_bytes: int
+    files: Files
 
-    def __init__(self, path: str, dtype: np.dtype, grid: ChunkGrid, encoded_bytes: int, *, name: str | None) -> None:
+    def __init__(
+        self, path: str, dtype: np.dtype, grid: ChunkGrid, encoded_bytes: int, *, name: str | None, files: Files
+    ) -> None:
         length, *item = grid.shape
         super().__init__(Spec(dtype, tuple(item), Stream(length)), name=name)
-        self.freeze_fields(path=path, grid=grid, encoded_bytes=encoded_bytes)
+        self.freeze_fields(path=path, grid=grid, encoded_bytes=encoded_bytes, files=files)
 
     @property
     def label(self) -> str:
@@ -149,7 +153,7 @@ class ChunkedReader(Reader):
 
     def _decode(self, rows: list[tuple[int, np.ndarray]]) -> None:
         calls = [partial(self._decode_chunk, index, out) for row, out in rows for index in self._grid.row(row)]
-        threads = min(self.threads, MOST_THREADS, len(calls))
+        threads = min(self._source.files.readers(self.threads), MOST_THREADS, len(calls))
         if threads <= 1:
             for call in calls:
                 call()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from flowcompute.errors import SourceError
-from flowcompute.files import Files
+from flowcompute.files import Files, FileView
 
 try:
     import pyarrow as pa
@@ -23,6 +22,8 @@ except ImportError:
 SLICE_BYTES = 1 << 18
 """Bytes of a slice of a column that is decoded at a time."""
 _READ_BYTES = 1 << 17
+_REQUEST_BYTES = 1 << 23
+"""Bytes of a column that are read at a time, from the disk and from a store. None are beyond the column's own."""
 _PAGE_BYTES = 1 << 20
 """Bytes of a page, unless the writer has said otherwise."""
 _NAMES = (
@@ -77,42 +78,6 @@ def require() -> None:
         )
 
 
-class _View(io.RawIOBase):
-    """An open file of the file layer, as pyarrow reads it."""
-
-    def __init__(self, files: Files, handle: int) -> None:
-        super().__init__()
-        self._files, self._handle, self._at = files, handle, 0
-        self._size = files.status(handle).st_size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._at, self._size)[whence]
-        self._at = base + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        count = self._files.read_into(self._handle, memoryview(buffer).cast("B"), self._at)
-        self._at += count
-        return count
-
-    def read(self, size: int = -1) -> Any:
-        """Read into memory that nobody has filled before, and that pyarrow keeps: no copy, as `bytes` would be."""
-        left = self._size - self._at
-        room = np.empty(max(0, left if size < 0 else min(size, left)), np.uint8)
-        return room[: self.readinto(room)].data
-
-    read_buffer = read
-
-
 class OpenTable(ABC):
     """An open file of columns.
 
@@ -155,23 +120,24 @@ def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] |
         ColumnarError: if it is none such, or is damaged.
         OSError: as the system does.
     """
-    view = _View(files, handle)
-    table: OpenTable = _guarded(lambda: _ParquetTable(view) if kind == "parquet" else _ArrowTable(view, groups))
+    view = FileView(files, handle)
+    table: OpenTable
+    if kind == "parquet":
+        part = _READ_BYTES if files.local else _REQUEST_BYTES
+        table = _guarded(view, lambda: _ParquetTable(view, part))
+    else:
+        table = _guarded(view, lambda: _ArrowTable(view, groups))
     return table
 
 
-def _guarded(make: Any) -> Any:
+def _guarded(view: FileView, make: Any) -> Any:
     try:
         return make()
     except ColumnarError:
         raise
-    except pa.ArrowException as error:
-        _fail(error)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        _fail(error)
-    except (ValueError, TypeError, KeyError, IndexError, MemoryError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError) as error:
+        if view.problem is not None:
+            raise view.problem from None
         _fail(error)
 
 
@@ -207,9 +173,10 @@ def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
 
 
 class _ParquetTable(OpenTable):
-    def __init__(self, view: _View) -> None:
+    def __init__(self, view: FileView, part_bytes: int) -> None:
+        self._view, self._part_bytes = view, part_bytes
         self._file = parquet.ParquetFile(
-            pa.PythonFile(view, mode="r"), buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True
+            pa.PythonFile(view, mode="r"), buffer_size=part_bytes, pre_buffer=False, page_checksum_verification=True
         )
         self._metadata = self._file.metadata
         self.columns = _columns(self._file.schema_arrow)
@@ -222,10 +189,10 @@ class _ParquetTable(OpenTable):
         assert column.dtype is not None
         item_bytes = column.dtype.itemsize * (column.item[0] if column.item else 1)
         wanted = {"batch_size": max(1, SLICE_BYTES // item_bytes), "columns": [column.name], "use_threads": False}
-        batches = _guarded(lambda: iter(self._file.iter_batches(row_groups=[group], **wanted)))
+        batches = _guarded(self._view, lambda: iter(self._file.iter_batches(row_groups=[group], **wanted)))
         left = self.groups[group]
-        while (batch := _guarded(lambda: next(batches, None))) is not None:
-            numbers = _guarded(lambda batch=batch: _numbers(batch.column(0), column, fill))
+        while (batch := _guarded(self._view, lambda: next(batches, None))) is not None:
+            numbers = _guarded(self._view, lambda batch=batch: _numbers(batch.column(0), column, fill))
             left -= len(numbers)
             if left < 0:
                 raise ColumnarError("a group has more records than it says")
@@ -235,7 +202,7 @@ class _ParquetTable(OpenTable):
 
     def held_bytes(self, column: Column) -> int:
         """See `OpenTable.held_bytes`: a slice, and a page."""
-        return SLICE_BYTES + _READ_BYTES + min(self._largest.get(column.name, 0), _PAGE_BYTES)
+        return SLICE_BYTES + self._part_bytes + min(self._largest.get(column.name, 0), _PAGE_BYTES)
 
     @cached_property
     def _largest(self) -> dict[str, int]:
@@ -250,7 +217,7 @@ class _ParquetTable(OpenTable):
 
 
 class _ArrowTable(OpenTable):
-    def __init__(self, view: _View, groups: tuple[int, ...] | None) -> None:
+    def __init__(self, view: FileView, groups: tuple[int, ...] | None) -> None:
         self._view = view
         whole = pa.ipc.open_file(pa.PythonFile(view, mode="r"))
         self.columns = _columns(whole.schema)
@@ -280,7 +247,7 @@ class _ArrowTable(OpenTable):
 
     def slices(self, column: Column, group: int, fill: Any) -> Iterator[np.ndarray]:
         """See `OpenTable.slices`: the whole of a group."""
-        numbers = _guarded(lambda: _numbers(self._batch(column, group).column(0), column, fill))
+        numbers = _guarded(self._view, lambda: _numbers(self._batch(column, group).column(0), column, fill))
         if len(numbers) != self.groups[group]:
             raise ColumnarError("a batch has other records than when it was opened")
         yield numbers

@@ -86,7 +86,7 @@ class ColumnSource(Source):
     @property
     def identity(self) -> tuple[object, ...]:
         """The column, of the files in the state in which it was composed."""
-        files = [(os.path.realpath(part.path), *part.fingerprint) for part in self.parts]
+        files = [(self.files.canonical(part.path), *part.fingerprint) for part in self.parts]
         return (self.kind, *files, self.column.position, repr(self.fill))
 
     @property
@@ -211,7 +211,7 @@ class ColumnReader(Reader):
     def _check_open(self) -> None:
         """Check the file that is open."""
         with source_errors("look at", self._part.path, element=self.element, site=self._source.site):
-            now = Fingerprint.of(self._files.status(self._handle))
+            now = self._files.fingerprint(self._handle)
         self._compare(self._part, now)
 
     def _compare(self, part: ColumnFile, now: Fingerprint) -> None:

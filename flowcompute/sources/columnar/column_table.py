@@ -10,6 +10,7 @@ from flowcompute.elements import user_site
 from flowcompute.elements.creation import Table
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import Files, shown
+from flowcompute.objects import layer_of
 from flowcompute.sources.columnar import _pyarrow
 from flowcompute.sources.columnar._pyarrow import Column, ColumnarError, OpenTable, open_columns
 from flowcompute.sources.columnar.column_source import ColumnFile, ColumnSource
@@ -124,8 +125,9 @@ def open_table(path: str, kind: str, *, fill: Any, name: str | None, files: File
         SourceError: if one is none such, or is damaged, or there is none.
     """
     _pyarrow.require()
+    files = layer_of(path, files)
     with source_errors("open", path, element=name, site=user_site()):
-        is_folder = os.path.isdir(path)
+        is_folder = os.path.isdir(path) if files.local else files.is_folder(path)
         names = files.list_folder(path) if is_folder else []
     paths = [path]
     if is_folder:

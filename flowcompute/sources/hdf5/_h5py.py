@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import SourceError
+from flowcompute.files import FileView
 
 try:
     import h5py
@@ -76,8 +77,12 @@ def require() -> None:
         )
 
 
-def describe(path: str, key: str | None) -> Dataset:
+def describe(file: str | FileView, key: str | None) -> Dataset:
     """Return what a file says of a dataset.
+
+    Args:
+        file: its path, or the open file itself.
+        key: of the dataset; None where there is one.
 
     Raises:
         NoDatasetError: if there is none of that key.
@@ -85,12 +90,25 @@ def describe(path: str, key: str | None) -> Dataset:
         OSError: if it is no such file, or is damaged.
     """
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            if file.userblock_size:
+        with h5py.File(file, "r", **({"locking": False} if isinstance(file, str) else {})) as opened:
+            if opened.userblock_size:
                 raise UnreadableError("it has a user block before its data")
-            return _described(_found(file, key))
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            described = _described(_found(opened, key))
+    except (KeyError, RuntimeError, ValueError, TypeError, SystemError) as error:
+        # h5py makes a SystemError of what HDF5 says while it walks through a group.
+        _check(file)
         raise UnreadableError(f"it is damaged: {str(error)[:200]}") from error
+    except (OSError, UnreadableError, NoDatasetError):
+        _check(file)
+        raise
+    _check(file)
+    return described
+
+
+def _check(file: str | FileView) -> None:
+    """Raise the error of a read that failed, whatever the library made of it."""
+    if isinstance(file, FileView) and file.problem is not None:
+        raise file.problem
 
 
 def _keys(file: Any) -> list[str]:

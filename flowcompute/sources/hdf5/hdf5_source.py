@@ -1,7 +1,7 @@
 """Datasets of HDF5 files as streams of their records along axis 0.
 
-h5py reads the metadata. The bytes are read by the file layer: those of a contiguous dataset like a raw file's, chunks
-one by one.
+h5py reads the metadata, of objects through a view of the file layer. The bytes are read by the file layer itself: those
+of a contiguous dataset like a raw file's, chunks one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 from flowcompute.elements import user_site
 from flowcompute.errors import SourceError
-from flowcompute.files import Files, Fingerprint, shown
+from flowcompute.files import Files, FileView, Fingerprint, StoreError, shown
+from flowcompute.objects import layer_of
 from flowcompute.sources.chunked import ChunkedSource, ChunkError, ChunkGrid, ChunkStore
 from flowcompute.sources.file_source import StoredSource, changed, probe, source_errors
 from flowcompute.sources.hdf5 import _h5py
@@ -61,7 +62,6 @@ class Hdf5ChunkedSource(ChunkedSource):
     Attributes:
         dataset: what it is.
         fingerprint: the state of the file when this was composed; in any other state it is not read.
-        files: the file layer.
     """
 
     format = "hdf5_chunks"
@@ -69,7 +69,6 @@ class Hdf5ChunkedSource(ChunkedSource):
 
     dataset: Dataset
     fingerprint: Fingerprint
-    files: Files
 
     def __init__(
         self, path: str, dataset: Dataset, fingerprint: Fingerprint, *, name: str | None, files: Files
@@ -80,8 +79,8 @@ class Hdf5ChunkedSource(ChunkedSource):
             chunk = (max(1, _UNWRITTEN_BYTES // item_bytes), *(max(1, size) for size in dataset.shape[1:]))
         largest = int(dataset.sizes.max(initial=0))
         grid = ChunkGrid(dataset.shape, chunk)
-        super().__init__(path, dataset.dtype.newbyteorder("="), grid, largest, name=name)
-        self.freeze_fields(dataset=dataset, fingerprint=fingerprint, files=files)
+        super().__init__(path, dataset.dtype.newbyteorder("="), grid, largest, name=name, files=files)
+        self.freeze_fields(dataset=dataset, fingerprint=fingerprint)
 
     @property
     def key(self) -> str:
@@ -108,7 +107,7 @@ class Hdf5ChunkedSource(ChunkedSource):
     @property
     def identity(self) -> tuple[object, ...]:
         """The dataset, in the state in which it was composed."""
-        return (self.format, os.path.realpath(self.path), *self.fingerprint, self.key)
+        return (self.format, self.files.canonical(self.path), *self.fingerprint, self.key)
 
     def open_store(self) -> Hdf5Store:
         """Open the file; see `ChunkedSource.open_store`."""
@@ -152,7 +151,7 @@ class Hdf5Store(ChunkStore):
         source = self._source
         element = source.name or source.label
         with source_errors("look at", source.path, element=element, site=source.site):
-            now = Fingerprint.of(self._files.status(self._handle))
+            now = self._files.fingerprint(self._handle)
         if now != source.fingerprint:
             raise changed(source.path, source.fingerprint, now, element=element, site=source.site)
 
@@ -169,23 +168,25 @@ def open_hdf5(path: str, key: str | None, *, name: str | None, files: Files) -> 
     Raises:
         SourceError: if there is none, or it is not read.
     """
+    files = layer_of(path, files)
     with probe(path, element=name, site=user_site(), files=files) as (handle, fingerprint):
         head = bytearray(len(_SIGNATURE))
         files.read_into(handle, memoryview(head), 0)
-    if bytes(head) != _SIGNATURE:
-        kind = "NetCDF-3" if head[:3] == b"CDF" else "no HDF5 file"
-        _refuse(path, f"it is {kind}", name, "a file of HDF5 or NetCDF-4")
-    _h5py.require()
-    try:
-        dataset = _h5py.describe(path, key)
-    except _h5py.NoDatasetError as error:
-        no_such_key(path, key, error.keys, name)
-    except _h5py.UnreadableError as error:
-        _refuse(path, str(error) if key is None else f"{key!r}: {error}", name)
-    except OSError as error:
-        _refuse(path, f"it is damaged: {str(error)[:200]}", name)
-    with source_errors("look at", path, element=name, site=user_site()):
-        now = Fingerprint.of(files.stat(path))
+        if bytes(head) != _SIGNATURE:
+            kind = "NetCDF-3" if head[:3] == b"CDF" else "no HDF5 file"
+            _refuse(path, f"it is {kind}", name, "a file of HDF5 or NetCDF-4")
+        _h5py.require()
+        try:
+            dataset = _h5py.describe(path if files.local else FileView(files, handle, raises=False), key)
+        except _h5py.NoDatasetError as error:
+            no_such_key(path, key, error.keys, name)
+        except _h5py.UnreadableError as error:
+            _refuse(path, str(error) if key is None else f"{key!r}: {error}", name)
+        except StoreError:
+            raise
+        except OSError as error:
+            _refuse(path, f"it is damaged: {str(error)[:200]}", name)
+        now = files.look(path) if files.local else files.fingerprint(handle)
     if now != fingerprint:
         raise changed(path, fingerprint, now, element=name, site=user_site())
     _check(path, dataset, fingerprint.size, name)

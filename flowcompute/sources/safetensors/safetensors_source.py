@@ -7,7 +7,8 @@ import os
 from flowcompute.elements import user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import FILES, Files, shown
-from flowcompute.sources.file_source import StoredSource, absolute, probe
+from flowcompute.objects import layer_of
+from flowcompute.sources.file_source import StoredSource, located, probe
 from flowcompute.sources.keyed import no_such_key
 from flowcompute.sources.layout import Layout
 from flowcompute.sources.safetensors.header import DTYPES, read_safetensors
@@ -39,7 +40,8 @@ class SafetensorsSource(StoredSource):
         name: str | None = None,
         files: Files = FILES,
     ) -> None:
-        where = absolute(path, name)
+        where = located(path, name)
+        files = layer_of(where, files)
         with probe(where, element=name, site=user_site(), files=files) as (handle, fingerprint):
 
             def read(offset: int, count: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Files of a Zarr array's chunks: which there are, in which state, and their bytes."""
+"""Files or objects of a Zarr array's chunks: which there are, in which state, and their bytes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from flowcompute.files import Files
+from flowcompute.files import Files, Fingerprint
+from flowcompute.objects import ObjectFiles
 from flowcompute.sources.chunked import ChunkError
 from flowcompute.sources.zarr.metadata import V2, V2_GROUP, V3, ZarrArray
 
@@ -30,32 +32,54 @@ class Listing(NamedTuple):
     digest: str
 
 
-def list_chunks(files: Files, folder: str) -> Listing:
-    """Return the state of the files below a folder.
+def list_chunks(files: Files, folder: str, note: Callable[[str, Fingerprint], None] | None = None) -> Listing:
+    """Return the state of the files below a folder, or of the objects below a URL.
+
+    Args:
+        files: the file layer.
+        folder: of the array.
+        note: is told the path of each below the array, and its state.
 
     Raises:
         OSError: if it cannot be read, has a link in it, or more than `MOST_FILES` files.
     """
-    digest, todo = hashlib.sha256(), [""]
+    digest = hashlib.sha256()
     count = largest = newest = 0
+    for path, state in files.states_below(folder) if isinstance(files, ObjectFiles) else _states(files, folder):
+        if _is_metadata(path):
+            continue
+        said = state.etag or state.mtime_ns
+        digest.update(f"{path}\0{state.size} {said}\n".encode(errors="surrogateescape"))
+        count, largest = count + 1, max(largest, state.size)
+        newest = max(newest, state.mtime_ns)
+        if count > MOST_FILES:
+            raise OSError(errno.EFBIG, f"it has more than {MOST_FILES:,} files", folder)
+        if note is not None:
+            note(path, state)
+    return Listing(count, largest, newest, digest.hexdigest())
+
+
+def _states(files: Files, folder: str) -> Iterator[tuple[str, Fingerprint]]:
+    """Yield path and state of each file below a folder, in an order that its names give."""
+    todo = [""]
     while todo:
         below = todo.pop()
         for name in files.list_folder(os.path.join(folder, below)):
-            if not below and (name in (V3, V2, V2_GROUP) or name.startswith(".z")):
-                continue
             path = os.path.join(below, name)
+            if _is_metadata(path):
+                continue
             status = files.lstat(os.path.join(folder, path))
             if stat.S_ISDIR(status.st_mode):
                 todo.append(path)
                 continue
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.ELOOP, "a chunk is a link, or no file", os.path.join(folder, path))
-            digest.update(f"{path}\0{status.st_size} {status.st_mtime_ns}\n".encode(errors="surrogateescape"))
-            count, largest = count + 1, max(largest, status.st_size)
-            newest = max(newest, status.st_mtime_ns)
-            if count > MOST_FILES:
-                raise OSError(errno.EFBIG, f"it has more than {MOST_FILES:,} files", folder)
-    return Listing(count, largest, newest, digest.hexdigest())
+            yield path, Fingerprint.of(status)
+
+
+def _is_metadata(path: str) -> bool:
+    """Check whether a path below an array is none of a chunk."""
+    return path in (V3, V2, V2_GROUP) or path.startswith(".z")
 
 
 class ChunkFiles:

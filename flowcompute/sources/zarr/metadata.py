@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from flowcompute.sources.zarr.codecs import CHECKSUM, COMPRESSORS, Codecs
 
 V3, V2 = "zarr.json", ".zarray"
 V2_GROUP = ".zgroup"
+SHOWN_KEYS = 20
+"""Names in a group that are told."""
+
 LIMIT_BYTES = 16 << 20
 """Largest file of metadata that is read. Attributes of users are in it."""
 
@@ -31,6 +35,7 @@ _NAMES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"
 )  # fmt: skip
 _V2_TYPE = re.compile(r"([<>|])([biuf])(1|2|4|8)")
+_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _V2_CODECS = {"blosc": "blosc", "gzip": "gzip", "lz4": "lz4", "zlib": "zlib", "zstd": "zstd"}
 
 
@@ -86,6 +91,25 @@ class ZarrArray:
         numbers = [str(i) for i in index]
         return self.separator.join([self.before, *numbers] if self.before else numbers or ["0"])
 
+    def number(self, index: tuple[int, ...]) -> int:
+        """Return the number of a file in C order of the indices."""
+        number = 0
+        for i, size, part in zip(index, self.shape, self.file_chunk, strict=True):
+            number = number * -(-size // part) + i
+        return number
+
+    def number_of(self, path: str) -> int | None:
+        """Return the number of the file of a path below the array; None where it holds no chunk."""
+        parts = path.split(self.separator)
+        if self.before:
+            parts = parts[1:]
+        if len(parts) != len(self.shape) or not all(map(_NUMBER.fullmatch, parts)):
+            return None
+        index = tuple(map(int, parts))
+        across = zip(index, self.shape, self.file_chunk, strict=True)
+        inside = all(i * part < size for i, size, part in across)
+        return self.number(index) if inside and self.key(index) == path else None
+
 
 def is_zarr(names: list[str]) -> bool:
     """Check whether the names in a folder are those of a Zarr array or group."""
@@ -93,23 +117,25 @@ def is_zarr(names: list[str]) -> bool:
 
 
 def read_metadata(files: Files, folder: str) -> tuple[ZarrArray, str] | list[str]:
-    """Return an array and the name of its metadata's file; of a group, the names of the folders in it.
+    """Return an array and the name of its metadata's file; of a group, the names of the first folders in it.
 
     Raises:
         OSError: if it cannot be read.
         ForeignJsonError: if it is no metadata, or asks for what is not allowed.
     """
-    names = files.list_folder(folder)
     for name, read in ((V3, _v3), (V2, _v2)):
-        if name in names:
+        try:
             made = read_json_file(os.path.join(folder, name), read, limit_bytes=LIMIT_BYTES, files=files)
-            if made is not None:
-                return made, name
-            break
-    else:
-        if V2_GROUP not in names:
-            raise ForeignJsonError(f"it has neither {V3} nor {V2}")
-    return [name for name in names if not name.startswith(".") and files.is_folder(os.path.join(folder, name))]
+        except FileNotFoundError:
+            continue
+        if made is not None:
+            return made, name
+        break
+    names = files.list_folder(folder)
+    if not is_zarr(names):
+        raise ForeignJsonError(f"it has neither {V3} nor {V2}")
+    inside = (name for name in names if not name.startswith(".") and files.is_folder(os.path.join(folder, name)))
+    return list(islice(inside, SHOWN_KEYS + 1))
 
 
 # -- version 3 -------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ import numpy as np
 from flowcompute.elements import user_site
 from flowcompute.errors import Site, SourceError
 from flowcompute.files import Files, Fingerprint, ForeignJsonError, shown
+from flowcompute.objects import ObjectFiles, layer_of
 from flowcompute.sources.chunked import ChunkedSource, ChunkError, ChunkGrid, ChunkStore
 from flowcompute.sources.file_source import changed, source_errors
 from flowcompute.sources.zarr.chunk_files import ChunkFiles, Listing, list_chunks
-from flowcompute.sources.zarr.metadata import ZarrArray, read_metadata
-
-_SHOWN_KEYS = 20
+from flowcompute.sources.zarr.chunk_objects import STATE_BYTES, ChunkObjects
+from flowcompute.sources.zarr.metadata import SHOWN_KEYS, ZarrArray, read_metadata
 
 
 class ZarrState(NamedTuple):
@@ -33,7 +33,6 @@ class ZarrSource(ChunkedSource):
         metadata: path of the file of its metadata.
         array: what it is.
         state: in any other state it is not read.
-        files: the file layer.
     """
 
     format = "zarr"
@@ -41,7 +40,6 @@ class ZarrSource(ChunkedSource):
     metadata: str
     array: ZarrArray
     state: ZarrState
-    files: Files
 
     def __init__(
         self, folder: str, metadata: str, array: ZarrArray, state: ZarrState, *, name: str | None, files: Files
@@ -53,8 +51,13 @@ class ZarrSource(ChunkedSource):
             # Of a shard one chunk is read at a time. An encoder adds little to what it cannot compress.
             encoded = index + min(encoded, 2 * int(np.prod(array.chunk)) * array.dtype.itemsize + 4096)
         grid = ChunkGrid(array.shape, array.chunk)
-        super().__init__(folder, array.dtype.newbyteorder("="), grid, encoded, name=name)
-        self.freeze_fields(metadata=metadata, array=array, state=state, files=files)
+        super().__init__(folder, array.dtype.newbyteorder("="), grid, encoded, name=name, files=files)
+        self.freeze_fields(metadata=metadata, array=array, state=state)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that a reader holds; see `ChunkedSource.held_bytes`. The states of all objects are among them."""
+        return super().held_bytes + (0 if self.files.local else STATE_BYTES * self.state.chunks.files)
 
     @property
     def origin(self) -> str:
@@ -64,21 +67,26 @@ class ZarrSource(ChunkedSource):
     @property
     def identity(self) -> tuple[object, ...]:
         """The array, in the state in which it was composed."""
-        return (self.format, os.path.realpath(self.path), *self.state.metadata, *self.state.chunks)
+        return (self.format, self.files.canonical(self.path), *self.state.metadata, *self.state.chunks)
 
     def open_store(self) -> ZarrStore:
         """Open the array; see `ChunkedSource.open_store`."""
-        store = ZarrStore(self)
-        store.check()
+        with source_errors("look at", self.path, element=self.name or self.label, site=self.site):
+            if isinstance(self.files, ObjectFiles):
+                objects = ChunkObjects(self.files, self.path, self.array, self.state.chunks)
+                store = ZarrStore(self, objects)
+                store.compare(objects.found)
+            else:
+                store = ZarrStore(self, ChunkFiles(self.files, self.path, self.array, self.state.chunks))
+                store.check()
         return store
 
 
 class ZarrStore(ChunkStore):
     """Chunks of a Zarr array that are decoded."""
 
-    def __init__(self, source: ZarrSource) -> None:
-        self._source, self._array = source, source.array
-        self._chunks = ChunkFiles(source.files, source.path, source.array, source.state.chunks)
+    def __init__(self, source: ZarrSource, chunks: ChunkFiles) -> None:
+        self._source, self._array, self._chunks = source, source.array, chunks
         self._bytes = int(np.prod(source.array.chunk)) * source.array.dtype.itemsize
 
     def read_chunk(self, index: tuple[int, ...], out: np.ndarray) -> None:
@@ -95,9 +103,18 @@ class ZarrStore(ChunkStore):
     def check(self) -> None:
         """Check metadata and files; see `ChunkStore.check`."""
         source = self._source
-        with source_errors("look at", source.metadata, element=source.name or source.label, site=source.site):
-            now = Fingerprint.of(source.files.stat(source.metadata))
-            chunks = list_chunks(source.files, source.path)
+        with source_errors("look at", source.path, element=source.name or source.label, site=source.site):
+            self.compare(list_chunks(source.files, source.path))
+
+    def compare(self, chunks: Listing) -> None:
+        """Compare the metadata's file, and what files there are now, with what was composed.
+
+        Raises:
+            OSError: as the system does.
+            SourceError: if they differ.
+        """
+        source = self._source
+        now = source.files.look(source.metadata)
         if now != source.state.metadata:
             raise changed(
                 source.metadata, source.state.metadata, now, element=source.name or source.label, site=source.site
@@ -124,17 +141,18 @@ def open_zarr(path: str, key: str | None, *, name: str | None, files: Files) -> 
         SourceError: if there is none, or it is not read.
     """
     site = user_site()
+    files = layer_of(path, files)
     folder = path
     for part in () if key is None else _parts(key, path, name, site):
         folder = os.path.join(folder, part)
         with source_errors("look for", folder, element=name, site=site):
-            if not files.is_folder(folder):
+            if files.local and not files.is_folder(folder):
                 _refuse(folder, "it is a link, or no folder", name, site)
     try:
         with source_errors("open", folder, element=name, site=site):
             made = read_metadata(files, folder)
         if isinstance(made, list):
-            listed = ", ".join(map(shown, made[:_SHOWN_KEYS])) + (", ..." if len(made) > _SHOWN_KEYS else "")
+            listed = ", ".join(map(shown, made[:SHOWN_KEYS])) + (", ..." if len(made) > SHOWN_KEYS else "")
             _refuse(folder, "it is a group", name, site, f"key= of an array; in it are {listed or 'none'}")
         array, metadata = made
         if not array.shape:
@@ -144,7 +162,7 @@ def open_zarr(path: str, key: str | None, *, name: str | None, files: Files) -> 
             array.sharding.index.require()
         metadata = os.path.join(folder, metadata)
         with source_errors("look at", folder, element=name, site=site):
-            state = ZarrState(Fingerprint.of(files.stat(metadata)), list_chunks(files, folder))
+            state = ZarrState(files.look(metadata), list_chunks(files, folder))
     except ForeignJsonError as error:
         _refuse(folder, str(error), name, site)
     return ZarrSource(folder, metadata, array, state, name=name, files=files)
