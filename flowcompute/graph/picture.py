@@ -31,7 +31,7 @@ INSIDE, OUTSIDE = (20, 28), (40, 48)
 TEXT, LABEL = 72, 48
 """Characters in a line of a frame's text, more where it is wider, and most characters of a box's text."""
 
-BOLD, GREY = ' font-weight="bold"', ' fill="#666"'
+BOLD, GREY, DARK = ' font-weight="bold"', ' fill="#666"', ' fill="#222"'
 
 _UNFRAMED = -1
 
@@ -238,12 +238,15 @@ class _Picture:
     def _box(self, i: int, corner: Point, number: int) -> str:
         node, (x, y), (width, height) = self.nodes[i], corner, self._size(i)
         fill = "#fff" if number == _UNFRAMED or isinstance(node.element, Constant) else _colour(number, 85)
+        second = GREY
         if self.shares is not None:
+            # Grey cannot be read on what takes most of the time.
+            second = DARK
             fill = _heat(self.shares.get(node.name, 0.0)) if number == _UNFRAMED else "#fff"
         dashes = ' stroke-dasharray="5 3"' if number == _UNFRAMED and isinstance(node.element, Compute) else ""
         texts = "".join(
             f'<text x="{x + width / 2:.0f}" y="{y + 17 + 15 * row:.0f}" text-anchor="middle"'
-            f"{GREY if row else ''}>{escape(text)}</text>"
+            f"{second if row else ''}>{escape(text)}</text>"
             for row, text in enumerate(self._texts(i))
         )
         return (

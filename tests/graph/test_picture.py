@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.graph import build_graph, draw_svg
 from flowcompute.graph.drawing_layout import DrawnEdge, place
 from flowcompute.graph.folding import fold_groups
 from flowcompute.schedule.explain.explain_plan import kernel_groups
@@ -160,3 +161,26 @@ def test_boxes_and_lines_keep_apart(graph: tuple[list[tuple[float, float]], list
         assert any(route[0] in other for other in before) or route[0] == pytest.approx(start)
         before.append(route)
         check_route(route, [box for i, box in enumerate(placed) if i not in (edge.source, edge.target)])
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of "#rgb" or "#rrggbb" (WCAG 2.2, section 1.4.3)."""
+    text = colour.lstrip("#")
+    text = "".join(2 * one for one in text) if len(text) == 3 else text
+    channels = [int(text[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_texts_can_be_read_on_any_share_of_the_time(share: float) -> None:
+    graph = build_graph([rows() * 2])
+    svg = draw_svg(graph, shares=dict.fromkeys((node.name for node in graph.nodes), share))
+    fill = seen = 0.0
+    for one in ElementTree.fromstring(svg).iter():
+        if one.tag == f"{SPACE}rect":
+            fill = luminance(one.get("fill", "#fff"))
+        elif one.tag == f"{SPACE}text":
+            text, seen = luminance(one.get("fill", "#000")), seen + 1
+            assert (max(fill, text) + 0.05) / (min(fill, text) + 0.05) >= 4.5
+    assert seen >= 4
