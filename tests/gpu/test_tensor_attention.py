@@ -147,10 +147,14 @@ def test_float32_is_multiplied_in_parts(name: str) -> None:
     ("case", "precision", "applied"),
     [
         (Case(70, 140, 16, 16), "exact", {(128, 64), (128, 128), (256, 128)}),
-        (Case(20, 70, 16, 9, dtype="f4", causal=True), "tf32x3", {(128, 64), (256, 128)}),
+        (Case(20, 70, 16, 9, dtype="f4"), "tf32x3", {(128, 64), (256, 128)}),
+        # Blocks of other sizes would take other tiles of which a query sees nothing.
+        (Case(150, 150, 16, 9, dtype="f4", causal=True), "tf32x3", {(None, None)}),
     ],
 )
-def test_results_of_queries_depend_on_no_block(case: Case, precision: Any, applied: set[tuple[int, int]]) -> None:
+def test_results_of_queries_depend_on_no_block(
+    case: Case, precision: Any, applied: set[tuple[int | None, int | None]]
+) -> None:
     streams = dict(zip("qkv", case.arrays(), strict=True))
     made = emulated(case.root(), streams, precision=precision)
     found = set()

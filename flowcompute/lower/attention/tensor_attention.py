@@ -12,9 +12,10 @@ The following is part of the definition of attention in half formats on such dev
 - Weights are summed in 8 classes by the key's number modulo 8, in order. The classes are added pairwise.
 - Weights are powers of two, to about 2 ulp of float32. They are rounded to the half format before they
   multiply values.
+- A tile of which a query of its block sees nothing counts like others.
 
-No size of a work-group changes a bit. For 16 queries or fewer, each of four sub-groups takes every fourth
-block of 16 keys. Their sums are added in order.
+No size that knobs choose changes a bit: under a causal mask, blocks have the size that shapes give. For 16 queries or
+fewer, each of four sub-groups takes every fourth block of 16 keys. Their sums are added in order.
 
 float32 is multiplied in three terms where `precision="tf32x3"` asks for it, as in `lower_tensor_matmul`.
 Tensor cores then sum the weighted values of a tile, and fma adds the tiles.

@@ -28,6 +28,7 @@ class TensorShape:
         exact: whether tensor cores multiply the operands without splitting them into terms.
         split: whether sub-groups take different keys for the same queries. The number of sub-groups is then
             part of the order of summation.
+        adjustable: whether knobs choose the number of sub-groups and rows.
         rows: queries of all sub-groups; a query that several sub-groups have counts several times.
         edges: blocks of 16 queries that a sub-group has.
         group: work-items.
@@ -39,6 +40,7 @@ class TensorShape:
 
     exact: bool
     split: bool
+    adjustable: bool
     rows: int
     edges: int
     group: int
@@ -50,7 +52,7 @@ class TensorShape:
     @property
     def knobs(self) -> KernelKnobs:
         """Knobs that the tiling applies."""
-        return KernelKnobs() if self.split else KernelKnobs(work_group=self.group, block_rows=self.rows)
+        return KernelKnobs(work_group=self.group, block_rows=self.rows) if self.adjustable else KernelKnobs()
 
 
 def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None:
@@ -65,7 +67,10 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
     edges = 1 if few else most_edges
     # Operands that are split into terms take so much local memory that one work-group runs at a time.
     subgroups = SUBGROUPS if exact or few else 2 * SUBGROUPS
-    if not split:
+    # A tile that a query does not see may change its last bit: the factor of its sums is 2 to the power of a rounding
+    # error. Where blocks decide about such tiles, their size is a function of shape alone.
+    adjustable = not split and not one.causal
+    if adjustable:
         rows = subgroups * edges * EDGE
         knobs = style.settled(KNOBS, work_group=subgroups * SUBGROUP, block_rows=rows)
         subgroups = (knobs.work_group or subgroups * SUBGROUP) // SUBGROUP
@@ -90,6 +95,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
     return TensorShape(
         exact=exact,
         split=split,
+        adjustable=adjustable,
         rows=rows,
         edges=edges,
         group=subgroups * SUBGROUP,
