@@ -14,12 +14,11 @@ from flowcompute.errors import FlowError, SpecTypeError
 from flowcompute.onnx._onnx import definition_of
 from flowcompute.onnx.graphs import DEEPEST, GraphReader, OnnxGraph, Reference
 from flowcompute.onnx.logical_value import APART, NarrowIntegers, Value
-from flowcompute.onnx.model_tensors import NarrowTensor, no_external
-from flowcompute.onnx.onnx_types import dtype_of, number_of
 from flowcompute.onnx.operators import LATEST, REQUIRED, NodeCall, OnnxNode, Operator, as_dtype, record_of
 from flowcompute.onnx.problems import Refusal, UnsupportedNode
 from flowcompute.onnx.scaled_integers import move_integers
 from flowcompute.onnx.sizes import MOST_KNOWN, UndecidedError, known_array
+from flowcompute.onnx.tensors import NarrowTensor, dtype_of, no_external, number_of
 
 Functions = Mapping[tuple[str, str], OnnxGraph]
 Scope = dict[str, Value | None]

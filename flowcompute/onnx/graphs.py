@@ -11,10 +11,9 @@ import numpy as np
 from flowcompute.elements import Constant
 from flowcompute.errors import short_repr
 from flowcompute.onnx._onnx import attribute_kind
-from flowcompute.onnx.model_tensors import External, NarrowTensor, damaged, tensor_value, text_of
-from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators import DEFINED, OnnxNode
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.tensors import External, NarrowTensor, damaged, dtype_of, tensor_value, text_of
 
 MOST_NODES = 1 << 20
 DEEPEST = 16

@@ -25,9 +25,9 @@ from flowcompute.elements.math import (
     subtract,
     where,
 )
-from flowcompute.onnx.model_tensors import NarrowTensor
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import MOST_KNOWN, Length, Records, Size, is_decided, known_array
+from flowcompute.onnx.tensors import NarrowTensor
 
 APART = "keep the batch axis apart in the model, or give resident arrays"
 

@@ -12,10 +12,8 @@ from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import FILES, shown
 from flowcompute.onnx._onnx import is_model, parsed_model, require_onnx
-from flowcompute.onnx.external_data import ExternalData
 from flowcompute.onnx.graphs import GraphReader, OnnxGraph, opsets_of
-from flowcompute.onnx.model_tensors import NarrowTensor, damaged, no_external, text_of
-from flowcompute.onnx.own_tensors import without_tensors
+from flowcompute.onnx.tensors import ExternalData, NarrowTensor, damaged, no_external, text_of, without_tensors
 from flowcompute.sources import absolute, probe, why_not_mapped
 
 MOST_BYTES = 1 << 31

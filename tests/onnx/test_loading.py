@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 import flowcompute as fc
-from flowcompute.onnx.own_tensors import without_tensors
+from flowcompute.onnx.tensors.own_tensors import without_tensors
 from tests.model_files.files import settle
 from tests.onnx.models import model, node, port
 

@@ -12,11 +12,11 @@ import flowcompute.elements.math as fc
 from flowcompute.elements import Constant
 from flowcompute.elements.creation import full
 from flowcompute.onnx.logical_value import APART, Value
-from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators.arrays.logical_shapes import broadcast
 from flowcompute.onnx.operators.record import NodeCall, Operator, known_of
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import MOST_KNOWN, Records
+from flowcompute.onnx.tensors import dtype_of
 
 MOST_NUMBERS = 1 << 24
 """Of a value that is made when the graph is composed."""

@@ -14,7 +14,6 @@ import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import nn
 from flowcompute.onnx.logical_value import Value, together
-from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators.record import REQUIRED, Integers, NodeCall, Operator, known_of
 from flowcompute.onnx.operators.shape_numbers import (
     as_dtype,
@@ -27,6 +26,7 @@ from flowcompute.onnx.operators.shape_numbers import (
     smaller,
 )
 from flowcompute.onnx.problems import Refusal
+from flowcompute.onnx.tensors import dtype_of
 from flowcompute.spec import is_float
 
 LEGACY = {"axis": None, "broadcast": 0, "consumed_inputs": None}

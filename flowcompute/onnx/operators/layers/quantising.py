@@ -9,12 +9,12 @@ import numpy as np
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.onnx.logical_value import NarrowIntegers, Value, together
-from flowcompute.onnx.onnx_types import dtype_of
 from flowcompute.onnx.operators.layers.convolving import CONVOLUTION, integer_convolution
 from flowcompute.onnx.operators.layers.matrix_products import product
 from flowcompute.onnx.operators.record import NodeCall, Operator
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.scaled_integers import are_scaled_alike, less_zero_point, scaled_integers
+from flowcompute.onnx.tensors import dtype_of
 from flowcompute.spec import is_float
 
 

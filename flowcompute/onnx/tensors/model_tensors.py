@@ -11,7 +11,7 @@ import numpy as np
 
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError, short_repr
-from flowcompute.onnx.onnx_types import NARROW, dtype_of
+from flowcompute.onnx.tensors.onnx_types import NARROW, dtype_of
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8
 
 MOST_AXES = 32

@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError, short_repr
 from flowcompute.model_files import PlacedWeight, WeightFile, open_weight_file
-from flowcompute.onnx.model_tensors import damaged, text_of
+from flowcompute.onnx.tensors.model_tensors import damaged, text_of
 
 
 class ExternalData:
