@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 
@@ -123,12 +124,13 @@ def test_the_command_line_tries_runtimes_where_there_are_several(cache, monkeypa
     command = sys.modules["flowcompute.cli.command"]
     monkeypatch.setattr(command, "try_runtimes", tried)
     monkeypatch.setattr(command, "measured", lambda backend, again: None)
-    monkeypatch.setattr(command, "describe_devices", lambda: cache[:1] * 2)
+    runtime = dataclasses.replace(cache[0], type="cpu")
+    monkeypatch.setattr(command, "describe_devices", lambda: [runtime] * 2)
     assert main(["devices", "--measure"]) == 0
     assert seen == [cache[0].spec] * 2
     assert "takes the fastest of those that are right" in capsys.readouterr().out.replace("\n", " ")
     seen.clear()
-    monkeypatch.setattr(command, "describe_devices", lambda: cache[:1])
+    monkeypatch.setattr(command, "describe_devices", lambda: [runtime])
     assert main(["devices", "--measure"]) == 0
     assert seen == []
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.distributed import ClusterRun, answer
-from flowcompute.distributed.cluster._dask import Worker
+from flowcompute.distributed.cluster._dask import ClusterWorker
 
 X = np.random.default_rng(21).standard_normal((20_011, 6)).astype("f4")
 QUIET: dict[str, Any] = {"progress": False, "memory": "24MiB"}
@@ -28,15 +28,17 @@ class Here:
     """Workers that are this process; the client is called with the number of each request before it is answered."""
 
     requests: ClassVar[list[bytes]] = []
-    workers: ClassVar[list[Worker]] = [Worker("here", None, 1)]
+    workers: ClassVar[list[ClusterWorker]] = [ClusterWorker("here", None, 1)]
 
     def __init__(self, client: Callable[[int], None], **_: object) -> None:
         self._client = client
 
-    def found(self) -> list[Worker]:
+    def found(self) -> list[ClusterWorker]:
         return self.workers
 
-    def ask(self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]) -> dict[str, bytes]:
+    def ask(
+        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
+    ) -> dict[str, bytes]:
         return {one.address: function(request) for one in workers}
 
     def answers(self, requests: Sequence[bytes], *_: object) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed import shard_answer, worker_settings
-from flowcompute.distributed.cluster._dask import DaskWorkers, Worker
+from flowcompute.distributed.cluster._dask import ClusterWorker, DaskWorkers
 from flowcompute.distributed.cluster.worker_checks import (
     check_memory,
     check_ready,
@@ -26,7 +26,7 @@ from flowcompute.errors import PlanError, RunError
 from tests.distributed.here import QUIET, Here, live, run
 from tests.distributed.test_shards import numbers, planned
 
-ONE = Worker("tcp://one", None, 1)
+ONE = ClusterWorker("tcp://one", None, 1)
 
 
 class Saying:
@@ -36,7 +36,7 @@ class Saying:
         self._said = said
 
     def ask(
-        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]
+        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
     ) -> Mapping[str, bytes | BaseException]:
         return {one.address: self._said[one.address] for one in workers}
 
@@ -57,7 +57,7 @@ class Waiting:
         return {"workers": self._workers}
 
 
-def found(workers: Mapping[str, Mapping[str, Any]], resources: Mapping[str, float]) -> list[Worker]:
+def found(workers: Mapping[str, Mapping[str, Any]], resources: Mapping[str, float]) -> list[ClusterWorker]:
     made = DaskWorkers.__new__(DaskWorkers)
     made._client, made._resources, made._wait_s = Waiting(workers), dict(resources), 7.0
     return made.found()
@@ -81,9 +81,13 @@ def test_resources_choose_the_workers() -> None:
         "one": {"nthreads": 4, "resources": {"GPU": 1}},
         "two": {"nthreads": 4, "resources": {"GPU": 2.0}, "memory_limit": 9},
     }
-    assert found(workers, {}) == [Worker("plain", None, 4), Worker("one", None, 4), Worker("two", 9, 4)]
-    assert found(workers, {"GPU": 1}) == [Worker("one", None, 1), Worker("two", 9, 2)]
-    assert found(workers, {"GPU": 2}) == [Worker("two", 9, 1)]
+    assert found(workers, {}) == [
+        ClusterWorker("plain", None, 4),
+        ClusterWorker("one", None, 4),
+        ClusterWorker("two", 9, 4),
+    ]
+    assert found(workers, {"GPU": 1}) == [ClusterWorker("one", None, 1), ClusterWorker("two", 9, 2)]
+    assert found(workers, {"GPU": 2}) == [ClusterWorker("two", 9, 1)]
     with pytest.raises(PlanError, match=r"no worker has these resources(.|\n)*GPU=3, TPU=0.5(.|\n)*GPU=1; GPU=2; none"):
         found(workers, {"GPU": 3, "TPU": 0.5})
 
@@ -95,20 +99,20 @@ def test_resources_are_positive_numbers_by_name(asked: list[bytes], bad: Any) ->
 
 
 def test_a_worker_with_too_little_memory_is_named_with_its_number() -> None:
-    check_memory([ONE, Worker("tcp://two", 100, 1)], 100)
+    check_memory([ONE, ClusterWorker("tcp://two", 100, 1)], 100)
     with pytest.raises(PlanError, match=r"tcp://two may use less memory(.|\n)*at most 99 bytes(.|\n)*100"):
-        check_memory([ONE, Worker("tcp://two", 99, 1)], 100)
+        check_memory([ONE, ClusterWorker("tcp://two", 99, 1)], 100)
 
 
 def test_a_worker_that_runs_several_at_once_is_refused() -> None:
     with pytest.raises(PlanError, match=r"tcp://two runs several at once(.|\n)*one thread a worker(.|\n)*got +4"):
-        check_memory([ONE, Worker("tcp://two", None, 4)], 100)
+        check_memory([ONE, ClusterWorker("tcp://two", None, 4)], 100)
 
 
 def test_limits_hold_without_a_checkpoint_too(
     folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Here, "workers", [Worker("small", 1 << 20, 1)])
+    monkeypatch.setattr(Here, "workers", [ClusterWorker("small", 1 << 20, 1)])
     with pytest.raises(PlanError, match=r"small may use less memory(.|\n)*1048576 bytes"):
         run(folder, checkpoint=None, checkpoint_every="auto")
     assert not asked
@@ -218,7 +222,7 @@ class Asked:
     """One worker, which is this process."""
 
     def ask(
-        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]
+        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
     ) -> Mapping[str, bytes | BaseException]:
         return {one.address: function(request) for one in workers}
 

@@ -32,7 +32,7 @@ _FAREWELL_S = 3.0
 """Seconds that workers have to take the word that a run is over."""
 
 
-class Worker(NamedTuple):
+class ClusterWorker(NamedTuple):
     """A worker that may run shards.
 
     Attributes:
@@ -64,7 +64,7 @@ class DaskWorkers:
         self._client: Any = client
         self._resources, self._wait_s = dict(resources), wait_s
 
-    def found(self) -> list[Worker]:
+    def found(self) -> list[ClusterWorker]:
         """Return the workers that have the resources; waits for the first worker of all.
 
         Raises:
@@ -77,7 +77,7 @@ class DaskWorkers:
             raise self._no_worker() from error
         told = self._told()
         found = [
-            Worker(address, said.get("memory_limit") or None, self._at_once(said))
+            ClusterWorker(address, said.get("memory_limit") or None, self._at_once(said))
             for address, said in told.items()
             if self._fits(said)
         ]
@@ -92,7 +92,7 @@ class DaskWorkers:
         return found
 
     def ask(
-        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]
+        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
     ) -> dict[str, bytes | BaseException]:
         """Call a function of a module in each of these workers, and return by address what it gives, or its error.
 

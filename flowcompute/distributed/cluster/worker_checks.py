@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from flowcompute.checkpoint.store import pack, unpack
-from flowcompute.distributed.cluster._dask import Worker
+from flowcompute.distributed.cluster._dask import ClusterWorker
 from flowcompute.distributed.shard_answer import describe, make_ready
 from flowcompute.distributed.shard_message import ShardMessages, differences, versions
 from flowcompute.distributed.worker_settings import WorkerSettings, settings_for
@@ -21,12 +21,12 @@ class Asking(Protocol):
     """Workers that can be asked; see `DaskWorkers`."""
 
     def ask(
-        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]
+        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
     ) -> Mapping[str, bytes | BaseException]:
         """Call a function of a module in each worker."""
 
 
-def check_memory(workers: Sequence[Worker], memory_bytes: int) -> None:
+def check_memory(workers: Sequence[ClusterWorker], memory_bytes: int) -> None:
     """Check that each worker may use the memory of a shard, and runs one at a time.
 
     Raises:
@@ -51,7 +51,7 @@ def check_memory(workers: Sequence[Worker], memory_bytes: int) -> None:
             )
 
 
-def settings_of(workers: Sequence[Worker], asking: Asking) -> WorkerSettings:
+def settings_of(workers: Sequence[ClusterWorker], asking: Asking) -> WorkerSettings:
     """Return the settings of the workers' processes, which are asked what they are.
 
     Raises:
@@ -74,7 +74,7 @@ def settings_of(workers: Sequence[Worker], asking: Asking) -> WorkerSettings:
 
 
 def check_ready(
-    workers: Sequence[Worker], asking: Asking, messages: ShardMessages, places: Sequence[tuple[str, bytes]]
+    workers: Sequence[ClusterWorker], asking: Asking, messages: ShardMessages, places: Sequence[tuple[str, bytes]]
 ) -> None:
     """Let each worker plan the job, and look at the files that the client has written.
 
@@ -107,7 +107,7 @@ def shared_places(folders: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
 
 
 def _asked(
-    asking: Asking, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[Worker]
+    asking: Asking, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for address, said in asking.ask(function, request, workers).items():
         if isinstance(said, BaseException):
