@@ -21,8 +21,6 @@ from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 Operand = Element | npt.ArrayLike
 """An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
 
-_WEAK = (bool, int, float)
-
 PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Kind.VIEW)
 """Kinds of operations that a device computes."""
 
@@ -186,7 +184,7 @@ class Function:
 
 def is_weak(operand: object) -> bool:
     """Check whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
-    return isinstance(operand, _WEAK) and not isinstance(operand, np.generic)
+    return isinstance(operand, (bool, int, float)) and not isinstance(operand, np.generic)
 
 
 def as_element(operand: Operand, op: str) -> Element:
@@ -372,8 +370,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
             )
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
-    stream = first.spec.stream if length == first.spec.length else Stream(length)
-    return aligned, _broadcast_shapes(op, aligned), stream
+    return aligned, _broadcast_shapes(op, aligned), first.spec.stream if length == first.spec.length else Stream(length)
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:

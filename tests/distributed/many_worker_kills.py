@@ -92,7 +92,7 @@ def main(seconds: float, seed: int = 0) -> None:
         runs = resumed = 0
         with (
             LocalCluster(
-                n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+                n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 memory_limit=0, silence_logs=50,
             ) as cluster,
             Client(cluster) as client,

@@ -32,7 +32,7 @@ from tests.distributed.test_shards import bits, numbers, statistics
 def cluster_of(workers: int, **options: Any) -> Iterator[Client]:
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
             memory_limit=0, silence_logs=50, **options,
         ) as cluster,
         Client(cluster) as client,
