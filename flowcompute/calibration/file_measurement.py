@@ -23,8 +23,7 @@ def measure_files(
 ) -> FileRates:
     """Measure how fast files below a folder are written and read, by a file there that is removed again.
 
-    Where the system keeps the file in its cache although it was asked to let it go, the rates of the disk and of the
-    cache are the same.
+    The system may keep the file in its cache although it was asked to let it go. Then both rates of reading are equal.
 
     Args:
         folder: where the file is written.

@@ -2,11 +2,11 @@
 
 A work-group keeps a compute unit to itself and takes one block of queries after the other. One work-item copies tiles
 of keys and values into a ring of stages in local memory. Each group of four sub-groups has 64 queries. It starts the
-scores of a tile and the weighted values of the tile before, and computes weights while the values are added
+scores of a tile and the weighted values of the tile before. Weights are computed while the values are added
 (FlashAttention-3, Shah et al., 2024). Weights stay in the registers in which the second product needs them.
 
-Tiles of keys, steps of k, the order of all sums and, under a causal mask, blocks of queries are those of attention by
-single sub-groups (`tensor_attention`), so no form changes a bit on a device.
+Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`).
+So are blocks of queries under a causal mask. No form changes a bit on a device.
 """
 
 from __future__ import annotations
