@@ -1,4 +1,4 @@
-"""What a worker does for a client: say what it is, make itself ready, run a shard, stop. All of it is asked in bytes.
+"""Answers of a worker to a client: what it is, that it is ready, what a shard gave. All of it is asked in bytes.
 
 A worker looks at no clock but its own monotonic one, and at no times of files: clocks of machines differ.
 """

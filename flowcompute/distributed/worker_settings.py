@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 THREADS = "POCL_MAX_PTHREAD_COUNT"
-"""What PoCL reads when its devices are listed: the most threads that compute kernels. It takes all cores else."""
+"""Variable that PoCL reads when its devices are listed: the most threads of kernels. Without it all cores are taken."""
 
 CACHE = "FLOWCOMPUTE_CACHE"
 
 
 class WorkerSettings(NamedTuple):
-    """What a client says of the processes that run its shards.
+    """Settings that a client asks of the processes that run its shards.
 
     Attributes:
         threads: by the name of a host, the threads of each worker's kernels there.

@@ -21,7 +21,7 @@ _PER_WORKER = 4
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """What a user asks of a run on a cluster.
+    """Wishes of a user for a run on a cluster.
 
     Attributes:
         client: a `distributed.Client`.

@@ -14,7 +14,7 @@ from flowcompute.schedule import ExecutionPlan
 
 
 class _Running:
-    """What a shard has told last.
+    """Newest message of a shard.
 
     Attributes:
         attempt: tells the process that ran it from others.

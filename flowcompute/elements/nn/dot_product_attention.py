@@ -42,7 +42,7 @@ WEIGHED_SIZE = 2 * HEAD_SIZE
 """Largest size of queries and keys with gates."""
 
 Result = Literal["mean", "sum", "log"]
-"""What attention makes of weights: the mean of values, their sum, or the logarithm of the weights' sum."""
+"""Results that attention makes of weights: the mean of values, their sum, or the logarithm of the weights' sum."""
 
 
 def attention_of(
