@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster in the middle of a job, and jobs at the edges: each tells, and loses nothing."""
+"""Faults of a cluster in the middle of a job, and jobs at the edges: each tells, and loses nothing."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ MADE: dict[str, tuple[str, Callable[[Path, np.ndarray], None], Callable[[str], S
 
 
 def files_of(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What follows the path in the names of its files, and their bytes; of a file "" alone."""
+    """Endings of the names of its files behind the path, and their bytes; of a file "" alone."""
     if path.is_file():
         yield "", path.read_bytes()
     for one in sorted(path.rglob("*")):

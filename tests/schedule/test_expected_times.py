@@ -1,4 +1,4 @@
-"""What a plan expects of its stages from measured rates, and what a run says of stages that missed it."""
+"""Times that a plan expects of its stages from measured rates, and the words of a run on stages that missed them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ LEAST_BYTES = 64 << 20
 """Bytes of a pass below which nothing is expected: starting and ending take a larger part of its time."""
 
 _FAILED = {"read": 2.0, "compute": 4.0, "write": 2.0}
-"""How many times as long as expected a stage takes that is told of. Kernels rarely reach the rates of arithmetic."""
+"""Multiple of the expected time above which a stage is named. Kernels rarely reach the rates of arithmetic."""
 
 _FAILED_S = 0.05
 """Seconds that it takes longer, at least."""
