@@ -17,7 +17,7 @@ from flowcompute.checkpoint.store.values import Blob, SideMark
 from flowcompute.errors import CheckpointError
 from flowcompute.files.file_layer import Files
 from tests.support.disk import Disk
-from tests.support.simulated_files import SimulatedFiles
+from tests.support.simulated_files import Crash, SimulatedFiles
 
 
 @pytest.fixture
@@ -68,10 +68,20 @@ def test_a_checkpoint_has_one_owner(path: str) -> None:
     assert Path(path, "LOCK").read_text() == f"{os.getpid()}\n"
 
 
+def left_by_a_crash() -> CheckpointFolder:
+    trial = SimulatedFiles(Disk())
+    CheckpointFolder.create("/job", trial)
+    folder = CheckpointFolder.create("/job", SimulatedFiles(Disk(), crash_at=len(trial.log)))
+    with pytest.raises(Crash):
+        folder.commit({})
+    return folder
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_process_that_was_forked_off_does_not_own_it(tmp_path: Path) -> None:
     path = tmp_path / "job"
+    _others = [left_by_a_crash() for _ in range(20)]  # closing their locks, met in any order, raises Crash
     folder = CheckpointFolder.create(path)
     folder.commit({})
     folder.publish()

@@ -42,9 +42,10 @@ _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 def _release_in_child() -> None:
-    # A child inherits the descriptors of its parent, and may outlive it.
+    # A child inherits the descriptors of its parent, and may outlive it. Whatever one of them does here, and no caller
+    # could see it, the child must not believe that it holds the others.
     for lock in tuple(_held):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(BaseException):
             lock.release()
 
 
