@@ -29,6 +29,7 @@ class Kernel:
             work-groups that span the columns of a matrix product or scan.
         parts: kernels that share its launch, each of which takes one work-group at least.
         stages: how often it is launched over the same records; `phase` is the number of the launch.
+        at_once: records up to which one launch does all stages; its `phase` is `stages`.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
@@ -50,9 +51,14 @@ class Kernel:
     tile: tuple[int, int] = (1, 1)
     parts: int = 1
     stages: int = 1
+    at_once: int = 0
     contract: bool = False
     tensor: bool = False
     form: str = ""
     family: str = "fixed"
     knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def phases(self, items: int) -> range:
+        """Return the phases of the launches over so many records."""
+        return range(self.stages, self.stages + 1) if items <= self.at_once else range(self.stages)

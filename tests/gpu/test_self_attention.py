@@ -132,6 +132,21 @@ def test_operands_may_be_views_of_one_product() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "records", "launches"),
+    [(6, 2, 42, 1), (6, 2, 43, 2), (130, 1, 2, 2)],
+    ids=["one block", "two blocks", "heads that share keys in several blocks"],
+)
+def test_few_records_are_added_and_attend_in_one_launch(heads: int, kv_heads: int, records: int, launches: int) -> None:
+    q, k, v = drawn(records, heads, kv_heads, 16, 8)
+    made = fc.nn.self_attention(*map(fc.source, (q, k, v)), text=fc.source(np.arange(records) // 15))
+    run = fc.run(made, device="cpu")
+    assert run.launches == launches
+    assert run.value.tobytes() == resolved(made, "cpu", 1).tobytes(), "each record in a launch"
+    at = np.arange(records) % 15
+    np.testing.assert_allclose(run.value, exact(q, k, v, at, None), rtol=2e-5, atol=2e-6)
+
+
 def test_items_without_heads() -> None:
     q, k, v = drawn(40, 1, 1, 8, 8)
     made = fc.nn.self_attention(*(fc.source(one[:, 0]) for one in (q, k, v)))

@@ -242,7 +242,7 @@ class OpenCLRunner(RepeatingRunner):
             timed = self._is_timed(step, deferred=deferred)
             arguments = [*values, count, chunk, blocks, start, phase]
             device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
-            batch_slice.launches += kernel.stages
+            batch_slice.launches += len(kernel.phases(items))
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
         if count and tuner is not None:
@@ -311,6 +311,7 @@ class OpenCLRunner(RepeatingRunner):
         compiled = self._compiled(kernel)
         if kernel.stages > 1:
             *known, phase = values
+            items = values[len(kernel.arguments)]
             every = [
                 self._launcher.launch(
                     compiled,
@@ -321,7 +322,7 @@ class OpenCLRunner(RepeatingRunner):
                     timed=timed,
                     deferred=deferred,
                 )
-                for stage in range(kernel.stages)
+                for stage in kernel.phases(items)
             ]
             return sum(spent for spent in every if spent is not None) if timed else None
         return self._launcher.launch(

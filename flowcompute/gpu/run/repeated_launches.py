@@ -58,7 +58,7 @@ class RepeatedLaunch:
             chunk = self.carry.begin(scanned) or chunk
         if not memory.in_place:
             self._hand_on(memory)
-        for stage in range(kernel.stages):
+        for stage in kernel.phases(self.items):
             values = [*self.buffers, self.total, chunk, 0, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:

@@ -81,7 +81,7 @@ class RepeatingRunner(TransferringRunner):
             except Exception:
                 with self._told(one.step):
                     raise
-            batch_slice.launches += one.kernel.stages
+            batch_slice.launches += len(one.kernel.phases(one.items))
         if self.log is not None:
             self.log.launched_again(one.step.name for one in known)
         return True

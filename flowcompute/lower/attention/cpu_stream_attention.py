@@ -17,9 +17,12 @@ from flowcompute.ir import (
     Kernel,
     N,
     Name,
+    SetInteger,
     Stmt,
+    choose,
     equal,
     index_min,
+    unequal,
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
@@ -37,6 +40,10 @@ from flowcompute.lower.geometry import by_records
 
 ADDED = Name("a")
 """A record whose key and value are added to the state."""
+FIRST_HEAD, HEAD_STEP = Name("first_head"), Name("head_step")
+"""The first head whose keys and values a work-item adds, and from each to the next."""
+STAGES = 2
+"""Launches: one adds, one attends."""
 
 
 class StreamAttentionLowering(AttentionLowering):
@@ -54,20 +61,32 @@ class StreamAttentionLowering(AttentionLowering):
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         self._block(scope)
-        append = For(ADDED, GID, N, GSIZE, tuple(one.append(ADDED, self.lanes)))
+        append = tuple(self._append())
         attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
             one.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), If(equal(PHASE, 0), (append,), (attend,))),
+            (*self._arrays(), If(unequal(PHASE, 1), append), If(PHASE > 0, (attend,))),
             work="attend",
             units=one.matrices,
             lanes=self.lanes,
             tile=(self.records, 1),
-            stages=2,
+            stages=STAGES,
+            at_once=self.records if one.is_alone else 0,
             knobs=self.knobs,
         )
+
+    def _append(self) -> list[Stmt]:
+        """Add keys and values to the state: all of some records, or at once those that it attends with."""
+        one = self.one
+        at_once = equal(PHASE, STAGES)
+        steps = [
+            SetInteger(FIRST_HEAD, choose(at_once, GID, 0)),
+            SetInteger(HEAD_STEP, choose(at_once, GSIZE, 1)),
+        ]
+        records = one.append(ADDED, self.lanes, FIRST_HEAD, HEAD_STEP)
+        return [*steps, For(ADDED, choose(at_once, 0, GID), N, choose(at_once, 1, GSIZE), tuple(records))]
 
     def _block(self, scope: Scope) -> None:
         self.matrix = scope.integer(BLOCK_INDEX % self.one.matrices)

@@ -1,6 +1,7 @@
 """Anchor of self-attention along the stream: keys and values are rows of its state, which each batch extends.
 
 A kernel is launched twice. The first launch adds the keys and values of the batch to the state, the second one attends.
+Where all records of a batch are one block, whoever attends with a head adds its keys before, in one launch.
 Key 0 of a text is its first record, whose row may be gone: what a window does not see is not kept.
 """
 
@@ -116,10 +117,15 @@ class StreamAttentionAnchor(AttentionAnchor):
         """Load numbers of an operand, or of the state; see `Anchor.factor`."""
         return loaded(scope, load) if load.argument.kind == "state" else super().factor(scope, load)
 
+    @property
+    def is_alone(self) -> bool:
+        """True if no two groups of heads share keys, so that whoever attends with keys may be who adds them."""
+        return self.group == self.sharing
+
     # -- records --------------------------------------------------------------------------------------
 
-    def append(self, record: IndexLike, lanes: int) -> list[Stmt]:
-        """Add the keys and values of a record of the batch to the state."""
+    def append(self, record: IndexLike, lanes: int, first: IndexLike, step: IndexLike) -> list[Stmt]:
+        """Add keys and values of a record of the batch to the state: those of every `step`-th head from `first` on."""
         scope = Scope(self.names, lanes=lanes)
         row = scope.integer(self.state_row(record))
         for new, kept in ((self.new_k, self.k), (self.new_v, self.v)):
@@ -133,7 +139,7 @@ class StreamAttentionAnchor(AttentionAnchor):
             inner.add(For(COLUMN, 0, whole, lanes, tuple(body.statements)))
             if whole < size:
                 self._copy(inner, new, kept, at, to, whole, size - whole)
-            scope.add(For(HEAD, 0, groups, 1, tuple(inner.statements)))
+            scope.add(For(HEAD, first, groups, step, tuple(inner.statements)))
         return scope.statements
 
     def _copy(
