@@ -171,8 +171,9 @@ class ShardReading:
                 calls += [partial(one.write, name, one.room[: stop - start], start) for name in one.writers]
         if not calls:
             return
-        check_stopped()
         self._wait()
+        # While this one waited it may have been stopped, or replaced.
+        check_stopped()
         self._writing = self._threads.begin([partial(_all, calls)], 1)
         if self._job.plan.depth == 1:
             self._wait()

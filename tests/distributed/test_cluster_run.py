@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +166,35 @@ def test_a_later_attempt_fences_an_earlier_one(tmp_path: Path) -> None:
     assert (second.items(), second.result()) == (1, None)
     second.finish({"folds": np.arange(3)}, 9)
     assert ShardFolder(str(tmp_path / "s"), b"other").result() is None
-    assert sorted(os.listdir(tmp_path / "s")) == ["attempt-1", "attempt-2", "progress", "result"]
+    kept = [re.sub("-[0-9a-f]{8}$", "", name) for name in sorted(os.listdir(tmp_path / "s"))]
+    assert kept == ["attempt-1", "attempt-2", "progress", "result"]
+
+
+def test_of_two_attempts_that_begin_together_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (ShardFolder(str(tmp_path / "s"), b"r") for _ in range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardFolder, "_newest", lambda _: (0, ""))
+        first.claim()
+        second.claim()
+    refused = 0
+    for one in (first, second):
+        with contextlib.suppress(RunError):
+            one.check()
+            continue
+        refused += 1
+    assert refused == 1
+
+
+def test_an_attempt_of_a_folder_that_was_begun_anew_writes_nothing(tmp_path: Path) -> None:
+    stale = ShardFolder(str(tmp_path / "s"), b"r")
+    stale.claim()
+    shutil.rmtree(tmp_path / "s")
+    with pytest.raises(CheckpointError, match="cannot look into"):
+        stale.save({"position": 1}, 1)
+    ShardFolder(str(tmp_path / "s"), b"r").claim()
+    with pytest.raises(RunError, match="taken it over"):
+        stale.save({"position": 1}, 1)
+    assert len(os.listdir(tmp_path / "s")) == 1
 
 
 def test_one_client_owns_a_folder(folder: Path, asked: list[bytes]) -> None:

@@ -28,6 +28,9 @@ _LOOPBACK = ("tcp://127.", "tcp://localhost:", "tcp://[::1]:", "inproc://", "tls
 _LOOK_EVERY_S = 5.0
 """Seconds between two looks at whether there are workers, while none ends a shard."""
 
+_LOOK_AGAIN_S = 0.5
+"""Seconds between two looks where there was no worker: one may come, and be gone before long."""
+
 _FAREWELL_S = 3.0
 """Seconds that workers have to take the word that a run is over."""
 
@@ -169,16 +172,18 @@ class DaskWorkers:
         thread.join(_FAREWELL_S)
 
     def _next(self, ended: queue.SimpleQueue[tuple[int, Any]]) -> tuple[int, Any]:
-        seen_s = time.monotonic()
+        seen_s, look_s = time.monotonic(), _LOOK_EVERY_S
         while True:
             with suppress(queue.Empty):
-                return ended.get(timeout=_LOOK_EVERY_S)
+                return ended.get(timeout=look_s)
             if self._client.status not in ("running", "connecting"):
                 raise self._lost(f"a client that is {self._client.status}")
             if self._client.status == "connecting" or any(map(self._fits, self._told().values())):
-                seen_s = time.monotonic()
+                seen_s, look_s = time.monotonic(), _LOOK_EVERY_S
             elif time.monotonic() - seen_s > self._wait_s:
                 raise self._no_worker()
+            else:
+                look_s = _LOOK_AGAIN_S
 
     def _told(self) -> Mapping[str, Any]:
         try:

@@ -1,7 +1,8 @@
 """What is kept of one shard: its state between two batches, its result, and who may write them.
 
-Each start of a shard claims the next attempt. Whoever finds a later attempt than its own writes nothing more: a process
-that was paused, and replaced, does no harm when it goes on.
+Each start of a shard claims the next attempt, under a name that no other has. Whoever finds that the newest attempt is
+not its own writes nothing more: a process that was paused, and replaced, does no harm when it goes on. Nor does one
+whose folder was removed meanwhile, and begun anew by another job.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +21,7 @@ from flowcompute.elements import State
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.files import FILES, Files
 
-_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})(?:-[0-9a-f]{8})?")
 _STATE, _RESULT, _PROGRESS = "state", "result", "progress"
 _DIGEST_BYTES = 32
 
@@ -35,7 +37,7 @@ class ShardFolder:
 
     def __init__(self, path: str, request: bytes, files: Files = FILES) -> None:
         self._path, self._request, self._files = path, request, files
-        self._attempt = 0
+        self._attempt = ""
         with naming(path, "create"):
             files.make_folders(path)
 
@@ -46,26 +48,24 @@ class ShardFolder:
             CheckpointError: if the folder cannot be written.
         """
         with naming(self._path, "write to"):
-            while True:
-                self._attempt = self._last() + 1
-                with contextlib.suppress(FileExistsError):
-                    self._files.close(self._files.create(self._at(f"attempt-{self._attempt}")))
-                    self._files.fsync_folder(self._path)
-                    return
+            number, _ = self._newest()
+            self._attempt = f"attempt-{number + 1}-{secrets.token_hex(4)}"
+            self._files.close(self._files.create(self._at(self._attempt)))
+            self._files.fsync_folder(self._path)
 
     def check(self) -> None:
-        """Check that no later attempt has begun.
+        """Check that the newest attempt is this one.
 
         Raises:
-            RunError: if one has.
+            RunError: if it is not.
         """
         with naming(self._path, "look into"):
-            later = self._last()
-        if later > self._attempt:
+            _, newest = self._newest()
+        if newest != self._attempt:
             raise RunError(
                 "cannot go on with a shard: another worker has taken it over",
-                expected=f"attempt {self._attempt}",
-                got=f"attempt {later}",
+                expected=self._attempt,
+                got=newest or "none",
                 hint="let that one end",
             )
 
@@ -97,9 +97,10 @@ class ShardFolder:
         items = 0 if found is None else found.get("items")
         return items if type(items) is int and items >= 0 else 0
 
-    def _last(self) -> int:
+    def _newest(self) -> tuple[int, str]:
+        """Return the number and the name of the newest attempt. Of two that began together one is the newest."""
         found = map(_ATTEMPT.fullmatch, self._files.list_folder(self._path))
-        return max((int(one[1]) for one in found if one is not None), default=0)
+        return max(((int(one[1]), one[0]) for one in found if one is not None), default=(0, ""))
 
     def _at(self, name: str) -> str:
         return os.path.join(self._path, name)
