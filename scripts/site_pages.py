@@ -38,7 +38,7 @@ REFERENCE = {
     "Elements": ("elements",),
     "Functions": ("elements.math", "elements.products", "elements.creation"),
     "Streams and items": ("elements.axes", "elements.search", "elements.streams", "elements.generated"),
-    "Kernels of your own": ("elements.functions", "elements.host_function"),
+    "Kernels of your own": ("elements.functions", "elements.functions.host_function"),
     "Gradients": ("gradients", "elements.creation.parameters"),
     "Model files": ("elements.quantized", "model_files"),
     "Errors": ("errors",),

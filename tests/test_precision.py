@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements.compute import Function
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math.arithmetic import POW
 from flowcompute.spec import BFLOAT16, FLOAT16
 from tests.gpu.test_ops import OPS

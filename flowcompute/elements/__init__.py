@@ -1,21 +1,11 @@
 """Elements and the functions that compose them."""
 
-from flowcompute.elements.compute import (
-    ALONG,
-    CAST,
-    PLACED,
-    Compute,
-    Constant,
-    Function,
-    as_element,
-    broadcast,
-    cast,
-    common_length,
-    elementwise,
-)
+from flowcompute.elements.alignment import ALONG, broadcast, common_length
+from flowcompute.elements.compute import CAST, PLACED, Compute, Constant, as_element, cast
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
-from flowcompute.elements.host_function import HostFunction, host
+from flowcompute.elements.elementwise_functions import Function, elementwise
+from flowcompute.elements.functions import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
 from flowcompute.elements.op import MOST, MOST_AXES, RECOMPUTE, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
@@ -24,7 +14,7 @@ from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
 from flowcompute.elements.site import UserCall, of_operands, places_of, public, user_site, warn_at
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.elements.spool_stream import SPOOL, spool
+from flowcompute.elements.streams import SPOOL, spool
 
 __all__ = [
     "ALONG",

@@ -1,11 +1,9 @@
-"""Computes and constants, and how operands become one: promotion, broadcasting, weak scalars."""
+"""Computes and constants, operands as elements, and casts."""
 
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +12,9 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
-from flowcompute.elements.site import of_operands, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
-from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
+from flowcompute.spec import BOOL, Spec, Stream, parse_dtype
 
 Operand = Element | npt.ArrayLike
 """An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
@@ -158,35 +156,6 @@ class Compute(Element):
         return self.call.name
 
 
-class Function:
-    """A public element-wise function: calling it with operands builds a Compute of its record."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op if op.rebuild is not None else dataclasses.replace(op, rebuild=rebuild_elementwise)
-        self.__name__ = op.name
-        self.__doc__ = f"{op.doc} Element-wise; operands broadcast and promote as NumPy's."
-
-    def __call__(self, *operands: Operand) -> Compute:
-        """Build the Compute; raises SpecError when operands do not fit."""
-        if len(operands) != self.op.arity:
-            raise SpecError(
-                "cannot take so many operands",
-                element=self.op.name,
-                site=user_site(),
-                expected=f"{self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
-                got=str(len(operands)),
-            )
-        return of_operands(self.op.name, elementwise, self.op, *operands)
-
-    def __repr__(self) -> str:
-        return f"<function fc.{self.op.name}>"
-
-
-def is_weak(operand: object) -> bool:
-    """Check whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
-    return isinstance(operand, (bool, int, float)) and not isinstance(operand, np.generic)
-
-
 def as_element(operand: Operand, op: str) -> Element:
     """Return `operand` as an element; arrays and strong scalars become constants.
 
@@ -222,27 +191,6 @@ def as_element(operand: Operand, op: str) -> Element:
         ) from error
 
 
-def elementwise(op: Op, *operands: Operand) -> Compute:
-    """Build an element-wise Compute: find dtypes, cast operands, broadcast, share an operand's Spec that is equal."""
-    elements = [None if is_weak(operand) else as_element(operand, op.name) for operand in operands]
-    if all(element is None for element in elements):
-        elements = [as_element(operand, op.name) for operand in operands]
-    keys = [type(one) if element is None else element.dtype for one, element in zip(operands, elements, strict=True)]
-    *wanted, result = resolve_dtypes(op, keys)
-    inputs = [
-        scalar_constant(op, operand, dtype) if element is None else cast(element, dtype)
-        for operand, element, dtype in zip(operands, elements, wanted, strict=True)
-    ]
-    aligned, shape, stream = broadcast(op.name, inputs)
-    spec = Spec(result, shape, stream)
-    return Compute(op, tuple(aligned), next((one.spec for one in aligned if one.spec == spec), spec))
-
-
-def rebuild_elementwise(kept: KeptOp) -> Compute:
-    """Make an operation again by its record's rule of dtypes: the default of element-wise operations."""
-    return elementwise(kept.op, *kept.operands(kept.op.arity))
-
-
 def compute_again(
     kept: KeptOp, dtype: np.dtype, shape: tuple[int, ...], stream: Stream | None = None, attrs: Attrs | None = None
 ) -> Compute:
@@ -254,42 +202,6 @@ def compute_again(
         attrs: its attributes, checked.
     """
     return Compute(kept.op, kept.inputs, Spec(dtype, shape, stream), attrs)
-
-
-def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
-    """Return the dtypes that operands are cast to and that of the result.
-
-    Raises:
-        SpecError: if the op is not defined for them, or the result would be of an unsupported dtype.
-    """
-    keys = list(keys)
-    try:
-        return tuple(parse_dtype(dtype) for dtype in op.dtypes(*keys))
-    except TypeError as error:
-        names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
-        raise SpecTypeError(
-            "cannot compute with these dtypes",
-            element=op.name,
-            site=user_site(),
-            expected="dtypes that it is defined for",
-            got=names,
-            hint=str(error).split("\n", 1)[0],
-        ) from error
-
-
-def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
-    """Return a weak Python number in the dtype of its partners."""
-    try:
-        return Constant(value, dtype)
-    except (OverflowError, ValueError) as error:
-        raise SpecError(
-            "cannot hold a Python number in the dtype of its partner",
-            element=op.name,
-            site=user_site(),
-            expected=f"a value that {dtype.name} can hold",
-            got=short_repr(value),
-            hint="cast the other operand with .astype(...)",
-        ) from error
 
 
 def _never_called(*_: object) -> tuple[np.dtype, ...]:
@@ -324,135 +236,6 @@ def as_operation(element: Element, dtype: np.dtype) -> Compute:
     A constant keeps its bytes, and is cast where it is used.
     """
     return Compute(CAST, (element,), Spec(dtype, element.spec.shape, element.spec.stream), {"dtype": dtype})
-
-
-def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return dtype, dtype
-
-
-def _rebuild_along(kept: KeptOp) -> Compute:
-    """Make a resident value that is cut along the stream again."""
-    x = kept.one()
-    kept.require(not x.spec.is_stream and x.ndim > 0, "a resident value with rows")
-    return compute_again(kept, x.dtype, x.spec.shape[1:], Stream(x.spec.shape[0]))
-
-
-ALONG = Op(
-    "along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.",
-    rebuild=_rebuild_along,
-)  # fmt: skip
-
-
-def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int, ...], Stream | None]:
-    """Align operands as an array library would, the stream axis apart.
-
-    A stream axis aligns only with a stream axis and never broadcasts. A resident value of lower rank broadcasts over
-    items, one of equal rank is cut along the stream.
-
-    Returns the (possibly wrapped) inputs, the item shape and the stream of the result.
-
-    Raises:
-        SpecError: naming both shapes, when they do not fit.
-    """
-    streams = [element for element in inputs if element.spec.is_stream]
-    if not streams:
-        return inputs, _broadcast_shapes(op, inputs), None
-    first = streams[0]
-    for other in streams[1:]:
-        if other.ndim != first.ndim:
-            raise SpecError(
-                "cannot align streams of unequal rank",
-                element=op,
-                site=user_site(),
-                expected=f"{first.ndim} axes as in {format_shape(first.shape)}",
-                got=format_shape(other.shape),
-                hint="reduce with keepdims=True (or index s[:, None]) so that item axes line up",
-            )
-    length = common_length(op, streams)
-    aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
-    return aligned, _broadcast_shapes(op, aligned), first.spec.stream if length == first.spec.length else Stream(length)
-
-
-def common_length(op: str, streams: list[Element]) -> int | None:
-    """Return the one known length of streams that advance together; None if none is known."""
-    known = [(stream, length) for stream in streams if (length := stream.spec.length) is not None]
-    for other, length in known[1:]:
-        first, wanted = known[0]
-        if length != wanted:
-            raise SpecError(
-                "cannot align streams of different length",
-                element=op,
-                site=user_site(),
-                expected=f"{wanted} records as in {_giver(first)}",
-                got=f"{length} records in {_giver(other)}",
-                hint=f"x[:{min(length, wanted)}] is as much of the longer one",
-            )
-    return known[0][1] if known else None
-
-
-def _giver(stream: Element) -> str:
-    """Name what gives a stream as many records as it has: its user's name, a file, or a function with its line."""
-    while stream.name is None:
-        before = [one for one in stream.inputs if one.spec.is_stream and one.spec.length == stream.spec.length]
-        if not before:
-            break
-        stream = before[0]
-    where = "" if stream.site is None else f" ({stream.site.short})"
-    return stream.name or stream.origin or f"{stream.base_name}{where}"
-
-
-def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
-    """Return the dtype that values which are joined promote to.
-
-    Raises:
-        SpecError: if NumPy has none for them, as for bfloat16 and an integer of 16 bits.
-    """
-    dtypes = [element.dtype for element in elements]
-    try:
-        return parse_dtype(np.result_type(*dtypes))
-    except TypeError as error:
-        raise SpecError(
-            "cannot find a common dtype",
-            element=op,
-            site=user_site(),
-            expected="dtypes that promote to one",
-            got=", ".join(dtype.name for dtype in dtypes),
-            hint='cast them to one with .astype("float32")',
-        ) from error
-
-
-def align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
-    """Align a resident operand so that it broadcasts with items of the stream."""
-    shape = resident.spec.shape
-    if len(shape) < stream.ndim:
-        return resident
-    if len(shape) == stream.ndim and shape[0] == 1:
-        # The largest of one number is that number: a way to drop an axis that needs no operation of its own.
-        return Constant(resident.value[0]) if isinstance(resident, Constant) else Element.apply("max", resident, axis=0)
-    if len(shape) == stream.ndim and shape[0] != 1 and (length is None or shape[0] == length):
-        return Compute(ALONG, (resident,), Spec(resident.dtype, shape[1:], Stream(shape[0])))
-    raise SpecError(
-        "cannot align a resident operand with the stream",
-        element=op,
-        site=user_site(),
-        expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)}",
-        got=format_shape(shape),
-    )
-
-
-def _broadcast_shapes(op: str, inputs: list[Element]) -> tuple[int, ...]:
-    shapes = [element.spec.shape for element in inputs]
-    try:
-        return max(shapes, key=len) if len(set(shapes) - {()}) <= 1 else np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        streamed = any(element.spec.is_stream for element in inputs)
-        raise SpecError(
-            f"cannot broadcast {'item shapes' if streamed else 'shapes'}",
-            element=op,
-            site=user_site(),
-            expected="equal sizes, or 1, on each axis counted from the last",
-            got=" and ".join(format_shape(shape) for shape in shapes),
-        ) from error
 
 
 def truth(element: Element) -> Element:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import ALONG
 from flowcompute.elements.axes import INDEX, make_view, section, select, take
-from flowcompute.elements.compute import ALONG, Compute, Constant, as_element
+from flowcompute.elements.compute import Compute, Constant, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.site import user_site
 from flowcompute.elements.streams import first, last

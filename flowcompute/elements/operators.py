@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import (
+    alignment,
     axes,
     compute,
     creation,
@@ -21,16 +22,16 @@ from flowcompute.elements import (
     quantized,
     random,
     search,
-    spool_stream,
     streams,
     training,
 )
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
-from flowcompute.elements.compute import Compute, Constant, Function, as_element, cast
+from flowcompute.elements.compute import Compute, Constant, as_element, cast
 from flowcompute.elements.creation import conj
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
-from flowcompute.elements.host_function import HostFunction, host
+from flowcompute.elements.elementwise_functions import Function
+from flowcompute.elements.functions import HostFunction, host
 from flowcompute.elements.index import getitem
 from flowcompute.elements.math import (
     ELEMENTWISE,
@@ -157,7 +158,7 @@ RECORDS: dict[str, Op] = {
     op.kept_name: op
     for room in (
         compute,
-        spool_stream,
+        alignment,
         axes,
         creation,
         generated,

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements.compute import Function
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.ends import ENDS, twice

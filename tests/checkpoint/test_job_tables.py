@@ -14,13 +14,14 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
-from flowcompute.elements.compute import Compute, Function
+from flowcompute.elements.compute import Compute
 from flowcompute.elements.creation.parameters import Trainable
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.functions.callable_tables import FMOD
+from flowcompute.elements.functions.host_function import HOST, TRY_HOST
 from flowcompute.elements.functions.opencl_function import SourceOp
-from flowcompute.elements.host_function import HOST, TRY_HOST
 from flowcompute.elements.math import QUIET_NAN
 from flowcompute.elements.op import PARAMETER, RECOMPUTE, STOP_GRADIENT, Op
 from flowcompute.elements.operators import RECORDS

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements.compute import Function
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements.compute import Function
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math.logic import ComparisonFunction, Logical
 from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError

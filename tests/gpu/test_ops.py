@@ -16,8 +16,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements import nn
-from flowcompute.elements.compute import Function
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.op import Op
 from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError

@@ -8,16 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_dtype, common_length
 from flowcompute.elements.arguments import array_of, one_of, whole
-from flowcompute.elements.compute import (
-    Compute,
-    Constant,
-    Operand,
-    as_element,
-    cast,
-    common_dtype,
-    common_length,
-)
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild

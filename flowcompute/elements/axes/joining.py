@@ -7,19 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import align_resident, common_dtype, common_length
 from flowcompute.elements.arguments import several, whole
 from flowcompute.elements.axes.along import concat_streams, flatten
 from flowcompute.elements.axes.shape import lazily, make_view, reshape, view_op
-from flowcompute.elements.compute import (
-    Compute,
-    Constant,
-    Operand,
-    align_resident,
-    as_element,
-    cast,
-    common_dtype,
-    common_length,
-)
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Op
 from flowcompute.elements.site import public, user_site

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, common_length
+from flowcompute.elements.alignment import common_length
+from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.spec import UINT8, Spec, Stream

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flowcompute.elements.compute import as_element, common_length
+from flowcompute.elements.alignment import common_length
+from flowcompute.elements.compute import as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr

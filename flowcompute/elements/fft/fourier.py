@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.arguments import dtype_of, one_of, real, whole, wholes
 from flowcompute.elements.axes import expand_dims, moveaxis, stack, take
-from flowcompute.elements.compute import Constant, Operand, as_element, broadcast, cast
+from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.fft.roots_of_unity import MOST_LENGTH
 from flowcompute.elements.fft.transform import transform

@@ -11,8 +11,10 @@ from typing import Any, overload
 import numpy as np
 
 from flowcompute import function_ir as ir
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, broadcast, is_weak
+from flowcompute.elements.alignment import broadcast
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.functions.callable_tables import OPERATIONS
 from flowcompute.elements.functions.calls import Nested
 from flowcompute.elements.functions.neighbours import (

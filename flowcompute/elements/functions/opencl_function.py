@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.compute import Compute, Operand, as_element, broadcast
+from flowcompute.elements.alignment import broadcast
+from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import KernelError, SpecError, short_repr

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Operand, align_resident, as_element, cast, common_length
+from flowcompute.elements.alignment import align_resident, common_length
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.op import Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.elements.compute import (
-    Compute,
-    Function,
-    Operand,
-    as_element,
-    as_operation,
-    elementwise,
-    is_weak,
-    rebuild_elementwise,
-)
+from flowcompute.elements.compute import Compute, Operand, as_element, as_operation
+from flowcompute.elements.elementwise_functions import Function, elementwise, is_weak, rebuild_elementwise
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr

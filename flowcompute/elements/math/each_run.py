@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, common_length
+from flowcompute.elements.alignment import common_length
+from flowcompute.elements.compute import Compute
 from flowcompute.elements.math.primitives import reduced_dtype
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.spec import Spec, Stream

@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.alignment import ALONG, align_resident, broadcast, common_length
 from flowcompute.elements.arguments import whole
-from flowcompute.elements.compute import (
-    ALONG,
-    Compute,
-    Constant,
-    Operand,
-    align_resident,
-    as_element,
-    broadcast,
-    cast,
-    common_length,
-    compute_again,
-    resolve_dtypes,
-)
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, compute_again
+from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math.primitives import fold_stream, reduce_items, reduced_dtype
 from flowcompute.elements.math.reductions import (
     normalise_axes,

@@ -9,19 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import (
-    Compute,
-    Constant,
-    Function,
-    Operand,
-    as_element,
-    broadcast,
-    cast,
-    elementwise,
-    is_weak,
-    truth,
-)
+from flowcompute.elements.alignment import broadcast
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, truth
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import Function, elementwise, is_weak
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, common_length
+from flowcompute.elements.alignment import common_length
+from flowcompute.elements.compute import Compute
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, Spec
 

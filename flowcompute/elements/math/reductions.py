@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, dtype_of, flag, meant, real, wholes
-from flowcompute.elements.compute import CAST, Compute, Constant, Function, Operand, as_element, cast, truth
+from flowcompute.elements.compute import CAST, Compute, Constant, Operand, as_element, cast, truth
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math.arithmetic import divide, maximum, minimum, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
 from flowcompute.elements.math.logic import where

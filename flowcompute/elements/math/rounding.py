@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import whole
-from flowcompute.elements.compute import Compute, Function, Operand, as_element, as_operation, cast
+from flowcompute.elements.compute import Compute, Operand, as_element, as_operation, cast
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math.arithmetic import divide, multiply
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site

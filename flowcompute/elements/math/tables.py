@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.elements.compute import Function
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math import arithmetic, logic, rounding, transcendental
 
 ELEMENTWISE: dict[str, Function] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.elements.compute import Function
+from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.op import Kind, Op, by_ufunc
 
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.arguments import dtype_of, is_whole, one_of, several, whole
 from flowcompute.elements.axes import pad, permute_dims, reshape
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers

@@ -14,20 +14,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from flowcompute.elements.alignment import align_resident, common_dtype, common_length
 from flowcompute.elements.arguments import flag, real, whole
 from flowcompute.elements.axes import permute_dims, reshape, take
-from flowcompute.elements.compute import (
-    Compute,
-    Constant,
-    Operand,
-    align_resident,
-    as_element,
-    cast,
-    common_dtype,
-    common_length,
-    resolve_dtypes,
-)
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math import exp, matmul, where
 from flowcompute.elements.math import max as largest_of
 from flowcompute.elements.math import sum as sum_of

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_length
 from flowcompute.elements.axes import checked_indices, reshape
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length, resolve_dtypes
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site

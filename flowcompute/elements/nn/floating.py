@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import Operand, as_element, cast, common_dtype, resolve_dtypes
+from flowcompute.elements.alignment import common_dtype
+from flowcompute.elements.compute import Operand, as_element, cast
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math import Axis, normalise_axes
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site

@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import one_of, real, whole
 from flowcompute.elements.axes import concat, flip, reshape
-from flowcompute.elements.compute import Constant, Operand, as_element, cast, common_length
+from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import any, astype, cos, cut_along, multiply, sin, where

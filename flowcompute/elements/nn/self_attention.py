@@ -9,18 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from flowcompute.elements.alignment import common_dtype, common_length
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import reshape
-from flowcompute.elements.compute import (
-    Compute,
-    Operand,
-    as_element,
-    cast,
-    common_dtype,
-    common_length,
-    resolve_dtypes,
-)
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math import exp
 from flowcompute.elements.nn.dot_product_attention import HEAD_SIZE, attention_of
 from flowcompute.elements.nn.positions import places

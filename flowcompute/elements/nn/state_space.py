@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.alignment import common_dtype, common_length
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site

@@ -11,8 +11,9 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.axes import diagonal, permute_dims, reshape
-from flowcompute.elements.compute import Operand, cast, common_dtype
+from flowcompute.elements.compute import Operand, cast
 from flowcompute.elements.math import TransposedStream, matmul, multiply, permuted, vecdot
 from flowcompute.elements.math import sum as sum_along
 from flowcompute.elements.products.subscripts import Labelled, Labels, Product, read_axes, read_subscripts

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import reshape, take
-from flowcompute.elements.compute import Constant, Operand, as_element, cast, common_length
+from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.math import cut_along, greater_equal, less, logical_and, minimum, where
 from flowcompute.elements.op import MOST
 from flowcompute.elements.search.lookup import taken_along_items

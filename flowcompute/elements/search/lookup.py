@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import align_resident, common_length
 from flowcompute.elements.arguments import whole
-from flowcompute.elements.compute import Compute, Constant, Operand, align_resident, as_element, common_length
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site

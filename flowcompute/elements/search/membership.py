@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.arguments import flag, one_of
 from flowcompute.elements.axes import reshape, take
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
     any,
     equal,

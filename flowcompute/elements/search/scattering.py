@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import align_resident, common_dtype, common_length
 from flowcompute.elements.arguments import one_of, whole
 from flowcompute.elements.axes import reshape
-from flowcompute.elements.compute import (
-    Compute,
-    Constant,
-    Operand,
-    align_resident,
-    as_element,
-    cast,
-    common_dtype,
-    common_length,
-    is_weak,
-    scalar_constant,
-)
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
+from flowcompute.elements.elementwise_functions import is_weak, scalar_constant
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.search.gathering import check_known, check_places, flat_places, together

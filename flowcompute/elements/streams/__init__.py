@@ -40,6 +40,7 @@ from flowcompute.elements.streams.segment_folds import (
     segment_sum,
 )
 from flowcompute.elements.streams.shuffling import SHUFFLE, order_of, shuffle, unshuffle
+from flowcompute.elements.streams.spooling import SPOOL, spool
 from flowcompute.elements.streams.statistics import (
     CORRCOEF,
     COV,
@@ -88,6 +89,7 @@ __all__ = [
     "SEGMENT_SUM",
     "SHUFFLE",
     "SLOT",
+    "SPOOL",
     "TEXT_PLACES",
     "TOP_K_INDICES",
     "TOP_K_VALUES",
@@ -129,6 +131,7 @@ __all__ = [
     "segment_min",
     "segment_sum",
     "shuffle",
+    "spool",
     "text_places",
     "top_k",
     "unique_counts",

@@ -8,17 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.alignment import broadcast, common_dtype
 from flowcompute.elements.arguments import dtype_of, flag, one_of, whole
 from flowcompute.elements.axes import flip
-from flowcompute.elements.compute import (
-    Compute,
-    Operand,
-    as_element,
-    broadcast,
-    cast,
-    common_dtype,
-    is_weak,
-)
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import public, user_site

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, flag, whole
 from flowcompute.elements.axes import expand_dims, flatten, reshape, stack
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, is_weak
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.math import equal, isnan, normalise_axes, where
 from flowcompute.elements.op import MOST, KeptOp
 from flowcompute.elements.search import sort

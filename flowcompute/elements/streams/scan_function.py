@@ -9,18 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute import function_ir as ir
+from flowcompute.elements.alignment import broadcast, common_dtype, common_length
 from flowcompute.elements.arguments import array_of, dtype_of, flag, whole
-from flowcompute.elements.compute import (
-    Compute,
-    Operand,
-    as_element,
-    broadcast,
-    cast,
-    common_dtype,
-    common_length,
-    is_weak,
-)
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.element import Element
+from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.functions import KernelFunction, Type, UserOp, user_op
 from flowcompute.elements.op import MOST, Kind, Op
 from flowcompute.elements.site import user_site

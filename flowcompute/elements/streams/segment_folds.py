@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import meant, whole
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import cut_along
 from flowcompute.elements.op import KeptOp, Op
 from flowcompute.elements.site import public, user_site

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.alignment import ALONG, common_length
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import CUT, SECTION
-from flowcompute.elements.compute import ALONG, Compute, Constant, Operand, as_element, common_length
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import Generator, Permutation
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
 from flowcompute.elements.source import Source
-from flowcompute.elements.spool_stream import SPOOL
+from flowcompute.elements.streams.spooling import SPOOL
 from flowcompute.errors import SpecError
 
 WINDOW_BLOCKS = 64

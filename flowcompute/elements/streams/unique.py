@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flowcompute.elements.alignment import ALONG
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import reshape
-from flowcompute.elements.compute import ALONG, Compute, Operand, as_element
+from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import greater
 from flowcompute.elements.op import KeptOp, Op

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.compute import Compute, Operand, as_element, common_length
+from flowcompute.elements.alignment import common_length
+from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.policies import ErrorPolicy, OnError, parse_policy
