@@ -17,7 +17,7 @@ from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
 from flowcompute.lower.matmul.matmul_anchor import PANEL
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but, slow_but
 
 
 def numbers(shape: tuple[int, ...], dtype: Any = "f4", seed: int = 0) -> np.ndarray:
@@ -65,7 +65,7 @@ def test_the_order_of_a_sum_belongs_to_the_product(rows: int, inner: int, column
     np.testing.assert_allclose(both(fc.source(a) @ fc.constant(b)), weight_tiles(a, b), rtol=0, atol=2e-6 * inner**0.5)
 
 
-@pytest.mark.parametrize("dtype", slow_but(["f4", "i1"], ["f8", "f4", "i8", "i4", "u2", "i1"]))
+@pytest.mark.parametrize("dtype", compiled_but(["f8", "f4", "i4", "i1"], ["f8", "f4", "i8", "i4", "u2", "i1"]))
 def test_every_dtype(dtype: str) -> None:
     a, b = numbers((37, 530), dtype), numbers((530, 21), dtype, seed=1)
     product = both(fc.source(a) @ fc.constant(b))
@@ -84,7 +84,7 @@ def test_half_formats_are_multiplied_in_float32(dtype: Any) -> None:
     np.testing.assert_allclose(product.astype("f4"), wanted, rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.compiles
 def test_products_in_a_dtype_that_is_asked_for() -> None:
     """As NumPy's `dtype=`: narrow integers are read as they are, and add up exactly where they would wrap."""
     a, b = (np.random.default_rng(seed).integers(-128, 128, (70, 70)).astype("i1") for seed in (1, 2))

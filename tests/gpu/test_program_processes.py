@@ -101,7 +101,7 @@ for round in range(5):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.compiles
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
 def test_after_twenty_kills_during_a_build_the_next_start_works_and_tidies_up(folder: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", KILLED, TEXT]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.nn.self_attention import _attend
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but, slow_but
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -55,7 +55,7 @@ def resolved(element: fc.Element, device: str, batch_bytes: int) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("window", [None, 1, 63, 65, 100])
+@pytest.mark.parametrize("window", compiled_but([None, 65], [None, 1, 63, 65, 100]))
 @pytest.mark.parametrize("texts", [None, [1, 5, 70, 3, 130, 21]], ids=["one text", "texts"])
 def test_each_record_sees_those_before(device: str, window: int | None, texts: list[int] | None) -> None:
     q, k, v = drawn(230, 6, 2, 16, 24)
@@ -267,12 +267,18 @@ def test_residents_are_left_to_attention() -> None:
         fc.nn.self_attention(*[fc.constant(np.zeros((5, 2, 8), "f4"))] * 3)
 
 
+TURNED = [(64, "neighbours"), (32, "halves"), (24, "halves"), (6, "neighbours")]
+
+
 def turned(x: fc.Element, at: fc.Element, order: Any) -> fc.Element:
     return fc.nn.rope(x, at, pairs=order)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("size", "order"), [(64, "neighbours"), (32, "halves"), (6, "neighbours"), (24, "halves")])
+@pytest.mark.parametrize(
+    ("size", "order"),
+    compiled_but(TURNED[::2], TURNED),
+)
 def test_rotations_are_computed_where_attention_loads_them(device: str, size: int, order: str) -> None:
     q, k, v = drawn(37, 6, 2, size, size)
     at = fc.source(np.arange(37))

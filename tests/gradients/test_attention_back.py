@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.gradients import attention_rules
 from tests.gpu.shapes import resolve_on_gpu
+from tests.support.slow import compiled_but
 
 RNG = np.random.default_rng(9)
 HIDDEN = np.where(RNG.random((70, 33)) > 0.4, 0.5, -np.inf)
@@ -41,8 +43,9 @@ def by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_rules, "_STORED_BYTES", 1)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), compiled_but([("window", "f4"), ("mask", "f8")], itertools.product(CASES, ["f8", "f4"]))
+)
 def test_slopes_are_those_of_products(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     operands = leaves(name, "f8")
     expected = fc.resolve(*fc.grad(loss(name, operands), operands), device="numpy", progress=False)
@@ -60,7 +63,7 @@ def test_slopes_are_those_of_products(name: str, dtype: str, monkeypatch: pytest
             np.testing.assert_allclose(one, exact, rtol=tolerance, atol=tolerance * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("name", ["causal", "mask"])
+@pytest.mark.parametrize("name", compiled_but(["causal"], ["causal", "mask"]))
 def test_code_for_gpus_gives_them_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernels(monkeypatch)
     operands = leaves(name, "f4")
@@ -72,7 +75,7 @@ def test_code_for_gpus_gives_them_too(name: str, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(one, exact, rtol=1e-5, atol=1e-5 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", compiled_but(["float16"], ["float16", "bfloat16"]))
 def test_half_formats_are_computed_in_float32(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernels(monkeypatch)
     operands = tuple(one.astype(dtype) for one in leaves("causal", "f4"))

@@ -1,4 +1,4 @@
-"""Cases that `scripts/test` leaves out and CI runs: they go the same way through the code as those that stay."""
+"""Marks for parameters: `scripts/test` leaves some values to CI, and CI leaves some to the nightly script."""
 
 from __future__ import annotations
 
@@ -10,8 +10,20 @@ import pytest
 
 def slow_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     """Mark all values of a parameter as slow but for the kept ones."""
+    return _marked(kept, values, pytest.mark.slow)
+
+
+def compiled_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
+    """Mark all values as waiting for the compiler but for the kept ones. A tuple holds values of several parameters."""
+    return _marked(kept, values, pytest.mark.compiles, several=True)
+
+
+def _marked(kept: Iterable[Any], values: Iterable[Any], mark: Any, *, several: bool = False) -> list[Any]:
     few = list(kept)
     assert few, "keep one, or mark the test"
-    made = [pytest.param(value, marks=() if value in few else pytest.mark.slow) for value in values]
+    made = [
+        pytest.param(*(value if several and isinstance(value, tuple) else (value,)), marks=() if value in few else mark)
+        for value in values
+    ]
     assert sum(not one.marks for one in made) == len(few), "keep what is among the values"
     return made

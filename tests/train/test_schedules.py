@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
@@ -24,6 +24,7 @@ def falling(t: np.ndarray, rate: float, steps: int, warmup: int, end: float, sha
     return np.where(t <= warmup, rate * t / max(1, warmup), end + (rate - end) * shape(p))
 
 
+@settings(max_examples=30)
 @given(
     steps=st.integers(1, 50),
     warmup=st.integers(0, 49),
