@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -12,6 +10,8 @@ import numpy as np
 
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
+from flowcompute.sources.columnar.parquet_pages import PageView
+from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
 
 try:
     import pyarrow as pa
@@ -26,6 +26,10 @@ _REQUEST_BYTES = 1 << 23
 """Bytes of a column that are read at a time, from the disk and from a store. None are beyond the column's own."""
 _PAGE_BYTES = 1 << 20
 """Bytes of a page, unless the writer has said otherwise."""
+_PAGE_SLACK = 1 << 16
+"""What writers put into a page beyond the bytes at which they end one."""
+_MOST_PAGES = 1024, 2
+"""Pages of a group that are looked at when a column is opened: of a local file, and where each is a request."""
 _NAMES = (
     "bool",
     "int8",
@@ -42,28 +46,6 @@ _NAMES = (
 )
 
 
-class ColumnarError(Exception):
-    """A file that is damaged, or holds what is not read. Its text says why."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a file.
-
-    Attributes:
-        name: its name.
-        dtype, item: of its numbers, and the shape of an item; None where they are not read.
-        type: its type in words.
-        position: its number among the columns.
-    """
-
-    name: str
-    dtype: np.dtype | None
-    item: tuple[int, ...]
-    type: str
-    position: int
-
-
 def require() -> None:
     """Check that pyarrow is installed.
 
@@ -78,37 +60,7 @@ def require() -> None:
         )
 
 
-class OpenTable(ABC):
-    """An open file of columns.
-
-    Attributes:
-        columns: in their order.
-        groups: records of each group of records that is read from its begin on.
-    """
-
-    columns: tuple[Column, ...]
-    groups: tuple[int, ...]
-
-    @abstractmethod
-    def slices(self, column: Column, group: int, fill: Any) -> Iterator[np.ndarray]:
-        """Yield the numbers of a column in a group, a slice at a time.
-
-        Args:
-            column: which.
-            group: number of the group.
-            fill: number of nulls; None where they are refused.
-
-        Raises:
-            ColumnarError: if they are damaged, or nulls.
-            OSError: as the system does.
-        """
-
-    @abstractmethod
-    def held_bytes(self, column: Column) -> int:
-        """Return the bytes that reading a column holds."""
-
-
-def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] | None = None) -> OpenTable:
+def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] | None = None) -> TableFile:
     """Open a file of a kind, "parquet" or "arrow".
 
     Args:
@@ -120,12 +72,12 @@ def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] |
         ColumnarError: if it is none such, or is damaged.
         OSError: as the system does.
     """
-    view = FileView(files, handle)
-    table: OpenTable
+    table: TableFile
     if kind == "parquet":
-        part = _READ_BYTES if files.local else _REQUEST_BYTES
-        table = _guarded(view, lambda: _ParquetTable(view, part))
+        pages = PageView(files, handle)
+        table = _guarded(pages, lambda: _ParquetTable(pages, files.local))
     else:
+        view = FileView(files, handle)
         table = _guarded(view, lambda: _ArrowTable(view, groups))
     return table
 
@@ -172,11 +124,15 @@ def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
     return numbers.reshape(records, *column.item)
 
 
-class _ParquetTable(OpenTable):
-    def __init__(self, view: FileView, part_bytes: int) -> None:
-        self._view, self._part_bytes = view, part_bytes
+class _ParquetTable(TableFile):
+    def __init__(self, view: PageView, is_local: bool) -> None:
+        self._view, self._is_local = view, is_local
+        self._part_bytes = _READ_BYTES if is_local else _REQUEST_BYTES
         self._file = parquet.ParquetFile(
-            pa.PythonFile(view, mode="r"), buffer_size=part_bytes, pre_buffer=False, page_checksum_verification=True
+            pa.PythonFile(view, mode="r"),
+            buffer_size=self._part_bytes,
+            pre_buffer=False,
+            page_checksum_verification=True,
         )
         self._metadata = self._file.metadata
         self.columns = _columns(self._file.schema_arrow)
@@ -184,12 +140,20 @@ class _ParquetTable(OpenTable):
         if min(self.groups, default=0) < 0 or sum(self.groups) != self._metadata.num_rows:
             raise ColumnarError("its groups have other records than the file")
 
-    def slices(self, column: Column, group: int, fill: Any) -> Iterator[np.ndarray]:
-        """See `OpenTable.slices`."""
+    def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:
+        """See `TableFile.slices`. A unit is a page."""
         assert column.dtype is not None
-        item_bytes = column.dtype.itemsize * (column.item[0] if column.item else 1)
-        wanted = {"batch_size": max(1, SLICE_BYTES // item_bytes), "columns": [column.name], "use_threads": False}
-        batches = _guarded(self._view, lambda: iter(self._file.iter_batches(row_groups=[group], **wanted)))
+        numbers_of_item = column.item[0] if column.item else 1
+        chunk, leaf = self._chunk(column, group), self._leaf(column)
+        if chunk.num_values > self.groups[group] * numbers_of_item:
+            raise ColumnarError("a group has more numbers than its records have")
+        self._view.watch(*_place(chunk), unit_bytes)
+        # pyarrow's own way by name would decode columns whose names go on behind a dot, too.
+        wanted = {"batch_size": max(1, SLICE_BYTES // (column.dtype.itemsize * numbers_of_item)), "use_threads": False}
+        batches = _guarded(
+            self._view,
+            lambda: iter(self._file.reader.iter_batches(row_groups=[group], column_indices=[leaf], **wanted)),
+        )
         left = self.groups[group]
         while (batch := _guarded(self._view, lambda: next(batches, None))) is not None:
             numbers = _guarded(self._view, lambda batch=batch: _numbers(batch.column(0), column, fill))
@@ -200,23 +164,65 @@ class _ParquetTable(OpenTable):
         if left:
             raise ColumnarError("a group has fewer records than it says")
 
-    def held_bytes(self, column: Column) -> int:
-        """See `OpenTable.held_bytes`: a slice, and a page."""
-        return SLICE_BYTES + self._part_bytes + min(self._largest.get(column.name, 0), _PAGE_BYTES)
+    def _chunk(self, column: Column, group: int) -> Any:
+        """Return what the footer says of a column in a group."""
+        return self._metadata.row_group(group).column(self._leaf(column))
+
+    def _leaf(self, column: Column) -> int:
+        """Return the number of a column among the file's, which count a structure's parts one by one."""
+        if column.position not in self._leaves:
+            raise ColumnarError(
+                "its name is that of a part of a structure, or it is laid out in another way than a list"
+            )
+        return self._leaves[column.position]
 
     @cached_property
-    def _largest(self) -> dict[str, int]:
-        """The most bytes that a column has in a group, by name."""
-        found: dict[str, int] = {}
-        for i in range(len(self.groups)):
-            group = self._metadata.row_group(i)
-            for one in map(group.column, range(group.num_columns)):
-                name = one.path_in_schema.partition(".")[0]
-                found[name] = max(found.get(name, 0), int(one.total_uncompressed_size))
+    def _leaves(self) -> dict[int, int]:
+        """The numbers of columns that can be told from others by their paths."""
+        schema, found = self._metadata.schema, dict[int, int]()
+        by_path: dict[str, list[int]] = {}
+        for i in range(len(schema)):
+            by_path.setdefault(schema.column(i).path, []).append(i)
+        for column in self.columns:
+            paths = [f"{column.name}.list.{end}" for end in ("element", "item")] if column.item else [column.name]
+            leaves = [leaf for path in paths for leaf in by_path.get(path, ())]
+            if len(leaves) == 1 and column.dtype is not None:
+                found[column.position] = leaves[0]
         return found
 
+    def group_bytes(self, column: Column) -> int:
+        """See `TableFile.group_bytes`."""
+        return max((self._said_bytes(column, i) for i in range(len(self.groups))), default=0)
 
-class _ArrowTable(OpenTable):
+    def _said_bytes(self, column: Column, group: int) -> int:
+        return max(0, int(self._chunk(column, group).total_uncompressed_size))
+
+    def unit_bytes(self, column: Column) -> int:
+        """See `TableFile.unit_bytes`: by the pages of the largest group, since writers end pages at the same bytes."""
+        filled = [i for i, records in enumerate(self.groups) if records]  # only these have pages
+        if not filled:
+            return 0
+        group = max(filled, key=lambda i: self._said_bytes(column, i))
+        largest: int = _guarded(
+            self._view,
+            lambda: self._view.largest_page(*_place(self._chunk(column, group)), _MOST_PAGES[not self._is_local]),
+        )
+        return min(self.group_bytes(column), max(largest + largest // 8, _PAGE_BYTES) + _PAGE_SLACK)
+
+    def held_bytes(self, unit_bytes: int) -> int:
+        """See `TableFile.held_bytes`: a slice, and a page as it is stored and decompressed."""
+        return SLICE_BYTES + self._part_bytes + 2 * unit_bytes
+
+
+def _place(chunk: Any) -> tuple[int, int]:
+    """Return where a column's pages of a group begin and end."""
+    begin, first = int(chunk.data_page_offset), chunk.dictionary_page_offset
+    if first is not None and 0 < int(first) < begin:
+        begin = int(first)
+    return begin, begin + int(chunk.total_compressed_size)
+
+
+class _ArrowTable(TableFile):
     def __init__(self, view: FileView, groups: tuple[int, ...] | None) -> None:
         self._view = view
         whole = pa.ipc.open_file(pa.PythonFile(view, mode="r"))
@@ -245,14 +251,22 @@ class _ArrowTable(OpenTable):
             )
         return reader.get_batch(number)
 
-    def slices(self, column: Column, group: int, fill: Any) -> Iterator[np.ndarray]:
-        """See `OpenTable.slices`: the whole of a group."""
+    def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:  # noqa: ARG002
+        """See `TableFile.slices`: the whole of a group."""
         numbers = _guarded(self._view, lambda: _numbers(self._batch(column, group).column(0), column, fill))
         if len(numbers) != self.groups[group]:
             raise ColumnarError("a batch has other records than when it was opened")
         yield numbers
 
-    def held_bytes(self, column: Column) -> int:
-        """See `OpenTable.held_bytes`: the largest group, compressed and not."""
+    def group_bytes(self, column: Column) -> int:
+        """See `TableFile.group_bytes`."""
         assert column.dtype is not None
-        return 2 * max(self.groups, default=0) * column.dtype.itemsize * (column.item[0] if column.item else 1)
+        return max(self.groups, default=0) * column.dtype.itemsize * (column.item[0] if column.item else 1)
+
+    def unit_bytes(self, column: Column) -> int:
+        """See `TableFile.unit_bytes`."""
+        return self.group_bytes(column)
+
+    def held_bytes(self, unit_bytes: int) -> int:
+        """See `TableFile.held_bytes`: the largest group, compressed and not."""
+        return 2 * unit_bytes

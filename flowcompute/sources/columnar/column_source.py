@@ -14,7 +14,8 @@ import numpy as np
 from flowcompute.elements import Reader, Source
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, Fingerprint, explain, shown
-from flowcompute.sources.columnar._pyarrow import Column, ColumnarError, OpenTable, open_columns
+from flowcompute.sources.columnar._pyarrow import open_columns
+from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
 from flowcompute.sources.file_source import changed, check_position, source_errors
 from flowcompute.spec import Spec, Stream
 
@@ -43,6 +44,7 @@ class ColumnSource(Source):
         column: which.
         parts: the files, at least one.
         fill: number of nulls; None where they are refused.
+        unit_bytes: the most that is decoded as a whole; see `TableFile.unit_bytes`.
         files: the file layer.
     """
 
@@ -51,6 +53,7 @@ class ColumnSource(Source):
     column: Column
     parts: tuple[ColumnFile, ...]
     fill: Any
+    unit_bytes: int
     files: Files
 
     def __init__(
@@ -60,6 +63,7 @@ class ColumnSource(Source):
         column: Column,
         parts: Sequence[ColumnFile],
         *,
+        unit_bytes: int,
         held_bytes: int,
         fill: Any,
         name: str | None,
@@ -69,7 +73,7 @@ class ColumnSource(Source):
         length = sum(sum(part.groups) for part in parts)
         super().__init__(Spec(column.dtype, column.item, Stream(length)), name=name)
         self.freeze_fields(path=path, kind=kind, column=column, parts=tuple(parts), fill=fill)
-        self.freeze_fields(files=files, _held=held_bytes)
+        self.freeze_fields(files=files, unit_bytes=unit_bytes, _held=held_bytes)
 
     _held: int
 
@@ -116,13 +120,13 @@ class ColumnReader(Reader):
         self._length = self._ends[-1] if self._ends else 0
         self._rest: np.ndarray | None = None
         self._slices: Iterator[np.ndarray] | None = None
-        self._table: OpenTable | None = None
+        self._table: TableFile | None = None
         self._handle = -1
         self._part = source.parts[0]
         check_position(position, self._length, element=self.element, site=source.site)
         self._open_part(groups[bisect_right(self._ends, position)][0] if position < self._length else self._part)
 
-    def _open_part(self, part: ColumnFile) -> OpenTable:
+    def _open_part(self, part: ColumnFile) -> TableFile:
         """Return the open file, which is another one from now on."""
         if self._table is not None and part is self._part:
             return self._table
@@ -181,7 +185,8 @@ class ColumnReader(Reader):
             skipped = 0
             if self._slices is None:
                 table = self._open_part(part)
-                self._slices = iter(table.slices(self._source.column, number, self._source.fill))
+                source = self._source
+                self._slices = iter(table.slices(source.column, number, source.fill, source.unit_bytes))
                 # Groups are read from their begin on.
                 skipped = self.position - begin
             while self._rest is None or not len(self._rest):

@@ -12,9 +12,10 @@ from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import Files, shown
 from flowcompute.objects import layer_of
 from flowcompute.sources.columnar import _pyarrow
-from flowcompute.sources.columnar._pyarrow import Column, ColumnarError, OpenTable, open_columns
+from flowcompute.sources.columnar._pyarrow import open_columns
 from flowcompute.sources.columnar.column_source import ColumnFile, ColumnSource
-from flowcompute.sources.file_source import probe, source_errors
+from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
+from flowcompute.sources.file_source import changed, probe, source_errors
 
 _SUFFIXES = {"parquet": (".parquet",), "arrow": (".arrow", ".feather")}
 
@@ -33,7 +34,7 @@ class FileTable(Table):
         self,
         path: str,
         kind: str,
-        parts: Sequence[tuple[ColumnFile, OpenTable]],
+        parts: Sequence[tuple[ColumnFile, TableFile]],
         *,
         fill: Any,
         name: str | None,
@@ -92,9 +93,42 @@ class FileTable(Table):
             )
         fill = self._fill.get(name) if isinstance(self._fill, Mapping) else self._fill
         _check_fill(fill, column, self._name)
-        held = max(table.held_bytes(column) for table in self.tables)
+        unit, held = self._bounds(column)
         return ColumnSource(
-            self.path, self.kind, column, self.parts, held_bytes=held, fill=fill, name=self._name, files=self._files
+            self.path,
+            self.kind,
+            column,
+            self.parts,
+            unit_bytes=unit,
+            held_bytes=held,
+            fill=fill,
+            name=self._name,
+            files=self._files,
+        )
+
+    def _bounds(self, column: Column) -> tuple[int, int]:
+        """Return the bytes of a column that are decoded as a whole, and those that reading holds."""
+        parts = zip(self.parts, self.tables, strict=True)
+        try:
+            part, _ = max(parts, key=lambda pair: pair[1].group_bytes(column))
+        except ColumnarError as error:
+            raise self._damaged(self.path, column, error) from error
+        with probe(part.path, element=self._name, site=user_site(), files=self._files) as (handle, now):
+            if now != part.fingerprint:
+                raise changed(part.path, part.fingerprint, now, element=self._name, site=user_site())
+            try:
+                table = open_columns(self._files, handle, self.kind, part.groups)
+                unit = table.unit_bytes(column)
+            except ColumnarError as error:
+                raise self._damaged(part.path, column, error) from error
+            return unit, table.held_bytes(unit)
+
+    def _damaged(self, path: str, column: Column, error: ColumnarError) -> SourceError:
+        return SourceError(
+            f"cannot read column {column.name!r} of {shown(path)}: {error}",
+            element=self._name,
+            site=user_site(),
+            hint="write the file again",
         )
 
     def __repr__(self) -> str:
@@ -150,7 +184,7 @@ def open_parts(paths: Sequence[str], kind: str, *, fill: Any, name: str | None, 
     return first.joined(others) if others else first
 
 
-def _open_part(path: str, kind: str, *, name: str | None, files: Files) -> tuple[ColumnFile, OpenTable]:
+def _open_part(path: str, kind: str, *, name: str | None, files: Files) -> tuple[ColumnFile, TableFile]:
     with probe(path, element=name, site=user_site(), files=files) as (handle, fingerprint):
         try:
             table = open_columns(files, handle, kind)
