@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -90,7 +91,9 @@ def main(seconds: float, seed: int = 0) -> None:
         values = bits(fc.run(*job(folder, "a"), **OPTIONS).values)
         files = contents(folder / "a")
         runs = resumed = 0
+        # A worker that is away when a local cluster looks for it, 15 s after a kill, would never be started again.
         with (
+            dask.config.set({"distributed.deploy.lost-worker-timeout": f"{max(60.0, 2 * seconds)} s"}),
             LocalCluster(
                 n_workers=3, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 memory_limit=0, silence_logs=50,
