@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
-from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.checkpoint.store import CheckpointFolder, keeps_cluster_job
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, Site, SpecError
@@ -244,7 +244,8 @@ def run(*elements: Element, **options: Unpack[RunVerbOptions]) -> Any:
     Args:
         elements: the roots, in one reading.
         cluster: a `distributed.Client`: its workers compute the job in shards, to the same bits. The result is a
-            `ClusterRun` with `values` and `shards`. It needs `pip install "flowcompute[cluster]"`.
+            `ClusterRun` with `values` and `shards`. It needs `pip install "flowcompute[cluster]"`. Without it a
+            `checkpoint` of such a job goes on on this machine.
         shards: with `cluster`, the most shards of a stage; "auto", also by default, for four a worker.
         insecure: with `cluster`, allows a scheduler that other machines reach without TLS.
         mixed_devices: with `cluster`, allows workers with devices of another kind than the client's, whose bits differ.
@@ -256,13 +257,11 @@ def run(*elements: Element, **options: Unpack[RunVerbOptions]) -> Any:
     """
     _check_elements("run", elements)
     if options.get("cluster") is not None:
-        # The room of clusters stands above this one.
-        distributed = importlib.import_module("flowcompute.distributed")
-        return distributed.run_on_cluster(elements, options)
+        return _in_shards(elements, options)
     for name in sorted(_OF_CLUSTERS & options.keys() - {"cluster"}):
         raise PlanError(f"cannot use {name}= without a cluster", element=name, hint="give cluster=client, too")
     options.pop("cluster", None)
-    return _start(elements, RunOptions.parse("run", cast("StartOptions", options), StartOptions)).wait()
+    return _finished("run", elements, cast("StartOptions", options))
 
 
 @shows_options(StartOptions)
@@ -272,8 +271,20 @@ def resolve(*elements: Element, **options: Unpack[StartOptions]) -> Any:
     Options and errors as for `run`.
     """
     _check_elements("resolve", elements)
-    values = _start(elements, RunOptions.parse("resolve", options, StartOptions)).wait().values
+    values = _finished("resolve", elements, options).values
     return values[0] if len(values) == 1 else values
+
+
+def _finished(verb: str, elements: tuple[Element, ...], options: StartOptions) -> Any:
+    """Return the finished run, also of a job that a cluster has begun."""
+    if keeps_cluster_job(options.get("checkpoint")):
+        return _in_shards(elements, options)
+    return _start(elements, RunOptions.parse(verb, options, StartOptions)).wait()
+
+
+def _in_shards(elements: tuple[Element, ...], options: Any) -> Any:
+    # The room of clusters stands above this one.
+    return importlib.import_module("flowcompute.distributed").run_on_cluster(elements, options)
 
 
 @shows_options(StartOptions)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
-from flowcompute.distributed import is_done, kept_graph, kept_items, read_job
+from flowcompute.distributed import ClusterRun, is_done, kept_graph, kept_items, kept_options, read_job, run_on_cluster
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.files import is_url, path_text
@@ -214,8 +214,8 @@ class Frozen:
 class FrozenShards:
     """A job on a cluster as its folder holds it. Made by `thaw`; looking at it changes nothing.
 
-    Shards go on where the program that began them is run again. `resolve` computes the job on this machine, from its
-    begin.
+    Shards go on where the program that began them is run again, with `cluster=` or without it. `run` and `resolve` go
+    on with them on this machine. `fc.start(*frozen.elements())` begins the job anew.
 
     Attributes:
         path: of the folder.
@@ -239,22 +239,36 @@ class FrozenShards:
         graph, array = kept_graph(self._job)
         return rebuild_job(graph, array, self._bind, done=False, allow=self._allow, accept_touched=accept_touched)
 
-    @shows_options(StartOptions, method=True)
-    def start(self, **options: Unpack[StartOptions]) -> Run:
-        """Begin the job on this machine, in the background. Options and errors as for `fc.start`."""
-        check_names("start", options, StartOptions)
-        return start(*self.elements(accept_touched=options.get("accept_touched") is True), **options)
+    @shows_options(ThawOptions, method=True)
+    def run(self, **options: Unpack[ThawOptions]) -> ClusterRun:
+        """Go on to the end on this machine, and return the finished `ClusterRun`.
 
-    @shows_options(StartOptions, method=True)
-    def run(self, **options: Unpack[StartOptions]) -> Run:
-        """Compute the job on this machine, and return the finished `Run`. Options and errors as for `fc.start`."""
-        return self.start(**options).wait()
+        Shards that ended are not computed again; others go on. A cluster may go on where this one is interrupted. A
+        job that is done has its values.
 
-    @shows_options(StartOptions, method=True)
-    def resolve(self, **options: Unpack[StartOptions]) -> Any:
-        """Compute the job on this machine, and return its values: one value, or a tuple.
+        Args:
+            options: as for `fc.run` with `cluster`, but for `checkpoint` and `precision`, which are kept. So is the
+                device, unless one is given.
 
-        Options and errors as for `fc.start`.
+        Raises:
+            CheckpointError: if the job cannot go on, or another client runs it.
+            FlowError, TypeError: as `fc.run`.
+        """
+        _refuse(options, "checkpoint", "precision")
+        check_names("run", options, StartOptions)
+        device, precision = kept_options(self._job)
+        given: dict[str, Any] = {**options, "precision": precision, "checkpoint": self.path}
+        # A file that was touched is read where its contents are the same, as in shards.
+        given.pop("accept_touched", None)
+        if given.get("device") in (None, "auto"):
+            given["device"] = device
+        return run_on_cluster(self.elements(accept_touched=options.get("accept_touched") is True), given)
+
+    @shows_options(ThawOptions, method=True)
+    def resolve(self, **options: Unpack[ThawOptions]) -> Any:
+        """Go on to the end on this machine, and return the values: one value, or a tuple.
+
+        Options and errors as for `run`.
         """
         values = self.run(**options).values
         return values[0] if len(values) == 1 else values
@@ -262,7 +276,8 @@ class FrozenShards:
     def __str__(self) -> str:
         items, total = self.progress.items, self.progress.total_items
         state = "done" if self.done else f"{items:,} of {total:,} records of all stages"
-        return f"{self.path}: a job on a cluster, {state}; run its program again to go on with it"
+        goes_on = "its program goes on with it, and so does flowcompute resume on one machine"
+        return f"{self.path}: a job on a cluster, {state}; {goes_on}"
 
     def __repr__(self) -> str:
         return f"<FrozenShards {self}>"

@@ -20,9 +20,11 @@ from flowcompute.cli.running import (
     options_of,
     print_results,
 )
+from flowcompute.distributed import ClusterRun
 from flowcompute.files import shown
+from flowcompute.runtime.run import Run
 from flowcompute.strategy import ThawOptions
-from flowcompute.thawing import thaw
+from flowcompute.thawing import FrozenShards, thaw
 
 
 def add_resume(commands: Any) -> None:
@@ -72,10 +74,14 @@ def say_finished(path: str) -> None:
 def _resume(options: argparse.Namespace) -> None:
     asked = options_of(options, ThawOptions)
     frozen = thaw(options.checkpoint, allow=options.allow)
-    run = frozen.start(**asked)
-    if run.page is not None:
-        print(f"flowcompute: the run is shown at {run.page}", file=sys.stderr, flush=True)
-    run.wait()
+    run: Run | ClusterRun
+    if isinstance(frozen, FrozenShards):
+        run = frozen.run(**asked)
+    else:
+        run = frozen.start(**asked)
+        if run.page is not None:
+            print(f"flowcompute: the run is shown at {run.page}", file=sys.stderr, flush=True)
+        run.wait()
     if frozen.done:
         say_finished(options.checkpoint)
     print_results(run)

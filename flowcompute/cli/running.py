@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any, get_args, get_type_hints
 
+from flowcompute.distributed import ClusterRun
 from flowcompute.engine import Backend
 from flowcompute.errors import FlowError
 from flowcompute.runtime.run import Run
@@ -219,13 +220,13 @@ def measured(backend: Backend, *, again: bool = False) -> Limits | None:
     return limits
 
 
-def print_results(run: Run) -> None:
-    """Print the value of each root, and on standard error which records were dropped."""
+def print_results(run: Run | ClusterRun) -> None:
+    """Print the value of each root, and on standard error which records were dropped; shards drop none."""
     sinks = {sink.root: sink for each in run.plan.passes for sink in each.sinks}
     for root, value in enumerate(run.values):
         if value is not None:
             print(f"{run.plan.graph.nodes[sinks[root].value].name}: {value}")
-    for name, dropped in run.skipped.items():
+    for name, dropped in run.skipped.items() if isinstance(run, Run) else ():
         if dropped.count:
             print(f"{name}: {dropped}", file=sys.stderr)
 

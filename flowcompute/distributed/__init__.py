@@ -4,7 +4,7 @@ from flowcompute.distributed.cluster import ClusterRun, ClusterShards, run_on_cl
 from flowcompute.distributed.kept import is_done, kept_items, read_job
 from flowcompute.distributed.shard_answer import answer
 from flowcompute.distributed.shard_job import ShardedJob
-from flowcompute.distributed.shard_message import ShardMessages, kept_graph
+from flowcompute.distributed.shard_message import ShardMessages, kept_graph, kept_options
 from flowcompute.distributed.shard_ranges import shard_ranges
 from flowcompute.distributed.shard_runner import run_shard
 from flowcompute.distributed.shard_start import ShardProgress, ShardStart, ShardState
@@ -23,6 +23,7 @@ __all__ = [
     "is_done",
     "kept_graph",
     "kept_items",
+    "kept_options",
     "read_job",
     "run_on_cluster",
     "run_shard",

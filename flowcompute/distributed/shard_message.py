@@ -180,6 +180,19 @@ def kept_graph(job: bytes) -> tuple[Any, Callable[[object], np.ndarray]]:
     return unpack(job)["graph"], array_of
 
 
+def kept_options(job: bytes) -> tuple[list[str], str]:
+    """Return the devices and the precision in a job's description.
+
+    Raises:
+        CheckpointError: if the description is not sound.
+    """
+    fields = unpack(job)
+    device, precision = fields.get("device"), fields.get("precision")
+    if not isinstance(device, list) or not all(type(one) is str for one in device) or type(precision) is not str:
+        raise CheckpointError("cannot read a job: its device and its precision are no texts")
+    return device, precision
+
+
 def array_of(value: object) -> np.ndarray:
     """Return an array in a job's description.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.distributed import ClusterRun, answer
 from flowcompute.distributed.cluster._dask import ClusterWorker
+from flowcompute.distributed.cluster.own_process import OwnProcess
 
 X = np.random.default_rng(21).standard_normal((20_011, 6)).astype("f4")
 QUIET: dict[str, Any] = {"progress": False, "memory": "24MiB"}
@@ -24,34 +24,24 @@ class KilledError(Exception):
     """The end of a client or a worker."""
 
 
-class Here:
+class Here(OwnProcess):
     """Workers that are this process; the client is called with the number of each request before it is answered."""
 
     requests: ClassVar[list[bytes]] = []
     workers: ClassVar[list[ClusterWorker]] = [ClusterWorker("here", None, 1)]
 
     def __init__(self, client: Callable[[int], None], **_: object) -> None:
+        super().__init__()
         self._client = client
 
     def found(self) -> list[ClusterWorker]:
         return self.workers
-
-    def ask(
-        self, function: Callable[[bytes], bytes], request: bytes, workers: Sequence[ClusterWorker]
-    ) -> dict[str, bytes]:
-        return {one.address: function(request) for one in workers}
 
     def answers(self, requests: Sequence[bytes], *_: object) -> Iterator[tuple[int, bytes]]:
         for number, request in enumerate(requests):
             self._client(len(self.requests))
             self.requests.append(request)
             yield number, answer(request)
-
-    def listen(self, *_: object) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-    def tell_all(self, *_: object) -> None:
-        """Tell nobody: whoever answered has ended."""
 
 
 def job(folder: Path, out: str) -> tuple[fc.Element, ...]:

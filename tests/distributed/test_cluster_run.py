@@ -17,7 +17,7 @@ from flowcompute.cli.command import main
 from flowcompute.distributed.kept import COMMIT, JOB, ClusterFolder, ShardFolder
 from flowcompute.errors import CheckpointError, DestinationError, PlanError, RunError
 from flowcompute.sinks.file_sink import StoredWriter
-from tests.distributed.here import QUIET, KilledError, X, bytes_of, check, dying, job, live, run, visible
+from tests.distributed.here import QUIET, KilledError, X, check, dying, job, live, run, visible
 from tests.support.slow import slow_but
 
 
@@ -112,17 +112,6 @@ def test_a_job_keeps_its_number_of_shards(folder: Path, asked: list[bytes], at: 
     made = fc.run(*job(folder, "b"), cluster=live, shards=2, **said)
     assert made.shards.resumed >= 9
     check(folder, made)
-
-
-def test_one_machine_computes_the_job(folder: Path, asked: list[bytes]) -> None:
-    with pytest.raises(KilledError):
-        run(folder, dying(9))
-    values = fc.thaw(folder / "kept").resolve(**QUIET)
-    wanted = fc.run(*job(folder, "a"), **QUIET).values
-    assert np.asarray(values[4]).tobytes() == np.asarray(wanted[4]).tobytes()
-    found = {name: data for name, data in bytes_of(folder / "b").items() if not name.startswith(".")}
-    assert found == bytes_of(folder / "a")
-    assert "records of all stages" in str(fc.thaw(folder / "kept"))
 
 
 def test_the_command_line_tells_of_a_folder(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.store import generations as stored
+from flowcompute.checkpoint.store.cluster_job import CLUSTER_JOB
 from flowcompute.checkpoint.store.contents import Contents, Generation, GenerationStatus, is_ours
 from flowcompute.checkpoint.store.durable_files import FOLDER_MODE, naming_path, sync_folder
 from flowcompute.checkpoint.store.envelope import seal
@@ -424,6 +425,11 @@ def _require_checkpoint(path: str, files: Files) -> None:
             names = files.list_folder(path)
         except NotADirectoryError:
             names = None
+    if CLUSTER_JOB in (names or ()):
+        raise CheckpointError(
+            f"cannot open {shown(path)}: it keeps a job of a cluster, which goes on in the foreground",
+            hint="go on with it by fc.run or fc.resolve, by fc.thaw(path).run() or by flowcompute resume",
+        )
     if names is None or not any(is_ours(name) for name in names):
         raise CheckpointError(
             f"cannot open {shown(path)}: it is not a checkpoint",

@@ -24,7 +24,7 @@ class ClusterOptions:
     """Wishes of a user for a run on a cluster.
 
     Attributes:
-        client: a `distributed.Client`.
+        client: a `distributed.Client`; None for this process.
         shards: the most shards of a stage; None for four a worker.
         insecure: allows schedulers that other machines reach without TLS.
         mixed_devices: allows workers whose devices are of another kind, and so other bits.
@@ -50,7 +50,10 @@ class ClusterOptions:
         """
         own = {name: given[name] for name in given.keys() & cls.names()}
         others = {name: given[name] for name in given.keys() - own.keys()}
-        for name in sorted(others.keys() - _KNOWN):
+        # What changes nothing may be said.
+        usual = RunOptions()
+        asked = {name for name in others if others[name] != getattr(usual, name, others)}
+        for name in sorted(asked - _KNOWN):
             raise PlanError(
                 f"cannot use {name}= on a cluster",
                 element=name,
@@ -64,7 +67,7 @@ class ClusterOptions:
                     "cannot use this value", element=name, expected="True or False", got=short_repr(own[name])
                 )
         return cls(
-            own["cluster"],
+            own.get("cluster"),
             _shards(own.get("shards", "auto")),
             own.get("insecure", False),
             own.get("mixed_devices", False),

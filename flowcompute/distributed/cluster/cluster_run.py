@@ -17,21 +17,31 @@ from flowcompute.distributed.cluster._dask import DaskWorkers
 from flowcompute.distributed.cluster.cluster_options import ClusterOptions
 from flowcompute.distributed.cluster.cluster_record import ClusterRecord
 from flowcompute.distributed.cluster.cluster_results import KeptResults
+from flowcompute.distributed.cluster.own_process import OwnProcess
 from flowcompute.distributed.cluster.watching import watched
 from flowcompute.distributed.cluster.worker_checks import check_memory, check_ready, settings_of, shared_places
-from flowcompute.distributed.kept import ClusterFolder, ShardFolder
+from flowcompute.distributed.kept import ANY_DEVICE, ClusterFolder, ShardFolder, is_mixed
 from flowcompute.distributed.shard_answer import stop
 from flowcompute.distributed.shard_job import ShardedJob
-from flowcompute.distributed.shard_message import KeptShard, ShardMessages, digest_of, kept_graph, state_of
+from flowcompute.distributed.shard_message import (
+    KeptShard,
+    ShardMessages,
+    digest_of,
+    kept_graph,
+    kept_options,
+    state_of,
+)
 from flowcompute.distributed.shard_reading import MALFORMED
 from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import Element
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import CheckpointError, RunError
+from flowcompute.files import temporary_path
 from flowcompute.flow import plan
 from flowcompute.graph import structural_hash
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.metrics import Metrics, Progress
+from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import StoredSink
 
@@ -91,7 +101,8 @@ def run_on_cluster(elements: Sequence[Element], given: Mapping[str, Any]) -> Clu
 
     Args:
         elements: the roots. Streams go to files in folders that the workers see under the same paths.
-        given: the options of `fc.run`; see `ClusterOptions`.
+        given: the options of `fc.run`; see `ClusterOptions`. Without `cluster` this process is the one worker, for a
+            job whose checkpoint is there.
 
     Raises:
         PlanError: naming what cannot be cut or sent, or a worker that cannot take part, before anything starts.
@@ -99,11 +110,18 @@ def run_on_cluster(elements: Sequence[Element], given: Mapping[str, Any]) -> Clu
         RunError: if a shard fails, or a worker does not see the folder.
     """
     options = ClusterOptions.parse(given)
-    cluster = DaskWorkers(options.client, insecure=options.insecure, resources=options.resources)
+    mixed = options.mixed_devices
+    if options.client is not None:
+        cluster: DaskWorkers | OwnProcess = DaskWorkers(
+            options.client, insecure=options.insecure, resources=options.resources
+        )
+    else:
+        cluster = OwnProcess()
+        mixed = mixed or (options.run.checkpoint is not None and is_mixed(options.run.checkpoint))
     made = plan(*elements, **options.planned)
     job = PlannedJob.of(made, choose_backend(made.config.device, made.asked, isolate=made.config.isolate))
     token = secrets.token_hex(8)
-    messages = ShardMessages(job, mixed=options.mixed_devices, run=token, throttle_s=options.run.throttle)
+    messages = ShardMessages(job, mixed=mixed, run=token, throttle_s=options.run.throttle)
     # What cannot be cut is refused before anybody is asked, and anything written.
     total = ShardedJob(job, 1).total_items()
     workers = cluster.found()
@@ -113,11 +131,12 @@ def run_on_cluster(elements: Sequence[Element], given: Mapping[str, Any]) -> Clu
     with ExitStack() as ending:
         folder = None
         if options.run.checkpoint is not None:
-            mark = _identity(job, mixed=options.mixed_devices)
+            mark = _identity(job, mixed=mixed)
             folder = ClusterFolder(options.run.checkpoint, mark, messages.job, total, most)
             ending.callback(folder.close)
             most = folder.shards
-            _check_unchanged(folder)
+            _check_unchanged(folder, made)
+        _refuse_foreign_writes(made, folder)
         with shared_places(_folders(job, folder)) as places:
             check_ready(workers, cluster, messages, places)
         record = ClusterRecord(made, total)
@@ -131,7 +150,7 @@ def run_on_cluster(elements: Sequence[Element], given: Mapping[str, Any]) -> Clu
 
 
 @contextmanager
-def _stopping(cluster: DaskWorkers, token: str) -> Iterator[None]:
+def _stopping(cluster: DaskWorkers | OwnProcess, token: str) -> Iterator[None]:
     """Let shards that still run end soon where the block ends by an error, or an interrupt."""
     try:
         yield
@@ -140,13 +159,37 @@ def _stopping(cluster: DaskWorkers, token: str) -> Iterator[None]:
         raise
 
 
-def _check_unchanged(folder: ClusterFolder) -> None:
+def _check_unchanged(folder: ClusterFolder, made: Plan) -> None:
+    _, precision = kept_options(folder.job)
+    if precision != made.config.precision:
+        raise CheckpointError(
+            f"cannot go on with {folder.path} in another precision",
+            expected=precision,
+            got=made.config.precision,
+            hint="give the precision= that it began with, or another checkpoint=",
+        )
     if changed := check_sources(kept_graph(folder.job)[0], accept_touched=True):
         raise CheckpointError(
             f"cannot go on with {folder.path}: its sources have changed since the job began",
             got="; ".join(changed),
             hint="put them back, or give this job another checkpoint=",
         )
+
+
+def _refuse_foreign_writes(made: Plan, folder: ClusterFolder | None) -> None:
+    """Refuse destinations that a checkpoint has named, and of which the job has begun no draft here."""
+    if folder is None:
+        refuse_foreign_writes(made)
+        return
+    done = folder.committed()
+    sinks = [sink.element for one in made.passes for sink in one.sinks]
+    states: list[Mapping[str, Any]] = [
+        {"draft": temporary_path(sink.target, f"{folder.token}-{i}")} if isinstance(sink, StoredSink) else {}
+        for i, sink in enumerate(sinks)
+    ]
+    if done is not None:
+        states = [done.get(str(i), {}) for i in range(len(sinks))]
+    refuse_foreign_writes(made, folder.token, {"sinks": states, "done": done is not None})
 
 
 def _folders(job: PlannedJob, folder: ClusterFolder | None) -> list[str]:
@@ -165,7 +208,7 @@ class _Sending:
 
     def __init__(
         self,
-        cluster: DaskWorkers,
+        cluster: DaskWorkers | OwnProcess,
         messages: ShardMessages,
         record: ClusterRecord,
         topic: str,
@@ -254,5 +297,5 @@ def _identity(job: PlannedJob, *, mixed: bool) -> list[Any]:
     """Return what must be the same for a job to go on: the order of sums, the device, the formulas and the sources."""
     made = job.plan
     targets = [sink.element.target for one in made.passes for sink in one.sinks if isinstance(sink.element, StoredSink)]
-    device = "any" if mixed else made.backend.capabilities.kind
+    device = ANY_DEVICE if mixed else made.backend.capabilities.kind
     return [ORDER_VERSION, device, structural_hash(made.graph), len(made.passes), targets]

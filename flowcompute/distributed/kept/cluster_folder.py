@@ -9,12 +9,16 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flowcompute.checkpoint.store import absolute_path, pack, unpack
+from flowcompute.checkpoint.store import CLUSTER_JOB, CheckpointFolder, absolute_path, pack, unpack
 from flowcompute.elements import State
-from flowcompute.errors import CheckpointError
+from flowcompute.errors import CheckpointError, short_repr
 from flowcompute.files import FILES, Files, explain, shown
 
-JOB, LOCK, NONCE, COMMIT = "CLUSTER", "LOCK", "NONCE", "COMMIT"
+JOB, LOCK, NONCE, COMMIT = CLUSTER_JOB, "LOCK", "NONCE", "COMMIT"
+ANY_DEVICE = "any"
+"""The kind of the device of jobs whose workers may have several kinds."""
+
+_PARTS = ("order of sums", "device", "formulas", "passes", "results")
 _DIGEST_BYTES = 32
 _MOST_STAGES = 1 << 16
 
@@ -63,18 +67,18 @@ class ClusterFolder:
             found = read_job(self.path, files)
             if found is None:
                 if set(files.list_folder(self.path)) - {LOCK, NONCE}:
+                    began = CheckpointFolder.is_at(self.path)
+                    what = "a job that one machine has begun, which goes on on one" if began else "something else"
                     raise CheckpointError(
-                        f"cannot use {shown(self.path)}: it holds something else",
+                        f"cannot use {shown(self.path)}: it holds {what}",
                         expected="a new folder, or one of a job on a cluster",
+                        hint="leave cluster= out to go on with it, or give another checkpoint=" if began else None,
                     )
                 found = {"version": 1, "token": secrets.token_hex(8), "identity": list(identity), "job": job}
                 found["total"], found["shards"] = total_items, shards
                 self._write(JOB, found)
             if found["identity"] != list(identity):
-                raise CheckpointError(
-                    f"cannot go on with {shown(self.path)}: it belongs to another job",
-                    hint="give this job another checkpoint=, or remove the folder",
-                )
+                raise _another_job(self.path, found["identity"], list(identity))
             self.token, self.job, self.shards = str(found["token"]), bytes(found["job"]), int(found["shards"])
         except BaseException:
             files.close(self._lock)
@@ -114,6 +118,17 @@ class ClusterFolder:
             self._files.atomic_write_bytes(path, hashlib.sha256(body).digest() + body)
 
 
+def _another_job(path: str, kept: Sequence[Any], own: Sequence[Any]) -> CheckpointError:
+    named = [one for one in zip(_PARTS, kept, own, strict=False) if one[1] != one[2]]
+    expected, got = (", ".join(f"{one[0]} {short_repr(one[i])}" for one in named) for i in (1, 2))
+    return CheckpointError(
+        f"cannot go on with {shown(path)}: it belongs to another job",
+        expected=expected,
+        got=got,
+        hint="give this job another checkpoint=, or remove the folder; where the devices differ, say device=",
+    )
+
+
 def shard_path(path: str, stage: int, shard: int) -> str:
     """Return the path of a shard's folder in that of its job."""
     return os.path.join(path, f"stage-{stage:04}", f"shard-{shard:04}")
@@ -132,6 +147,16 @@ def read_job(path: str, files: Files = FILES) -> dict[str, Any] | None:
     if found.get("version") != 1 or not all(isinstance(found.get(key), kind) for key, kind in known.items()):
         raise CheckpointError(f"cannot read {shown(path)}: another version of flowcompute made it, or it is damaged")
     return found
+
+
+def is_mixed(path: str | os.PathLike[str]) -> bool:
+    """Check whether a job on a cluster may have devices of several kinds.
+
+    Raises:
+        CheckpointError: if it is damaged.
+    """
+    found = read_job(absolute_path(path))
+    return found is not None and ANY_DEVICE in found["identity"][1:2]
 
 
 def kept_items(path: str, files: Files = FILES) -> int:
