@@ -22,7 +22,7 @@ from flowcompute.engine.split_backend import PlacedBackend, SplitBackend
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.engine.stopping import CHECK, MOVED, check_stopped, part_done
 from flowcompute.engine.stream_scheduler import Made
-from flowcompute.engine.training import DrawnRecords, InnerJob, given_value
+from flowcompute.engine.training import CarriedValues, DrawnRecords, InnerJob, handed_on_by_steps
 
 __all__ = [
     "CHECK",
@@ -33,6 +33,7 @@ __all__ = [
     "Backend",
     "BatchSlice",
     "BatchesAhead",
+    "CarriedValues",
     "ClockPlace",
     "DrawnRecords",
     "Executor",
@@ -57,7 +58,7 @@ __all__ = [
     "elementwise",
     "ended_with",
     "fold_block",
-    "given_value",
+    "handed_on_by_steps",
     "is_carried",
     "joins_exactly",
     "limited",

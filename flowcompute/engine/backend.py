@@ -160,6 +160,22 @@ class Executor(ABC):
         """Begin anew with other resident values, as `open` does, with the kernels that there are."""
         raise NotImplementedError(f"{type(self).__name__} runs one job once")
 
+    def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:  # noqa: B027 - only devices keep something
+        """Leave values on the device, before `open` or `begin_again`.
+
+        Args:
+            made: resident values that only kernels of the pass read; nobody brings them to the host.
+            given: what `hand_on` returned, by the value that it is now.
+        """
+
+    def hand_on(self, made: int, given: int) -> object:
+        """Return what `keep` takes as a given value: a value that was made and kept, after `finish`."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
+    def fetch(self, kept: object, array: np.ndarray) -> None:
+        """Bring what `hand_on` returned into an array on the host."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """Return the state of the folds as plain data and arrays, as of the last processed batch."""

@@ -70,7 +70,7 @@ class InFlightBatch:
         Where there is no room nothing has been done.
         """
         # Only sizes are of use: late results are fetched when the destinations' memory is known.
-        outputs = {i: placeholder_array(batch.items, self._state.nodes[i].spec) for i in self._late}
+        outputs = {i: placeholder_array(self._state.nodes[i].spec, batch.items) for i in self._late}
         self._taken = self.steps.begin(self._first, batch.start, batch.items, dict(batch.arrays), {})
         self._batch = batch
         try:

@@ -53,6 +53,7 @@ class PassExecutor(Executor):
         self._scheduler = StreamScheduler(state, self._run_slices)
         self._placements = {clock.id: placements_of(clock.steps) for clock in one.clocks}
         self._notes: dict[int, str] = {}
+        self._kept: Mapping[int, object] = {}
         self._batches = dict.fromkeys(self._steps.seconds, 0)
         self._records = {step.name: 0 for step in one.steps}
         self._record_bytes = {step.name: bytes_of_record(state.plan.graph, step) for step in one.steps}
@@ -66,6 +67,7 @@ class PassExecutor(Executor):
             if isinstance(node.element, Constant):
                 node.element.check()
                 self.state.resident[node.id] = node.element.value
+        self.runners.take(self._kept)
         self.reset()
         self.launches += self._steps.run_resident(self._pass.before)
         if self._ahead is not None:
@@ -74,8 +76,23 @@ class PassExecutor(Executor):
     def begin_again(self) -> None:
         """Begin anew with other values; see `Executor.begin_again`."""
         self.runners.forget_resident()
+        self.runners.take(self._kept)
         self.reset()
         self.launches += self._steps.run_resident(self._pass.before)
+
+    def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:
+        """Leave values on the only device; see `Executor.keep`."""
+        self._kept = given
+        for one in self.runners:
+            one.staying = made
+
+    def hand_on(self, made: int, given: int) -> object:
+        """Return a value that stays on the only device; see `Executor.hand_on`."""
+        return self.runners[0].hand_on(made, given)
+
+    def fetch(self, kept: object, array: np.ndarray) -> None:
+        """Bring a value that stays to the host; see `Executor.fetch`."""
+        self.runners[0].fetch(kept, array)
 
     def reset(self) -> None:
         """Begin the streams anew."""

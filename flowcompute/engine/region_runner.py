@@ -15,6 +15,7 @@ from flowcompute.engine.backend import KernelTuner
 from flowcompute.engine.batch_slice import BatchSlice
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.scans import Carry
+from flowcompute.graph import Node
 from flowcompute.ir import Kernel
 from flowcompute.schedule import LaunchLog, RegionStep
 
@@ -40,6 +41,7 @@ class RegionRunner(ABC):
         log: where launches are counted by step, if anybody wants to know.
         tuner: who looks for better knobs, if anybody.
         waits_once: whether the results of the slice in hand are looked at together with those of others.
+        staying: resident values that are made where kernels work, and that nobody else reads.
     """
 
     in_flight: int = 1
@@ -47,6 +49,7 @@ class RegionRunner(ABC):
     log: LaunchLog | None = None
     tuner: KernelTuner | None = None
     waits_once: bool = False
+    staying: frozenset[int] = frozenset()
 
     def __init__(self, state: PassState) -> None:
         self.state = state
@@ -86,6 +89,23 @@ class RegionRunner(ABC):
 
     def forget_resident(self) -> None:  # noqa: B027
         """Forget all resident values but constants: they are given anew."""
+
+    def take(self, kept: Mapping[int, object]) -> None:
+        """Take given values from where `hand_on` has left them."""
+        if kept:
+            raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
+    def hand_on(self, made: int, given: int) -> object:
+        """Return a value that stays, which is a given one from the next run on."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
+    def fetch(self, kept: object, array: np.ndarray) -> None:
+        """Bring what `hand_on` returned into an array on the host."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
+    def view(self, node: Node, whole: BatchSlice) -> None:
+        """Make a view of a resident value where that stays."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
 
     def keep_blocks(self) -> None:  # noqa: B027
         """Keep what kernels have made for folds when they work on the next batch."""
@@ -237,6 +257,15 @@ class Runners:
         """Forget the arrays of the slice in hand on these placements."""
         for placement in placements:
             self._runners[placement].forget_streams()
+
+    def take(self, kept: Mapping[int, object]) -> None:
+        """Take given values from where they were left; see `RegionRunner.take`."""
+        for one in self._runners:
+            one.take(kept)
+
+    def stays(self, value: int) -> bool:
+        """Tell whether a resident value stays where kernels work. Only a runner that is alone has such values."""
+        return value in self._runners[0].staying
 
     def forget_resident(self) -> None:
         """Forget all resident values but constants; see `RegionRunner.forget_resident`."""

@@ -21,7 +21,7 @@ from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step
-from flowcompute.schedule.memory import lasting_values
+from flowcompute.schedule.memory import lasting_values, placeholder_array
 
 Room = Callable[[int, int, int], np.ndarray]
 """`room(value, offset, items)` gives host memory for a value that only other steps take; see `HostIntermediates`."""
@@ -133,8 +133,7 @@ class StepRunner:
         for step in steps:
             whole = BatchSlice(None, 0, 1, 0, {}, resident)
             if isinstance(step, RegionStep):
-                specs = {i: self._nodes[i].spec for i in step.region.outputs}
-                made = {i: np.empty(spec.shape, spec.dtype) for i, spec in specs.items()}
+                made = {i: self._whole(i) for i in step.region.outputs}
                 try:
                     self._runners.run(step, whole, made)
                 except DeviceFullError:
@@ -142,10 +141,18 @@ class StepRunner:
                     self._runners.make_room(in_hand=False)
                     self._runners.run(step, whole, made)
                 resident.update(made)
+            elif self._runners.stays(step.node.id):
+                self._runners[0].view(step.node, whole)
+                resident[step.node.id] = self._whole(step.node.id)
             else:
                 resident[step.node.id] = self._alone_once(step, whole)
             launches += whole.launches
         return launches
+
+    def _whole(self, value: int) -> np.ndarray:
+        """Return memory for a resident value; a placeholder where it stays on a device."""
+        spec = self._nodes[value].spec
+        return placeholder_array(spec) if self._runners.stays(value) else np.empty(spec.shape, spec.dtype)
 
     def _alone_once(self, step: NodeStep, whole: BatchSlice) -> np.ndarray:
         """Return the value of a resident node that is no region."""

@@ -123,6 +123,11 @@ def is_copied(graph: Graph, view: int) -> bool:
     return op.name != "spool" and not is_view(graph, view)
 
 
+def is_strided(node: Node) -> bool:
+    """Check whether a node is a view that strides describe where its one operand is contiguous."""
+    return node.op is not None and node.op.name in ("permute_dims", "broadcast_to", "index", "windows", "reshape")
+
+
 def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
     """Check whether a stream's numbers are contiguous from the start of its memory; see `storage`."""
     spec, place = graph.nodes[value].spec, storage(graph, value, entered)

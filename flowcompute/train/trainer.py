@@ -15,8 +15,8 @@ from flowcompute.elements import Compute, Constant, Element, user_site
 from flowcompute.elements.creation import Trainable
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.random import Random
-from flowcompute.elements.training import Given, StepSchedule
-from flowcompute.engine import DrawnRecords, InnerJob, PlannedJob, close_all, given_value
+from flowcompute.elements.training import StepSchedule
+from flowcompute.engine import CarriedValues, DrawnRecords, InnerJob, PlannedJob, close_all, handed_on_by_steps
 from flowcompute.errors import DestinationError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text, shown
 from flowcompute.flow import resolve
@@ -82,7 +82,7 @@ class Trainer:
         )
         self._options = RunOptions.parse("plan", options, PlanOptions)
         self._jobs: OrderedDict[Hashable, InnerJob] = OrderedDict()
-        self._values: list[np.ndarray] | None = None
+        self._values: CarriedValues | None = None
         self._is_open = True
         self.steps = 0
         self._compiled = 0
@@ -105,16 +105,11 @@ class Trainer:
         job = self._job(problem)
         schedule = StepSchedule(problem.records, problem.records, 1, None)
         records = DrawnRecords(problem.sources, schedule)
-        number, values = self.steps + 1, self._current()
-
-        def given(one: Given) -> np.ndarray:
-            return given_value(one, number, values)
-
         try:
-            value, *self._values = job.run(given, records.read)
+            value = self._carried().step(job, self.steps + 1, records.read)
         finally:
             records.close()
-        self.steps = number
+        self.steps += 1
         return value[()]
 
     def _job(self, problem: Problem) -> InnerJob:
@@ -124,11 +119,14 @@ class Trainer:
         if job is not None:
             self._jobs.move_to_end(key)
             return job
-        job = InnerJob(self._planned(problem.step(self._update, problem.records)))
+        planned = self._planned(problem.step(self._update, problem.records))
+        job = InnerJob(planned, handed_on_by_steps(len(self._carried())))
         self._compiled += 1
         self._jobs[object() if key is None else key] = job
         while len(self._jobs) > MOST_PLANS:
-            self._jobs.popitem(last=False)[1].close()
+            _, oldest = self._jobs.popitem(last=False)
+            self._carried().leave(oldest)
+            oldest.close()
         return job
 
     def _planned(self, roots: Sequence[Element]) -> PlannedJob:
@@ -147,13 +145,13 @@ class Trainer:
         plan = plan_step(roots, config, options.strategy or Strategy(), backend.description, shaping)
         return PlannedJob.of(plan, backend)
 
-    def _current(self) -> list[np.ndarray]:
+    def _carried(self) -> CarriedValues:
         """Return all values, the parameters first."""
         if self._values is None:
             first: tuple[Any, ...] = self._update.begin(self._parameters)
-            self._values = [
-                one.value if isinstance(one, Constant) else np.asarray(resolve(one, progress=False)) for one in first
-            ]
+            self._values = CarriedValues(
+                [one.value if isinstance(one, Constant) else np.asarray(resolve(one, progress=False)) for one in first]
+            )
         return self._values
 
     # -- what has become of it --------------------------------------------------------------------
@@ -161,13 +159,14 @@ class Trainer:
     @property
     def values(self) -> Mapping[str, np.ndarray]:
         """The parameters after the last step, by name."""
-        return {name: _read_only(value) for name, value in zip(self._names, self._current(), strict=False)}
+        held = self._carried()
+        return {name: _read_only(held.array(place)) for place, name in enumerate(self._names)}
 
     @property
     def skipped(self) -> int:
         """Steps that overflowed and updated nothing; see `loss_scale`."""
-        scale = self._update.loss_scale
-        return 0 if scale is None else int(self._current()[-len(scale.begin())])
+        scale, held = self._update.loss_scale, self._carried()
+        return 0 if scale is None else int(held.array(len(held) - len(scale.begin())))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write parameters, the optimizer's state and the number of steps into a folder, from which `load` goes on.
@@ -190,7 +189,7 @@ class Trainer:
             raise DestinationError(
                 f"cannot make {shown(path_text(folder))}: {error.strerror}", site=user_site()
             ) from error
-        held = {name: Constant(value) for name, value in zip(self._kept_names(), self._current(), strict=True)}
+        held = {name: Constant(value) for name, value in zip(self._kept_names(), self._carried().arrays(), strict=True)}
         held[_STEPS] = Constant(np.int64(self.steps))
         destination: Any = save(path)
         resolve(destination.bind(held), progress=False)
@@ -207,7 +206,7 @@ class Trainer:
         """
         path = os.path.join(path_text(folder), _FILE)
         held, names = weights(path), self._kept_names()
-        wanted = {name: (one.dtype, one.shape) for name, one in zip(names, self._current(), strict=True)}
+        wanted = {name: (one.dtype, one.shape) for name, one in zip(names, self._carried().arrays(), strict=True)}
         wanted[_STEPS] = (INT64, ())
         found = {name: (one.dtype, one.spec.shape) for name, one in held.items()}
         if found != wanted:
@@ -222,11 +221,12 @@ class Trainer:
         steps = int(values.pop())
         if steps < 0:
             raise SourceError(f"cannot go on from {shown(path)}", site=user_site(), expected="steps", got=f"{steps}")
-        self._values, self.steps = values, steps
+        self._carried().put(0, values)
+        self.steps = steps
 
     def _kept_names(self) -> list[str]:
         """Return the names of all values in a file."""
-        names = [*self._names, *(f"optimizer.{i}" for i in range(len(self._current()) - len(self._names)))]
+        names = [*self._names, *(f"optimizer.{i}" for i in range(len(self._carried()) - len(self._names)))]
         if len({*names, _STEPS}) <= len(names):
             raise SpecError(
                 "cannot save parameters under these names",
@@ -246,7 +246,11 @@ class Trainer:
         """Release kernels and memory; `values` stay. Harmless when called twice."""
         self._is_open = False
         jobs, self._jobs = self._jobs, OrderedDict()
-        close_all(jobs.values())
+        try:
+            if self._values is not None:
+                self._values.leave()
+        finally:
+            close_all(jobs.values())
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from flowcompute.elements.training import Given, GivenStream
 from flowcompute.engine.backend import DRAIN, Executor, PlannedJob, close_all
 from flowcompute.engine.stopping import check_stopped, part_done
 from flowcompute.schedule import ExecutionPlan
+from flowcompute.schedule.memory import StayingValues, placeholder_array
 
 Records = Callable[[int, int, int], np.ndarray]
 """`records(place, start, stop)` gives records of the source at that place; the array is kept until the next call."""
@@ -19,16 +20,29 @@ Records = Callable[[int, int, int], np.ndarray]
 class InnerJob:
     """A job all of whose leaves are given: `Given` values and `GivenStream` records. Its roots are resident.
 
-    Kernels are built once, when it runs first.
+    Kernels are built once, when it runs first. What one run hands on to the next stays on a discrete device.
 
     Args:
         job: the plan with its backend.
+        handed_on: by the place of a root, the key of the given value that it is in the next run.
+
+    Attributes:
+        kept: where the device has what the last run has handed on, by the value that it is in the next one.
     """
 
-    def __init__(self, job: PlannedJob) -> None:
+    def __init__(self, job: PlannedJob, handed_on: Mapping[int, str] | None = None) -> None:
         self._job = job
         nodes = job.plan.graph.nodes
         self._given = {node.id: node.element for node in nodes if isinstance(node.element, Given)}
+        sinks = [sink for one in job.plan.passes for sink in one.sinks]
+        self._values = {sink.root: sink.value for sink in sinks}
+        ids = {element.key: i for i, element in self._given.items()}
+        keys = {place: key for place, key in (handed_on or {}).items() if key in ids}
+        # A value that is several roots is handed on as each of them, which the host does.
+        each = [*self._values.values()]
+        pairs = {self._values[place]: ids[key] for place, key in keys.items() if each.count(self._values[place]) == 1}
+        self._staying = StayingValues.of(job.plan, pairs)
+        self.kept: Mapping[int, object] = {}
         self._executors: list[Executor] = []
         self._resident: dict[int, np.ndarray] = {}
 
@@ -37,35 +51,65 @@ class InnerJob:
         """The plan."""
         return self._job.plan
 
-    def run(self, values: Callable[[Given], np.ndarray], records: Records) -> list[np.ndarray]:
+    def run(self, values: Callable[[Given], np.ndarray], records: Records) -> list[np.ndarray | None]:
         """Run all passes.
 
         Args:
-            values: gives each value of the graph that is given.
+            values: gives each value of the graph that is given, but those that the last run has handed on.
             records: gives records of the sources.
 
         Returns:
-            The values of the roots, in their order.
+            The values of the roots, in their order; None for those that stay on the device, see `fetch`.
 
         Raises:
             FlowError: as a run.
         """
-        self._resident.update((i, values(element)) for i, element in self._given.items())
-        found: dict[int, np.ndarray] = {}
+        for i, element in self._given.items():
+            self._resident[i] = placeholder_array(element.spec) if i in self.kept else values(element)
+        found: dict[int, np.ndarray | None] = {}
         for index, one in enumerate(self.plan.passes):
             executor = self._begun(index)
             self._feed(index, executor, records)
             made = executor.finish()
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
-        return [found[root] for root in sorted(found)]
+        self._hand_on()
+        return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
+
+    def _hand_on(self) -> None:
+        handed_on, executors = self._staying.handed_on, self._executors
+        mine = [(one, i) for one, made in zip(executors, self._staying.made, strict=True) for i in made]
+        self.kept = {handed_on[i]: one.hand_on(i, handed_on[i]) for one, i in mine if i in handed_on}
+
+    def fetch(self, root: int, kept: Mapping[int, object]) -> np.ndarray:
+        """Return a value that stays on the device.
+
+        Args:
+            root: its place among the roots.
+            kept: after which run: what `kept` was then, the last or the one before.
+        """
+        value = self._values[root]
+        spec = self.plan.graph.nodes[value].spec
+        array = np.empty(spec.shape, spec.dtype)
+        self._executors[0].fetch(kept[self._staying.handed_on[value]], array)
+        return array
+
+    def take_back(self) -> None:
+        """Undo a run: values that were handed on before lie where the next results would."""
+        self._hand_on()
+
+    def let_go(self) -> None:
+        """Forget what the last run has handed on: the next one is given all values."""
+        self.kept = {}
 
     def _begun(self, index: int) -> Executor:
         """Return the executor of a pass at its beginning."""
         if index < len(self._executors):
+            self._executors[index].keep(self._staying.made[index], self.kept)
             self._executors[index].begin_again()
         else:
             # Kept before it is opened, so that it is closed where that fails.
             self._executors.append(self._job.executor(index, self._resident))
+            self._executors[index].keep(self._staying.made[index], self.kept)
             self._executors[index].open()
         return self._executors[index]
 
@@ -98,12 +142,8 @@ class InnerJob:
             part_done()
 
     def close(self) -> None:
-        """Release all memory, until it runs again; harmless when called twice."""
+        """Release all memory, until it runs again; harmless when called twice. What it has handed on is lost."""
+        self.let_go()
         executors, self._executors = self._executors, []
         self._resident.clear()
         close_all(executors)
-
-
-def by_key(values: Mapping[str, np.ndarray]) -> Callable[[Given], np.ndarray]:
-    """Return what gives each value by its key."""
-    return lambda given: values[given.key]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.generated import step_key
-from flowcompute.elements.training import STEP, Evaluation, Given, StepSchedule, Training
+from flowcompute.elements.training import Evaluation, Given, StepSchedule, Training
 from flowcompute.engine.backend import PlannedJob, close_all
 from flowcompute.engine.scans import Scan
+from flowcompute.engine.training.carried_values import CarriedValues, handed_on_by_steps
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import FlowError
 from flowcompute.graph import Node
 from flowcompute.metrics import StepTold
-from flowcompute.spec import INT64
 
 
 class TrainingScan(Scan):
@@ -40,14 +39,16 @@ class TrainingScan(Scan):
     def __init__(self, node: Node, jobs: Sequence[PlannedJob]) -> None:
         assert isinstance(node.element, Training)
         self.step = 0
-        self.values: list[np.ndarray] | None = None
+        self.values: CarriedValues | None = None
         self.stopped = False
         self.said = self._measured = ""
         self.told: list[StepTold] = []
         self._name = node.name
         self._began_s, self._records_done = time.perf_counter(), 0
         self._training = training = node.element
-        self._jobs = [InnerJob(job) for job in jobs]
+        steps = len(training.schedule.sizes)
+        handed_on = handed_on_by_steps(training.updated)
+        self._jobs = [InnerJob(job, handed_on if place < steps else None) for place, job in enumerate(jobs)]
         self._records = DrawnRecords(training.sources, training.schedule)
         held = () if training.evaluation is None else training.evaluation.sources
         most = max((one.spec.length or 0 for one in held), default=1)
@@ -56,7 +57,7 @@ class TrainingScan(Scan):
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         """Take the next steps; see `Scan.advance`."""
         if self.values is None:
-            self.values = list(arrays)
+            self.values = CarriedValues(arrays)
         if start != self.step:
             raise ValueError(f"step {start}, where {self.step} is next")
         for place in range(len(out)):
@@ -96,13 +97,12 @@ class TrainingScan(Scan):
         job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:
-            loss, *after = job.run(self._given, self._records.read)
+            loss = self._carried().step(job, self.step + 1, self._records.read)
         except FlowError as error:
             if error.records is not None:
                 error.records = start + error.records[0], start + error.records[1]
             error.message = f"{error.message} (in step {self.step + 1} of {schedule.steps})"
             raise
-        self.values = [*after, *(self.values or [])[len(after) :]]
         self.step += 1
         self._records_done += stop - start
         return loss
@@ -111,7 +111,7 @@ class TrainingScan(Scan):
         """Take all measures, and ask the criterion."""
         job = self._alone(-1)
         try:
-            made = job.run(self._given, self._held_out.read)
+            made = [one for one in job.run(self._given, self._held_out.read) if one is not None]
         except FlowError as error:
             after = f"after step {self.step} of {self._training.schedule.steps}"
             error.message = f"{error.message} (in the evaluation {after})"
@@ -122,7 +122,7 @@ class TrainingScan(Scan):
         count = len(evaluation.names)
         if evaluation.stops:
             stop, *state = made[count:]
-            self.values = [*(self.values or [])[: self._training.updated], *state]
+            self._carried().put(self._training.updated, state)
             self.stopped = bool(stop)
         return [float(one) for one in made[:count]]
 
@@ -131,21 +131,39 @@ class TrainingScan(Scan):
         job = self._jobs[place]
         for other in self._jobs:
             if other is not job:
+                self._carried().leave(other)
                 other.close()
         return job
 
+    def _carried(self) -> CarriedValues:
+        assert self.values is not None, "values are there before the first step"
+        return self.values
+
     def _given(self, given: Given) -> np.ndarray:
-        return given_value(given, self.step + 1, self.values or [])
+        return self._carried().given(given, self.step + 1)
 
     def value(self, place: int) -> np.ndarray:
         """Return one of the values after the last step."""
         if self.values is None:
             raise ValueError("cannot take what is trained before the first step")
-        return self.values[place]
+        return self.values.array(place)
+
+    def mark(self) -> Callable[[], None]:
+        """See `Carry.mark`; nothing is copied, and nothing brought to the host."""
+        if self.values is None:
+            return super().mark()
+        values, step, stopped = self.values, self.step, self.stopped
+        put_back = values.mark()
+
+        def back() -> None:
+            put_back()
+            self.values, self.step, self.stopped = values, step, stopped
+
+        return back
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all values; none of these arrays is written to again."""
-        state: dict[str, Any] = {"step": self.step, "values": None if self.values is None else list(self.values)}
+        """Return all values, brought to the host; none of these arrays is written to again."""
+        state: dict[str, Any] = {"step": self.step, "values": None if self.values is None else self.values.arrays()}
         # Trainings that nothing ends early have none: theirs were kept before there was an evaluation.
         return state if self._training.evaluation is None else {**state, "stopped": self.stopped}
 
@@ -166,23 +184,10 @@ class TrainingScan(Scan):
                 raise ValueError("values of other dtypes or shapes than those that are trained")
         if type(stopped) is not bool or (stopped and not step):
             raise ValueError(f"stopped {stopped!r} after {step} steps")
-        self.step, self.values, self.stopped = step, None if values is None else list(values), stopped
+        self.step, self.values, self.stopped = step, None if values is None else CarriedValues(values), stopped
+        for job in self._jobs:
+            job.let_go()
 
     def close(self) -> None:
         """Release the plans of steps, and close sources."""
         close_all([*self._jobs, self._records, self._held_out])
-
-
-def given_value(given: Given, number: int, values: Sequence[np.ndarray]) -> np.ndarray:
-    """Return a value that a step is given.
-
-    Args:
-        given: which one.
-        number: of the step, from 1 on.
-        values: that are carried on, "value.0" first.
-    """
-    if given.seed is not None:
-        return np.asarray(step_key(given.seed, number))
-    if given.key == STEP:
-        return np.asarray(number, INT64)
-    return values[int(given.key.removeprefix("value."))]

@@ -106,6 +106,18 @@ class Memory(ABC):
         del size_bytes
         return None
 
+    def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
+        """Return the buffer of a value that kernels have made, which is another value from now on."""
+        raise NotImplementedError
+
+    def take(self, key: Hashable, buffer: cl.Buffer) -> None:
+        """Let a value be in a buffer that `hand_on` returned, until it is forgotten."""
+        raise NotImplementedError
+
+    def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:
+        """Bring what is in a buffer that `hand_on` returned into an array."""
+        raise NotImplementedError
+
     @abstractmethod
     def forget(self, keys: set[Hashable]) -> None:
         """Drop values of a batch that has ended."""
@@ -341,6 +353,25 @@ class DeviceMemory(Memory):
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Download the value."""
         self._transfers.download(self._current[key], array, self._device.queue)
+
+    def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
+        """Let two values swap their buffers: what is made next must not be written over what is given."""
+        before, self._buffers[given] = self._buffers.pop(given, None), self._buffers.pop(made)
+        if before is not None:
+            self._buffers[made] = before
+        self.forget({made, given})
+        return self._buffers[given]
+
+    def take(self, key: Hashable, buffer: cl.Buffer) -> None:
+        """Use the buffer, which may be that of the memory of another pass; one of its own is given back."""
+        own = self._buffers.get(key)
+        if own is not None and own is not buffer:
+            self._arena.give(self._buffers.pop(key))
+        self._current[key] = buffer
+
+    def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:
+        """Download the value."""
+        self._transfers.download(buffer, array, self._device.queue)
 
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a separate queue. The copy is tried again where the driver had no room for it."""

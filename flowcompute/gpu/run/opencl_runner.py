@@ -22,8 +22,8 @@ from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
-from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
+from flowcompute.gpu.run.staying_runner import StayingRunner
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import MAP_BYTES, MOST_MAPS, Argument, Kernel
@@ -46,7 +46,7 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLRunner(RepeatingRunner):
+class OpenCLRunner(StayingRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -344,7 +344,7 @@ class OpenCLRunner(RepeatingRunner):
     def _bring(self, value: int, array: np.ndarray) -> None:
         if self.slots.is_late(value):
             self.slots.leave(value, array)
-        elif value in self._transfer_plan.on_host or value not in self._streamed:
+        elif value not in self.staying and (value in self._transfer_plan.on_host or value not in self._streamed):
             self.memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
@@ -434,6 +434,7 @@ class OpenCLRunner(RepeatingRunner):
         self._repeated.clear()
         self._blocks.close()
         self._residents.clear()
+        self._views.clear()
         if launcher is None:
             return
         with launcher.told():

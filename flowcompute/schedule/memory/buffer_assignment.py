@@ -214,9 +214,9 @@ class _TakenBuffers:
             low, high = low >> 1, high >> 1
 
 
-def placeholder_array(items: int, spec: Spec) -> np.ndarray:
-    """Return a placeholder for records that are not in host memory: all of them share one zero."""
-    shape = (items, *spec.shape)
+def placeholder_array(spec: Spec, items: int | None = None) -> np.ndarray:
+    """Return a placeholder for records that are not in host memory, or for a whole value: all share one zero."""
+    shape = spec.shape if items is None else (items, *spec.shape)
     return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
 
 
@@ -256,7 +256,7 @@ class HostIntermediates:
     def _new_array(self, value: int, offset: int, items: int) -> np.ndarray:
         spec, one = self._nodes[value].spec, self._reused.get(value)
         if value in self.not_on_host:
-            return placeholder_array(items, spec)
+            return placeholder_array(spec, items)
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
         if key not in self._memory:
             self._memory[key] = np.empty(self._pass.clock_of(value).batch_items * item_bytes, np.uint8)

@@ -1,0 +1,118 @@
+"""Values that steps of a training hand on: arrays of the host, or left where the last step has made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from flowcompute.elements.generated import step_key
+from flowcompute.elements.training import STEP, Given
+from flowcompute.engine.training.inner_job import InnerJob, Records
+from flowcompute.spec import INT64
+
+
+class CarriedValues:
+    """What the next step begins with. Arrays are replaced by a step and never written to.
+
+    Args:
+        arrays: all values, parameters first.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self._arrays: list[np.ndarray | None] = list(arrays)
+        self._job: InnerJob | None = None
+        self._marked: tuple[list[np.ndarray | None], Mapping[int, object]] = (self._arrays, {})
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def step(self, job: InnerJob, number: int, records: Records) -> np.ndarray:
+        """Take a step, and return its loss. Nothing has changed where it fails.
+
+        Args:
+            job: of the step, made with `handed_on_by_steps`.
+            number: of the step, from 1 on.
+            records: gives records of the sources.
+        """
+        if self._job is not job:
+            self.leave()
+        # A step is made over what the last but one has left.
+        self._bring_marked()
+        loss, *after = job.run(lambda given: self.given(given, number), records)
+        assert loss is not None, "a loss is brought to the host"
+        self._arrays = [*after, *self._arrays[len(after) :]]
+        self._job = job
+        return loss
+
+    def given(self, given: Given, number: int) -> np.ndarray:
+        """Return a value that a step is given.
+
+        Args:
+            given: which one.
+            number: of the step, from 1 on.
+        """
+        if given.seed is not None:
+            return np.asarray(step_key(given.seed, number))
+        if given.key == STEP:
+            return np.asarray(number, INT64)
+        return self.array(int(given.key.removeprefix("value.")))
+
+    def array(self, place: int) -> np.ndarray:
+        """Return one of the values, brought to the host where it is not there."""
+        array = self._arrays[place]
+        if array is None:
+            assert self._job is not None
+            array = self._arrays[place] = self._job.fetch(place + 1, self._job.kept)
+        return array
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return all values. Those on a device stay there, too."""
+        return [self.array(place) for place in range(len(self))]
+
+    def put(self, place: int, arrays: Sequence[np.ndarray]) -> None:
+        """Replace the values from a place on."""
+        self.leave()
+        self._arrays = [*self._arrays[:place], *arrays, *self._arrays[place + len(arrays) :]]
+
+    def leave(self, job: InnerJob | None = None) -> None:
+        """Bring all values to the host and hold no job, before one is closed or another one takes a step.
+
+        Args:
+            job: the one that is closed; any by default.
+        """
+        if self._job is not None and job in (None, self._job):
+            self._bring_marked()
+            self.arrays()
+            self._job.let_go()
+            self._job = None
+
+    def mark(self) -> Callable[[], None]:
+        """Note the values, of which nothing is copied; the result puts them back, once."""
+        arrays, job = self._arrays, self._job
+        self._marked = arrays, {} if job is None else job.kept
+
+        def put_back() -> None:
+            if self._arrays is arrays:
+                return
+            if any(array is None for array in arrays):
+                assert job is not None, "values on a device are those of a job"
+                job.take_back()
+            elif self._job is not None:
+                self._job.let_go()
+            self._arrays, self._job = arrays, job
+
+        return put_back
+
+    def _bring_marked(self) -> None:
+        """Bring what was marked to the host, where a step was taken since."""
+        arrays, kept = self._marked
+        for place, array in enumerate(arrays if arrays is not self._arrays else ()):
+            if array is None:
+                assert self._job is not None
+                arrays[place] = self._job.fetch(place + 1, kept)
+
+
+def handed_on_by_steps(values: int) -> dict[int, str]:
+    """Return by the place of a root of a step, the loss first, the key of the value that it becomes."""
+    return {place + 1: f"value.{place}" for place in range(values)}

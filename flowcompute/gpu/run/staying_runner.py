@@ -1,0 +1,61 @@
+"""A runner that leaves resident values on its device, from one run of its pass to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from flowcompute.engine import BatchSlice, PassState
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.run.repeating_runner import RepeatingRunner
+from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
+from flowcompute.graph import Node
+from flowcompute.schedule.memory import placeholder_array
+
+
+class StayingRunner(RepeatingRunner):
+    """A runner whose pass is run again and again. Buffers are of one context, so other passes may take them.
+
+    Attributes:
+        device: what computes.
+    """
+
+    device: Device
+
+    def __init__(self, state: PassState) -> None:
+        super().__init__(state)
+        self._views: dict[int, tuple[ViewCopy, Any]] = {}
+
+    def take(self, kept: Mapping[int, object]) -> None:
+        """See `RegionRunner.take`."""
+        for value, buffer in kept.items():
+            self.memory.take(value, buffer)  # type: ignore[arg-type]
+
+    def hand_on(self, made: int, given: int) -> object:
+        """See `RegionRunner.hand_on`."""
+        return self.memory.hand_on(made, given)
+
+    def fetch(self, kept: object, array: np.ndarray) -> None:
+        """See `RegionRunner.fetch`."""
+        assert self._launcher is not None
+        with self._launcher.told():
+            self.memory.fetch_handed(kept, array)  # type: ignore[arg-type]
+
+    def view(self, node: Node, whole: BatchSlice) -> None:
+        """Make a view by a kernel; see `RegionRunner.view`."""
+        assert self._launcher is not None
+        (operand,) = node.inputs
+        with self._launcher.told(node.name, node.element.site):
+            if node.id not in self._views:
+                copy = ViewCopy.of(node, self.state.nodes[operand].spec)
+                self._views[node.id] = copy, copy.built(self._launcher)
+            copy, built = self._views[node.id]
+            source = self.memory.input(operand, whole.array(operand), fresh=False)
+            target = self.memory.output(node.id, placeholder_array(node.spec))
+            groups = min(-(-copy.numbers // WORK_GROUP), GROUPS_PER_UNIT * self.device.capabilities.units)
+            self._launcher.launch(
+                built, copy.values(source, target), groups, WORK_GROUP, [target], timed=False, deferred=False
+            )
+            whole.launches += 1

@@ -1,0 +1,208 @@
+"""Training on a device across a bus: what steps hand on stays there, to the bits of what the host would carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.engine.batch_slice import BatchSlice
+from flowcompute.engine.training.training_scan import TrainingScan
+from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
+from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.memory.transfers import Transfers
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.schedule.memory import StayingValues
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.train import trainer as trainer_module
+from tests.gpu.shapes import gpu_shaped
+
+pytestmark = pytest.mark.compiles
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((36, 6), dtype=np.float32)
+Y = np.abs(X[:, :3]).argmax(1)
+FIRST = {
+    "a": RNG.standard_normal((6, 5), dtype=np.float32),
+    "b": np.zeros(5, np.float32),
+    "c": RNG.standard_normal((5, 3), dtype=np.float32),
+}
+GPU: dict[str, Any] = {"device": "gpu", "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def _discrete() -> Iterator[None]:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        yield
+
+
+def problem(x: np.ndarray = X, y: np.ndarray = Y) -> tuple[list[Any], Any]:
+    """Parameters of two layers, and their loss. The way back reads the second matrix transposed."""
+    a, b, c = held = [fc.parameter(value, name=name) for name, value in FIRST.items()]
+    return held, fc.nn.cross_entropy(fc.nn.relu(fc.source(x) @ a + b) @ c, fc.source(y), reduction="mean")
+
+
+def fitted(**options: Any) -> tuple[fc.train.Trained, list[Any]]:
+    options = {"batch": 12, "epochs": 3, "clip_norm": 0.5, **options}
+    trained = fc.train.fit(problem()[1], fc.train.adam(0.05), **options)
+    return trained, [*(trained[name] for name in FIRST), trained.losses]
+
+
+def through_the_host() -> Any:
+    """Let nothing stay on the device: the host carries all values, as it does where kernels work in its memory."""
+    nothing = lambda plan, pairs: StayingValues(made=(frozenset(),) * len(plan.passes))  # noqa: E731
+    return mock.patch.object(StayingValues, "of", nothing)
+
+
+def same(one: list[Any], other: list[Any]) -> None:
+    for mine, wanted in zip(one, other, strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(wanted).tobytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"loss_scale": "dynamic", "batch": 36}], ids=["plain", "scaled"])
+def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> None:
+    with through_the_host():
+        wanted = fc.resolve(*fitted(**options)[1], **GPU)
+    crossed: list[tuple[str, tuple[int, ...]]] = []
+    up, down = Transfers.upload, Transfers.download
+    steps: list[int] = []
+
+    def upload(self: Transfers, array: np.ndarray, *rest: Any, **more: Any) -> Any:
+        crossed.append(("up", array.shape))
+        return up(self, array, *rest, **more)
+
+    def download(self: Transfers, buffer: Any, array: np.ndarray, *rest: Any) -> None:
+        crossed.append(("down", array.shape))
+        down(self, buffer, array, *rest)
+
+    original = TrainingScan._step
+
+    def step(scan: TrainingScan) -> np.ndarray:
+        steps.append(len(crossed))
+        return original(scan)
+
+    with (
+        mock.patch.object(Transfers, "upload", upload),
+        mock.patch.object(Transfers, "download", download),
+        mock.patch.object(TrainingScan, "_step", step),
+    ):
+        got = fc.resolve(*fitted(**options)[1], **GPU)
+    same(got, wanted)
+    # From the second step on the only arrays of a parameter's shape are the gradients, which folds on the host end,
+    # and what the sum of the gradient of "b" over records begins with.
+    shapes = [value.shape for value in FIRST.values()]
+    assert len(steps) == 3 * 36 // options.get("batch", 12)
+    for first, last in zip(steps[1:], steps[2:], strict=False):
+        again = [one for one in crossed[first:last] if one[1] in (*shapes, *(shape[::-1] for shape in shapes))]
+        assert sorted(again) == sorted(("up", shape) for shape in (*shapes, FIRST["b"].shape))
+
+
+def test_steps_of_two_sizes_and_measures_between_them() -> None:
+    made = []
+    for how in (through_the_host, nullcontext):
+        held, loss = problem()
+        scores = fc.nn.relu(fc.source(X[:8]) @ held[0] + held[1]) @ held[2]
+        measure = fc.nn.cross_entropy(scores, fc.source(Y[:8]), reduction="mean")
+        stop = fc.train.patience(2, least=1.0)
+        trained = fc.train.fit(loss, fc.train.adam(0.05), batch=16, epochs=4, evaluate=measure, stop=stop)
+        with how():
+            made.append(fc.resolve(trained["a"], trained["c"], trained.losses, trained.measures["measure"], **GPU))
+    same(made[1], made[0])
+    assert len(made[0][3]) == 3
+
+
+def test_a_checkpoint_has_what_is_on_the_device(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+
+    def job() -> list[Any]:
+        a, b, c = [fc.parameter(value, name=name) for name, value in FIRST.items()]
+        scores = fc.nn.relu(fc.open(tmp_path / "x.npy") @ a + b) @ c
+        loss = fc.nn.cross_entropy(scores, fc.open(tmp_path / "y.npy"), reduction="mean")
+        trained = fc.train.fit(loss, fc.train.adam(0.05), batch=12, epochs=3)
+        return [trained["a"], trained["c"], trained.losses]
+
+    def freeze(run: fc.Run) -> None:
+        if run.progress.items >= 4:
+            run.freeze()
+
+    wanted = fc.resolve(*job(), **GPU)
+    with pytest.raises(RunError, match="was frozen"):
+        fc.run(*job(), checkpoint=tmp_path / "kept", on_batch=freeze, **GPU)
+    same(list(fc.run(*job(), checkpoint=tmp_path / "kept", **GPU).values), wanted)
+
+
+def test_a_step_is_taken_back_where_a_later_kernel_has_no_room() -> None:
+    trained, roots = fitted()
+    wanted = fc.resolve(*roots, fc.exp(trained.losses), **GPU)
+    failed: list[int] = []
+    original = OpenCLRunner.run
+
+    def run(self: OpenCLRunner, step: RegionStep, taken: BatchSlice, outputs: Any) -> None:
+        if "exp" in step.name and taken.start not in failed:
+            failed.append(taken.start)
+            raise DeviceFullError("no room", element=step.name)
+        original(self, step, taken, outputs)
+
+    trained, roots = fitted()
+    with mock.patch.object(OpenCLRunner, "run", run), pytest.warns(DeviceWarning):
+        got = fc.resolve(*roots, fc.exp(trained.losses), **GPU)
+    same(got, wanted)
+    assert len(failed) == 9
+
+
+def test_graphs_of_a_trainer_take_over_from_each_other(tmp_path: Path) -> None:
+    def train(most: int, saved: Path) -> list[Any]:
+        held, _ = problem()
+        with (
+            mock.patch.object(trainer_module, "MOST_PLANS", most),
+            fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer,
+        ):
+            losses = []
+            for number, records in enumerate((12, 12, 9, 12, 9, 9, 12, 12)):
+                x, y = X[number : number + records], Y[number : number + records]
+                scores = fc.nn.relu(fc.source(x) @ held[0] + held[1]) @ held[2]
+                losses.append(trainer.step(fc.nn.cross_entropy(scores, fc.source(y), reduction="mean")))
+                if number == 3:
+                    trainer.save(saved)
+                if number == 6:
+                    # What was saved three steps before is put in the place of what the device has.
+                    trainer.load(saved)
+        return [losses, trainer.steps, *trainer.values.values()]
+
+    with through_the_host():
+        wanted = train(16, tmp_path / "host")
+    assert wanted[1] == 5
+    for most in (16, 1):
+        same(train(most, tmp_path / f"device{most}"), wanted)
+
+
+def test_values_stay_where_a_step_reads_its_records_several_times() -> None:
+    def job() -> list[Any]:
+        (a, b, _), _ = problem()
+        scores = fc.source(X) @ a + b
+        scores = scores - scores.mean(axis=0)
+        loss = fc.nn.cross_entropy(scores, fc.source(Y), reduction="mean")
+        trained = fc.train.fit(loss, fc.train.sgd(0.5, momentum=0.9), batch=36, epochs=3)
+        return [trained["a"], trained["b"], trained.losses]
+
+    with through_the_host():
+        wanted = fc.resolve(*job(), **GPU)
+    found: list[StayingValues] = []
+    original = StayingValues.of
+
+    def of(*given: Any) -> StayingValues:
+        found.append(original(*given))
+        return found[-1]
+
+    with mock.patch.object(StayingValues, "of", of):
+        same(fc.resolve(*job(), **GPU), wanted)
+    assert [len(one.made) > 1 for one in found] == [True]
+    # All parameters and what momentum has made of their gradients.
+    assert len(found[0].handed_on) == 4
