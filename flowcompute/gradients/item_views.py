@@ -116,11 +116,14 @@ def _stack(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 @rule("view.windows")
 def _windows(node: Compute, g: Any) -> tuple[Contribution, ...]:
-    """Add windows up where they overlap, one axis after the other."""
+    """Add windows up where they overlap, one axis after the other; windows side by side are what they were cut from."""
     (x,) = node.inputs
-    made, lead = full(node, g), int(node.spec.is_stream)
+    made, lead, joined = full(node, g), int(node.spec.is_stream), False
     for axis, size, step, dilation in reversed(node.attrs["windows"]):
         whole = x.spec.shape[axis]
+        if step == size > 1 and dilation == 1:
+            made, joined = _joined(made, axis, whole), True
+            continue
         parts: Any = None
         for place in range(size):
             one = _spread(made[..., place], axis, step)
@@ -131,7 +134,18 @@ def _windows(node: Compute, g: Any) -> tuple[Contribution, ...]:
             parts = one if parts is None else parts + one
         made = parts
     assert made.ndim == len(x.spec.shape) + lead
-    return (made,)
+    # As a sum of what is spread among zeros, which knows no -0.
+    return (made + 0.0 if joined else made,)
+
+
+def _joined(made: Any, axis: int, whole: int) -> Any:
+    """Put windows that lie side by side along an item axis, their numbers last, one after the other."""
+    lead = made.spec.is_stream
+    shape = made.spec.shape
+    made = moveaxis(made, -1, axis + 1 + lead)
+    count = shape[axis] * shape[-1]
+    made = reshape(made, (*_lead(made), *shape[:axis], count, *shape[axis + 1 : -1]))
+    return _padded(made, [(0, whole - count if i == axis else 0) for i in range(len(shape) - 1)])
 
 
 # -- at indices -------------------------------------------------------------------------------------------------------

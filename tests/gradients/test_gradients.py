@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -252,6 +253,9 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "scattered": lambda x: fc.scatter_elements(x**2, np.array([[1, 1]]), x[:, :2] * 3, axis=1),
     "scattered sums": lambda x: fc.scatter_elements(x**2, np.array([[1, 1]]), x[:, :2] * 3, axis=1, reduction="add"),
     "dilated windows": lambda x: fc.nn.unfold(x, 2, axis=1, step=1, dilation=2) ** 2,
+    "windows side by side": lambda x: fc.nn.unfold(x, 2, axis=1, step=2) ** 2,
+    "windows side by side with a rest": lambda x: fc.nn.unfold(x, 3, axis=1, step=3) ** 2,
+    "windows that leave gaps": lambda x: fc.nn.unfold(x, 1, axis=1, step=2) ** 2,
     "cut with a rest": lambda x: fc.cut(x, every=2, tail="drop").prod(axis=1),
     "cut and padded": lambda x: fc.cut(x, every=2, tail="pad", fill=2).prod(axis=1),
     "padded windows": lambda x: fc.window(x, size=3, pad=1.5).prod(axis=1),
@@ -265,6 +269,27 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 def test_views(name: str) -> None:
     x = RNG.uniform(0.5, 2.0, (5, 4))
     np.testing.assert_allclose(slope(VIEWS[name], x), steps(VIEWS[name], x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("lift", [fc.source, fc.parameter])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_pools_side_by_side_move_their_cotangents(dtype: str, lift: Callable[[Any], Any], device: str) -> None:
+    """They go to the first of the largest numbers, with their bits, but for -0; all else is +0."""
+    x = np.random.default_rng(5).integers(0, 3, (4, 2, 7, 6)).astype(dtype)
+    factors = np.random.default_rng(6).standard_normal((4, 2, 3, 3)).astype(dtype)
+    factors[0] = -0.0
+    expected = np.zeros_like(x)
+    for n, c, i, j in np.ndindex(*factors.shape):
+        window = x[n, c, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+        a, b = np.unravel_index(window.argmax(), (2, 2))
+        expected[n, c, 2 * i + a, 2 * j + b] += factors[n, c, i, j]
+    images = lift(x)
+    loss = (fc.nn.max_pool2d(images, 2) * lift(factors)).sum(dtype="float64")
+    gradient = fc.grad(loss, images)
+    assert gradient.resolve(device=device, progress=False).tobytes() == expected.tobytes()
+    # Only the row that no window reads is put in.
+    assert set(re.findall(r"grad\.pad\w*", str(gradient.plan(device=device)))) <= {"grad.pad"}
 
 
 @pytest.mark.parametrize("take", [fc.take, fc.take_along_axis])
