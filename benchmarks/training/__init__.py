@@ -1,0 +1,1 @@
+"""Trainings beside torch and jax; see `__main__`."""

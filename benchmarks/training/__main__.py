@@ -1,0 +1,69 @@
+"""Steps of trainings beside torch and jax, where these are installed.
+
+    python -m benchmarks.training [mlp|cnn|gpt|gradient ...] [--device cpu] [--steps N] [--reps 5]
+
+`mlp`, `cnn` and `gpt` learn drawn data by Adam, in float32. All peers begin with the same parameters and take the same
+records in the same order. First losses must agree to 1e-5, the means of the last ten to 1 %. A repetition of `fit`
+composes, plans and runs all steps; of the others it runs a loop of Python. `gradient` is the slope of a logistic
+regression over a whole file; see `full_batch`.
+
+Repetitions alternate; see `timing`. Printed are medians by the wall and by the processor, with the spread by the wall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+
+import numpy as np
+
+from benchmarks.training.full_batch import gradient_rows
+from benchmarks.training.loops import Train, by_fit, by_jax, by_torch, by_trainer
+from benchmarks.training.mlp_by_hand import by_hand
+from benchmarks.training.models import MODELS, Model
+from benchmarks.training.timing import measured
+
+STEPS = {"mlp": 300, "cnn": 30, "gpt": 4}
+
+
+def _installed(name: str) -> bool:
+    found = importlib.util.find_spec(name) is not None
+    if not found:
+        print(f"{name} is not installed")
+    return found
+
+
+def steps_of(name: str, model: Model, device: str, reps: int) -> None:
+    peers: dict[str, Train] = {"fit": by_fit(model, device), "Trainer": by_trainer(model, device)}
+    if name == "mlp":
+        peers["NumPy by hand"] = by_hand(model)
+    peers |= {peer: made(model) for peer, made in (("torch", by_torch), ("jax", by_jax)) if _installed(peer)}
+    seconds, losses = measured(peers, reps)
+    first, last = losses["fit"][0], losses["fit"][-10:].mean()
+    print(f"{name}: {model.steps} steps of {model.batch}; loss {first:.5f}, then {last:.5f}")
+    print(f"{'':16}{'steps/s':>10}{'ms a step':>11}{'spread':>16}{'CPU ms':>9}{'off at first':>14}")
+    for peer, one in seconds.items():
+        np.testing.assert_allclose(losses[peer][0], first, rtol=1e-5, err_msg=peer)
+        np.testing.assert_allclose(losses[peer][-10:].mean(), last, rtol=1e-2, err_msg=peer)
+        wall, busy, least, most = (1e3 / model.steps * each for each in (*one.median, min(one.wall), max(one.wall)))
+        off = abs(losses[peer][0] / first - 1)
+        print(f"{peer:16}{1e3 / wall:10.1f}{wall:11.2f}{f'{least:.2f} to {most:.2f}':>16}{busy:9.2f}{off:14.1e}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", default=[*MODELS, "gradient"], choices=[*MODELS, "gradient"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--mib", type=int, default=256, help="of the file of `gradient`")
+    options = parser.parse_args()
+    for name in options.rows:
+        if name == "gradient":
+            gradient_rows(options.mib, options.device, options.reps, torch=_installed("torch"))
+        else:
+            steps_of(name, MODELS[name](options.steps or STEPS[name]), options.device, options.reps)
+
+
+if __name__ == "__main__":
+    main()
