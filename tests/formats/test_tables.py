@@ -133,8 +133,11 @@ def test_many_records_in_few_bytes_stream_in_bounded_memory(tmp_path: Path) -> N
     assert sum(size for _, size in x.sum().plan(memory="8MiB").memory.items) <= 8 << 20
 
 
-def test_batches_of_arrow_files_count_in_the_plan(tmp_path: Path) -> None:
-    path = arrow(tmp_path / "x.arrow", pa.table({"x": np.zeros(4_000_000, "f4")}), 4_000_000)
+def test_compressed_batches_of_arrow_files_count_in_the_plan(tmp_path: Path) -> None:
+    table = pa.table({"x": np.ones(4_000_000, "f4")})
+    path = arrow(tmp_path / "x.arrow", table, 4_000_000)
+    assert fc.run(fc.open(path)["x"].sum(), memory="8MiB", progress=False).value == 4_000_000
+    path = arrow(tmp_path / "x.arrow", table, 4_000_000, compression="zstd")
     with pytest.raises(PlanError, match=r"open \(chunks\)"):
         fc.open(path)["x"].sum().plan(memory="8MiB")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
 from flowcompute.sources.columnar.parquet_pages import PageView
-from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
+from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile
 
 try:
     import pyarrow as pa
@@ -19,16 +19,15 @@ try:
 except ImportError:
     pa = None
 
-SLICE_BYTES = 1 << 18
-"""Bytes of a slice of a column that is decoded at a time."""
 _READ_BYTES = 1 << 17
-_REQUEST_BYTES = 1 << 23
-"""Bytes of a column that are read at a time, from the disk and from a store. None are beyond the column's own."""
+"""Bytes of a column that are read from the disk at a time."""
+_MOST_DEPTH = 64
+"""Of types in types."""
 _PAGE_BYTES = 1 << 20
 """Bytes of a page, unless the writer has said otherwise."""
 _PAGE_SLACK = 1 << 16
 """What writers put into a page beyond the bytes at which they end one."""
-_MOST_PAGES = 1024, 2
+_MOST_PAGES = 64, 2
 """Pages of a group that are looked at when a column is opened: of a local file, and where each is a request."""
 _NAMES = (
     "bool",
@@ -60,25 +59,79 @@ def require() -> None:
         )
 
 
-def open_columns(files: Files, handle: int, kind: str, groups: tuple[int, ...] | None = None) -> TableFile:
-    """Open a file of a kind, "parquet" or "arrow".
+def arrow_columns(view: FileView) -> tuple[tuple[Column, ...], list[tuple[int, int, int]]]:
+    """Return the columns of an Arrow IPC file, and where what belongs to each begins in a record batch.
 
-    Args:
-        files, handle: the file layer, and the file.
-        kind: its format.
-        groups: the records of its groups, where they are known: Arrow files are looked through for them.
+    Returns:
+        the columns; for each the number of its first node, of its first buffer beside those of views, and the fields
+        of views before it, which have any number of buffers. Behind them stand the numbers of all.
 
     Raises:
         ColumnarError: if it is none such, or is damaged.
         OSError: as the system does.
     """
-    table: TableFile
-    if kind == "parquet":
-        pages = PageView(files, handle)
-        table = _guarded(pages, lambda: _ParquetTable(pages, files.local))
+    schema = _guarded(view, lambda: pa.ipc.open_file(pa.PythonFile(view, mode="r")).schema)
+    places, place = [], (0, 0, 0)
+    for field in schema:
+        places.append(place)
+        place = tuple(map(sum, zip(place, _parts(field.type, 0), strict=True)))  # type: ignore[assignment]
+    return _columns(schema), [*places, place]
+
+
+def _parts(kind: Any, depth: int) -> tuple[int, int, int]:
+    """Return the nodes, the buffers and the fields of views that a field of a type has in a record batch.
+
+    Source: arrow.apache.org/docs/format/Columnar.html, "Buffer Listing for Each Layout".
+    """
+    if depth > _MOST_DEPTH:
+        raise ColumnarError("its columns are nested too deeply")
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _parts(kind.storage_type, depth + 1)
+    views = int(types.is_string_view(kind) or types.is_binary_view(kind))
+    if types.is_null(kind) or types.is_run_end_encoded(kind):
+        own = 0
+    elif types.is_struct(kind) or types.is_fixed_size_list(kind) or types.is_union(kind):
+        own = 2 if types.is_union(kind) and kind.mode == "dense" else 1
+    elif any(test(kind) for test in (types.is_list_view, types.is_large_list_view, *_texts(types))):
+        own = 3
     else:
-        view = FileView(files, handle)
-        table = _guarded(view, lambda: _ArrowTable(view, groups))
+        own = 2
+    if types.is_run_end_encoded(kind):
+        children = [kind.run_end_type, kind.value_type]
+    elif types.is_dictionary(kind):
+        children = []
+    else:
+        children = [kind.field(i).type for i in range(kind.num_fields)]
+    inner = [_parts(child, depth + 1) for child in children]
+    return tuple(map(sum, zip((1, own, views), *inner, strict=True)))  # type: ignore[return-value]
+
+
+def _texts(types: Any) -> tuple[Any, ...]:
+    return types.is_string, types.is_binary, types.is_large_string, types.is_large_binary
+
+
+def decompress(codec: str, data: memoryview, size: int) -> memoryview:
+    """Return what data of a codec, "lz4" or "zstd", expand to, into a room of `size` bytes.
+
+    Raises:
+        ColumnarError: if they are damaged, or expand to more.
+    """
+    try:
+        return memoryview(pa.Codec(codec).decompress(data, decompressed_size=size))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        _fail(error)
+
+
+def open_parquet(files: Files, handle: int, footer: ParquetFooter | None) -> TableFile:
+    """Open a Parquet file, whose footer may have been read before.
+
+    Raises:
+        ColumnarError: if it is none such, or is damaged.
+        OSError: as the system does.
+    """
+    pages = PageView(files, handle)
+    table: TableFile = _guarded(pages, lambda: _ParquetTable(pages, files.local, footer))
     return table
 
 
@@ -124,18 +177,37 @@ def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
     return numbers.reshape(records, *column.item)
 
 
+@dataclass(frozen=True)
+class ParquetFooter:
+    """What is said at the end of a Parquet file.
+
+    Attributes:
+        metadata: as pyarrow has it.
+        columns: in their order.
+        leaves: numbers of columns among the file's leaves, where paths tell them from others.
+    """
+
+    metadata: Any
+    columns: tuple[Column, ...]
+    leaves: dict[int, int]
+
+
 class _ParquetTable(TableFile):
-    def __init__(self, view: PageView, is_local: bool) -> None:
+    def __init__(self, view: PageView, is_local: bool, footer: ParquetFooter | None) -> None:
         self._view, self._is_local = view, is_local
-        self._part_bytes = _READ_BYTES if is_local else _REQUEST_BYTES
+        self._part_bytes = _READ_BYTES if is_local else REQUEST_BYTES
         self._file = parquet.ParquetFile(
             pa.PythonFile(view, mode="r"),
+            metadata=None if footer is None else footer.metadata,
             buffer_size=self._part_bytes,
             pre_buffer=False,
             page_checksum_verification=True,
         )
-        self._metadata = self._file.metadata
-        self.columns = _columns(self._file.schema_arrow)
+        if footer is None:
+            columns = _columns(self._file.schema_arrow)
+            footer = ParquetFooter(self._file.metadata, columns, _leaves(self._file.metadata.schema, columns))
+        self.footer = footer
+        self._metadata, self.columns, self._leaves = footer.metadata, footer.columns, footer.leaves
         self.groups = tuple(int(self._metadata.row_group(i).num_rows) for i in range(self._metadata.num_row_groups))
         if min(self.groups, default=0) < 0 or sum(self.groups) != self._metadata.num_rows:
             raise ColumnarError("its groups have other records than the file")
@@ -176,20 +248,6 @@ class _ParquetTable(TableFile):
             )
         return self._leaves[column.position]
 
-    @cached_property
-    def _leaves(self) -> dict[int, int]:
-        """The numbers of columns that can be told from others by their paths."""
-        schema, found = self._metadata.schema, dict[int, int]()
-        by_path: dict[str, list[int]] = {}
-        for i in range(len(schema)):
-            by_path.setdefault(schema.column(i).path, []).append(i)
-        for column in self.columns:
-            paths = [f"{column.name}.list.{end}" for end in ("element", "item")] if column.item else [column.name]
-            leaves = [leaf for path in paths for leaf in by_path.get(path, ())]
-            if len(leaves) == 1 and column.dtype is not None:
-                found[column.position] = leaves[0]
-        return found
-
     def group_bytes(self, column: Column) -> int:
         """See `TableFile.group_bytes`."""
         return max((self._said_bytes(column, i) for i in range(len(self.groups))), default=0)
@@ -197,15 +255,15 @@ class _ParquetTable(TableFile):
     def _said_bytes(self, column: Column, group: int) -> int:
         return max(0, int(self._chunk(column, group).total_uncompressed_size))
 
-    def unit_bytes(self, column: Column) -> int:
+    def unit_bytes(self, column: Column, files: Files, handle: int) -> int:
         """See `TableFile.unit_bytes`: by the pages of the largest group, since writers end pages at the same bytes."""
         filled = [i for i, records in enumerate(self.groups) if records]  # only these have pages
         if not filled:
             return 0
         group = max(filled, key=lambda i: self._said_bytes(column, i))
+        view = PageView(files, handle)
         largest: int = _guarded(
-            self._view,
-            lambda: self._view.largest_page(*_place(self._chunk(column, group)), _MOST_PAGES[not self._is_local]),
+            view, lambda: view.largest_page(*_place(self._chunk(column, group)), _MOST_PAGES[not files.local])
         )
         return min(self.group_bytes(column), max(largest + largest // 8, _PAGE_BYTES) + _PAGE_SLACK)
 
@@ -214,59 +272,23 @@ class _ParquetTable(TableFile):
         return SLICE_BYTES + self._part_bytes + 2 * unit_bytes
 
 
+def _leaves(schema: Any, columns: tuple[Column, ...]) -> dict[int, int]:
+    """Return the numbers of columns among a file's leaves, where paths tell them from others."""
+    by_path: dict[str, list[int]] = {}
+    for i in range(len(schema)):
+        by_path.setdefault(schema.column(i).path, []).append(i)
+    found = {}
+    for column in columns:
+        paths = [f"{column.name}.list.{end}" for end in ("element", "item")] if column.item else [column.name]
+        leaves = [leaf for path in paths for leaf in by_path.get(path, ())]
+        if len(leaves) == 1 and column.dtype is not None:
+            found[column.position] = leaves[0]
+    return found
+
+
 def _place(chunk: Any) -> tuple[int, int]:
     """Return where a column's pages of a group begin and end."""
     begin, first = int(chunk.data_page_offset), chunk.dictionary_page_offset
     if first is not None and 0 < int(first) < begin:
         begin = int(first)
     return begin, begin + int(chunk.total_compressed_size)
-
-
-class _ArrowTable(TableFile):
-    def __init__(self, view: FileView, groups: tuple[int, ...] | None) -> None:
-        self._view = view
-        whole = pa.ipc.open_file(pa.PythonFile(view, mode="r"))
-        self.columns = _columns(whole.schema)
-        self._readers: dict[int, Any] = {}
-        if groups is not None:
-            if len(groups) != whole.num_record_batches:
-                raise ColumnarError("it has other batches than when it was opened")
-            self.groups = groups
-            return
-        # Only a batch says how many records it has. Of one column as few bytes as possible are read for that.
-        narrow = min(
-            (one for one in self.columns if one.dtype is not None),
-            key=lambda one: one.dtype.itemsize * (one.item[0] if one.item else 1),  # type: ignore[union-attr]
-            default=None,
-        )
-        count = whole.num_record_batches
-        self.groups = () if narrow is None else tuple(self._batch(narrow, i).num_rows for i in range(count))
-
-    def _batch(self, column: Column, number: int) -> Any:
-        reader = self._readers.get(column.position)
-        if reader is None:
-            options = pa.ipc.IpcReadOptions(included_fields=[column.position], use_threads=False)
-            reader = self._readers[column.position] = pa.ipc.open_file(
-                pa.PythonFile(self._view, mode="r"), options=options
-            )
-        return reader.get_batch(number)
-
-    def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:  # noqa: ARG002
-        """See `TableFile.slices`: the whole of a group."""
-        numbers = _guarded(self._view, lambda: _numbers(self._batch(column, group).column(0), column, fill))
-        if len(numbers) != self.groups[group]:
-            raise ColumnarError("a batch has other records than when it was opened")
-        yield numbers
-
-    def group_bytes(self, column: Column) -> int:
-        """See `TableFile.group_bytes`."""
-        assert column.dtype is not None
-        return max(self.groups, default=0) * column.dtype.itemsize * (column.item[0] if column.item else 1)
-
-    def unit_bytes(self, column: Column) -> int:
-        """See `TableFile.unit_bytes`."""
-        return self.group_bytes(column)
-
-    def held_bytes(self, unit_bytes: int) -> int:
-        """See `TableFile.held_bytes`: the largest group, compressed and not."""
-        return 2 * unit_bytes

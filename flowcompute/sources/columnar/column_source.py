@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from flowcompute.elements import Reader, Source
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, Fingerprint, explain, shown
-from flowcompute.sources.columnar._pyarrow import open_columns
+from flowcompute.sources.columnar.opening import open_columns
 from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
 from flowcompute.sources.file_source import changed, check_position, source_errors
 from flowcompute.spec import Spec, Stream
@@ -28,11 +28,13 @@ class ColumnFile:
         path: as an absolute path.
         groups: records of each group of records.
         fingerprint: the state of the file when this was composed; in any other state it is not read.
+        footer: by which it is opened again; see `TableFile.footer`.
     """
 
     path: str
     groups: tuple[int, ...]
     fingerprint: Fingerprint
+    footer: Any = field(compare=False, repr=False)
 
 
 class ColumnSource(Source):
@@ -136,9 +138,7 @@ class ColumnReader(Reader):
             self._handle = source.files.open_read(part.path)
         try:
             self._check_open()
-            self._table = self._guarded(lambda: open_columns(source.files, self._handle, source.kind, part.groups))
-            if self._table.groups != part.groups or source.column not in self._table.columns:
-                raise self._failed("its groups are not those of the table that was composed", None)
+            self._table = self._guarded(lambda: open_columns(source.files, self._handle, source.kind, part.footer))
         except BaseException:
             self.close()
             raise
@@ -167,6 +167,9 @@ class ColumnReader(Reader):
         """Fill `out` with the next records; see `Reader.read`."""
         done, count = 0, min(len(out), self._length - self.position)
         while done < count:
+            if (items := self._read_plain(out[done:count])) > 0:
+                done += items
+                continue
             rest = self._next()
             items = min(len(rest), count - done)
             out[done : done + items] = rest[:items]
@@ -174,6 +177,26 @@ class ColumnReader(Reader):
             done += items
             self.position += items
         return done
+
+    def _read_plain(self, out: np.ndarray) -> int:
+        """Fill the begin of `out` with records that lie in the file as in memory; return how many, 0 where none do."""
+        if not out.flags.c_contiguous or (self._rest is not None and len(self._rest)) or self._slices is not None:
+            return 0
+        group = bisect_right(self._ends, self.position)
+        part, number = self._groups[group]
+        column, records = self._source.column, (self.position, self._ends[group])
+        table = self._open_part(part)
+        place = self._guarded(lambda: table.lies_at(column, number), records)
+        if place is None:
+            return 0
+        begin = self._ends[group] - part.groups[number]
+        items = min(len(out), self._ends[group] - self.position)
+        room = out[:items].reshape(-1).view(np.uint8).data
+        place += (self.position - begin) * self._source.spec.item_bytes
+        if self._guarded(lambda: self._files.read_into(self._handle, room, place), records) < len(room):
+            raise self._failed("it is damaged: it ends too early", None, records)
+        self.position += items
+        return items
 
     def _next(self) -> np.ndarray:
         """Return records from `position` on, at least one."""

@@ -12,8 +12,8 @@ from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import Files, shown
 from flowcompute.objects import layer_of
 from flowcompute.sources.columnar import _pyarrow
-from flowcompute.sources.columnar._pyarrow import open_columns
 from flowcompute.sources.columnar.column_source import ColumnFile, ColumnSource
+from flowcompute.sources.columnar.opening import open_columns
 from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
 from flowcompute.sources.file_source import changed, probe, source_errors
 
@@ -110,15 +110,14 @@ class FileTable(Table):
         """Return the bytes of a column that are decoded as a whole, and those that reading holds."""
         parts = zip(self.parts, self.tables, strict=True)
         try:
-            part, _ = max(parts, key=lambda pair: pair[1].group_bytes(column))
+            part, table = max(parts, key=lambda pair: pair[1].group_bytes(column))
         except ColumnarError as error:
             raise self._damaged(self.path, column, error) from error
         with probe(part.path, element=self._name, site=user_site(), files=self._files) as (handle, now):
             if now != part.fingerprint:
                 raise changed(part.path, part.fingerprint, now, element=self._name, site=user_site())
             try:
-                table = open_columns(self._files, handle, self.kind, part.groups)
-                unit = table.unit_bytes(column)
+                unit = table.unit_bytes(column, self._files, handle)
             except ColumnarError as error:
                 raise self._damaged(part.path, column, error) from error
             return unit, table.held_bytes(unit)
@@ -195,4 +194,4 @@ def _open_part(path: str, kind: str, *, name: str | None, files: Files) -> tuple
                 site=user_site(),
                 expected="a Parquet file" if kind == "parquet" else "an Arrow IPC file",
             ) from error
-    return ColumnFile(path, table.groups, fingerprint), table
+    return ColumnFile(path, table.groups, fingerprint, table.footer), table

@@ -18,77 +18,69 @@ _MOST_DEPTH = 8
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
-class _CutShortError(Exception):
-    """More bytes are needed."""
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of any length at a place, and the place behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ColumnarError("it is damaged: a page's header has a number of more than ten bytes")
 
 
-class _Compact:
-    """Reader of values in Thrift's compact protocol. Each step takes at least a byte, so the data bound the work."""
+def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Return the place behind a value of a kind. Each step takes at least a byte, so that the data bound the work."""
+    if depth > _MOST_DEPTH:
+        raise ColumnarError("it is damaged: a page's header is nested too deeply")
+    if kind == _BINARY:
+        size, at = _varint(data, at)
+        return at + size
+    if kind in (_I16, _I32, _I64):
+        return _varint(data, at)[1]
+    if kind in (_TRUE, _FALSE, _BYTE):
+        return at + 1
+    if kind == _DOUBLE:
+        return at + 8
+    if kind == _STRUCT:
+        return _structure(data, at, depth + 1, {})
+    if kind not in (_LIST, _SET, _MAP):
+        raise ColumnarError(f"it is damaged: a page's header has a field of kind {kind}")
+    if kind == _MAP:
+        count, at = _varint(data, at)
+        kinds: tuple[int, ...] = ()
+        if count:
+            kinds, at = (data[at] >> 4, data[at] & 15), at + 1
+    else:
+        count, kinds, at = data[at] >> 4, (data[at] & 15,), at + 1
+        if count == 15:
+            count, at = _varint(data, at)
+    for _ in range(count):
+        for each in kinds:
+            at = _skip(data, at, each, depth + 1)
+        if at >= len(data):
+            raise IndexError
+    return at
 
-    def __init__(self, data: memoryview) -> None:
-        self._data, self.at = data, 0
 
-    def _byte(self) -> int:
-        if self.at >= len(self._data):
-            raise _CutShortError
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise ColumnarError("it is damaged: a page's header has a number of more than ten bytes")
-
-    def _zigzag(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def _skip(self, kind: int, depth: int) -> None:
-        if depth > _MOST_DEPTH:
-            raise ColumnarError("it is damaged: a page's header is nested too deeply")
-        if kind in (_TRUE, _FALSE, _BYTE):
-            self.at += 1
-        elif kind in (_I16, _I32, _I64):
-            self._varint()
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            size = self._varint()  # which moves `at`, so it comes first
-            self.at += size
-        elif kind in (_LIST, _SET):
-            said = self._byte()
-            count = said >> 4 if said >> 4 < 15 else self._varint()
-            for _ in range(count):
-                self._skip(said & 15, depth + 1)
-        elif kind == _MAP:
-            count = self._varint()
-            kinds = self._byte() if count else 0
-            for _ in range(count):
-                self._skip(kinds >> 4, depth + 1)
-                self._skip(kinds & 15, depth + 1)
-        elif kind == _STRUCT:
-            self.integers(depth + 1)
+def _structure(data: bytes, at: int, depth: int, found: dict[int, int]) -> int:
+    """Put the 32-bit integers of a structure into `found` by their numbers; return the place behind it."""
+    number = 0
+    while said := data[at]:
+        at += 1
+        kind = said & 15
+        if said > 15:
+            number += said >> 4
         else:
-            raise ColumnarError(f"it is damaged: a page's header has a field of kind {kind}")
-        if self.at > len(self._data):
-            raise _CutShortError
-
-    def integers(self, depth: int = 0) -> dict[int, int]:
-        """Return the 32-bit integers of a structure by their numbers, and pass over everything else in it."""
-        found: dict[int, int] = {}
-        number = 0
-        while said := self._byte():
-            kind = said & 15
-            number = number + (said >> 4) if said >> 4 else self._zigzag()
-            if kind == _I32:
-                found[number] = self._zigzag()
-            elif kind not in (_TRUE, _FALSE):  # the value of a bool is in its kind
-                self._skip(kind, depth)
-        return found
+            number, at = _varint(data, at)
+            number = (number >> 1) ^ -(number & 1)
+        if kind == _I32:
+            value, at = _varint(data, at)
+            found[number] = (value >> 1) ^ -(value & 1)
+        elif kind not in (_TRUE, _FALSE):  # the value of a bool is in its kind
+            at = _skip(data, at, kind, depth)
+    return at + 1
 
 
 @dataclass(frozen=True)
@@ -112,17 +104,19 @@ def read_header(data: memoryview) -> PageHeader | None:
     Raises:
         ColumnarError: if it is none.
     """
-    reader = _Compact(data)
+    said: dict[int, int] = {}
     try:
-        said = reader.integers()
-    except _CutShortError:
+        size = _structure(bytes(data), 0, 0, said)
+    except IndexError:
+        size = len(data) + 1
+    if size > len(data):
         if len(data) >= MOST_HEADER_BYTES:
-            raise ColumnarError(f"it is damaged: a page's header has more than {MOST_HEADER_BYTES} bytes") from None
+            raise ColumnarError(f"it is damaged: a page's header has more than {MOST_HEADER_BYTES} bytes")
         return None
-    sizes = said.get(3, -1), said.get(2, -1)
-    if not all(0 <= size < 1 << 31 for size in sizes):
+    stored, whole = said.get(3, -1), said.get(2, -1)
+    if not (0 <= stored < 1 << 31 and 0 <= whole < 1 << 31):
         raise ColumnarError("it is damaged: a page's header has no sizes")
-    return PageHeader(reader.at, *sizes)
+    return PageHeader(size, stored, whole)
 
 
 class PageView(FileView):
@@ -169,7 +163,8 @@ class PageView(FileView):
             data: some of its first bytes, as far as they are there.
         """
         size = _PEEK_BYTES
-        while (header := read_header(data[:MOST_HEADER_BYTES])) is None:
+        data = data[:size]
+        while (header := read_header(data)) is None:
             back = self.tell()
             self.seek(place)
             data = super().read(size)

@@ -9,6 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.files import Files
+
+SLICE_BYTES = 1 << 18
+"""Bytes of a slice of a column that is decoded at a time."""
+REQUEST_BYTES = 1 << 23
+"""Bytes of a column that are read from a store at a time. None are beyond the column's own."""
+
 
 class ColumnarError(Exception):
     """A file that is damaged, or holds what is not read. Its text says why."""
@@ -38,10 +45,12 @@ class TableFile(ABC):
     Attributes:
         columns: in their order.
         groups: records of each group of records that is read from its begin on.
+        footer: what was read when it was opened, by which it is opened again in the same state.
     """
 
     columns: tuple[Column, ...]
     groups: tuple[int, ...]
+    footer: Any
 
     @abstractmethod
     def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:
@@ -58,13 +67,25 @@ class TableFile(ABC):
             OSError: as the system does.
         """
 
+    def lies_at(self, column: Column, group: int) -> int | None:  # noqa: ARG002
+        """Return where the numbers of a column lie in the file as they do in memory, or None where they are decoded.
+
+        Raises:
+            ColumnarError, OSError: as `slices` does.
+        """
+        return None
+
     @abstractmethod
     def group_bytes(self, column: Column) -> int:
         """Return the most bytes that the file says a column has in a group."""
 
     @abstractmethod
-    def unit_bytes(self, column: Column) -> int:
-        """Return the most bytes of a column that are to be decoded as a whole, once the file has been looked into.
+    def unit_bytes(self, column: Column, files: Files, handle: int) -> int:
+        """Return the most bytes of a column that are to be decoded as a whole. For that the file is looked into.
+
+        Args:
+            column: which.
+            files, handle: the file, which is open again.
 
         Raises:
             ColumnarError, OSError: as `slices` does.
