@@ -145,8 +145,11 @@ class StepRunner:
                 self._runners[0].view(step.node, whole)
                 resident[step.node.id] = self._whole(step.node.id)
             else:
+                # It reads what kernels may still be computing.
+                self._runners.wait()
                 resident[step.node.id] = self._alone_once(step, whole)
             launches += whole.launches
+        self._runners.wait()
         return launches
 
     def _whole(self, value: int) -> np.ndarray:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SpecError
+from flowcompute.gpu.memory.device_memory import HostMemory
+from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.train.problems import FIRST, X, Y, loss, weights
 
 
@@ -126,3 +129,19 @@ def test_arguments() -> None:
     other = fc.parameter(np.zeros(3, "f4"), name="other")
     with fc.train.Trainer([w, b], fc.train.sgd(0.1)) as trainer, pytest.raises(SpecError, match="'other'"):
         trainer.step(loss(fc.source(X), fc.source(Y), w, other))
+
+
+@pytest.mark.compiles
+def test_kernels_on_whole_values_are_waited_for_together() -> None:
+    w, b = weights()
+    with fc.train.Trainer([w, b], fc.train.adam(0.05), clip_norm=0.5, device="cpu") as trainer:
+        trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+        with (
+            mock.patch.object(HostMemory, "finish", autospec=True, side_effect=HostMemory.finish) as waits,
+            mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launches,
+        ):
+            trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+    each = [call.kwargs["deferred"] for call in launches.call_args_list]
+    # Those before the records and those after them: once each, beside the kernels of the records.
+    assert sum(each) > 5
+    assert waits.call_count == len(each) - sum(each) + 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -73,6 +73,8 @@ class OpenCLRunner(StayingRunner):
         self._blocks = FoldBlocks(plan.folds, device.capabilities)
         self._residents = ResidentArguments(self.nodes, state.resident)
         self._named: dict[str, tuple[str, Site | None]] = {}
+        kept = Constant, Source
+        self._changing = [i for i, one in enumerate(self.nodes) if not isinstance(one.element, kept)]
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
         if beside is not None:
@@ -170,14 +172,13 @@ class OpenCLRunner(StayingRunner):
 
     def forget_resident(self) -> None:
         """Forget what is given anew, and what was made of it."""
-        self._forget({i for i, one in enumerate(self.nodes) if not isinstance(one.element, Constant | Source)})
+        self._forget(self._changing)
 
-    def _forget(self, values: set[int]) -> None:
+    def _forget(self, values: Collection[int]) -> None:
         self._repeated.clear()
         if self._memory is not None:
-            self.memory.forget(values.union(("cyclic", i) for i in values))
-        for i in values:
-            self._residents.forget(i)
+            self.memory.forget({*values, *(("cyclic", i) for i in values)})
+        self._residents.forget(values)
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """Make a carry in the device's memory."""
@@ -210,7 +211,7 @@ class OpenCLRunner(StayingRunner):
             return
         kernel = self.adopted.get(kernel.name, kernel)
         deferred = self._is_deferred(step, items)
-        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred else None
+        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and region.stream else None
         if last is not None and self.repeat([last], batch_slice):
             return
         start = batch_slice.start if region.stream else 0
@@ -230,7 +231,7 @@ class OpenCLRunner(StayingRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
-        if deferred and count and not batch_slice.bases and self._stays(kernel):
+        if deferred and count and region.stream and not batch_slice.bases and self._stays(kernel):
             compiled = self._compiled(kernel)
             self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, (count, chunk, groups))
         chunk = launch or chunk
@@ -372,6 +373,8 @@ class OpenCLRunner(StayingRunner):
         if argument.kind == "carry":
             return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
+            # The host reads what a kernel may be making.
+            self.memory.wait()
             return self.memory.input(("cyclic", value), self._residents.cyclic(value), fresh=False)
         if self._streamed_weights is not None and value in self.one_pass.streamed:
             return self._streamed_weights.buffer(value, 0, batch_slice.array)

@@ -52,9 +52,12 @@ class RepeatingRunner(TransferringRunner):
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
-        if not region.stream or region.folds or region.weight_tiles is not None or not self._can_defer:
+        if region.folds or region.weight_tiles is not None or not self._can_defer:
             return False
-        if self.memory.in_place:
+        if not region.stream:
+            # Whoever computes resident values waits once for all of them.
+            few = True
+        elif self.memory.in_place:
             few = items <= FEW_RECORDS or self.waits_once
         else:
             # What a discrete device fails at is told before the next batch begins.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,11 @@ class ResidentArguments:
             self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])
         return self._padded[value]
 
-    def forget(self, value: int) -> None:
-        """Forget an operand, which is made anew."""
-        self._padded.pop(value, None)
-        self._scalars.pop(value, None)
+    def forget(self, values: Collection[int]) -> None:
+        """Forget operands, which are made anew."""
+        for known in (self._padded, self._scalars):
+            for value in known.keys() & values:
+                del known[value]
 
     def clear(self) -> None:
         """Forget all operands."""
