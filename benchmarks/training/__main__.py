@@ -1,11 +1,12 @@
 """Steps of trainings beside torch and jax, where these are installed.
 
-    python -m benchmarks.training [mlp|cnn|gpt|gradient ...] [--device cpu] [--steps N] [--reps 5]
+    python -m benchmarks.training [mlp|cnn|gpt|gradient|step ...] [--device cpu] [--steps N] [--reps 5]
 
 `mlp`, `cnn` and `gpt` learn drawn data by Adam, in float32. All peers begin with the same parameters and take the same
 records in the same order. First losses must agree to 1e-5, the means of the last ten to 1 %. A repetition of `fit`
 composes, plans and runs all steps; of the others it runs a loop of Python. `gradient` is the slope of a logistic
-regression over a whole file; see `full_batch`.
+regression over a whole file; see `full_batch`. `step` is what a step of `Trainer` costs beside its kernels; see
+`trainer_step`.
 
 Repetitions alternate; see `timing`. Printed are medians by the wall and by the processor, with the spread by the wall.
 """
@@ -22,6 +23,7 @@ from benchmarks.training.loops import Train, by_fit, by_jax, by_torch, by_traine
 from benchmarks.training.mlp_by_hand import by_hand
 from benchmarks.training.models import MODELS, Model
 from benchmarks.training.timing import measured
+from benchmarks.training.trainer_step import step_row
 
 STEPS = {"mlp": 300, "cnn": 30, "gpt": 4}
 
@@ -52,7 +54,7 @@ def steps_of(name: str, model: Model, device: str, reps: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", default=[*MODELS, "gradient"], choices=[*MODELS, "gradient"])
+    parser.add_argument("rows", nargs="*", default=[*MODELS, "gradient", "step"], choices=[*MODELS, "gradient", "step"])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--reps", type=int, default=5)
@@ -61,6 +63,9 @@ def main() -> None:
     for name in options.rows:
         if name == "gradient":
             gradient_rows(options.mib, options.device, options.reps, torch=_installed("torch"))
+        elif name == "step":
+            step_row("mlp", MODELS["mlp"](options.steps or 40), options.device)
+            step_row("cnn", MODELS["cnn"](options.steps or 12), options.device)
         else:
             steps_of(name, MODELS[name](options.steps or STEPS[name]), options.device, options.reps)
 
