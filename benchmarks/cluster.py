@@ -2,7 +2,8 @@
 
 The job standardises 64 columns of a file (two readings, one file written) and takes a variance. It runs by `fc.run` in
 a process with as many cores as a worker has, and on clusters of 1, 2, 4, ... workers with `checkpoint=`. Told are
-seconds, the ratio to `fc.run` and to `fc.run` divided by the number of workers, and the processor time of the client.
+seconds, the ratio to `fc.run` and to `fc.run` divided by the number of workers, the processor time of the client and
+its share of all processor time, and the most memory without a file behind it that a worker had.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -51,11 +53,40 @@ def alone(path: str, target: str, cores: int) -> float:
     return float(json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout))
 
 
-def on_workers(client: Client, path: str, target: str, shards: int) -> tuple[float, float]:
-    """Seconds of a run on a cluster, and of the client's processor."""
+def anonymous() -> float:
+    """MiB of memory without a file behind it that this process has."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+
+class Watch:
+    """The most that workers' processes have, looked at every fifth of a second until the end of the block."""
+
+    def __init__(self, client: Client) -> None:
+        self.most = 0.0
+        self._client, self._over = client, threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            self.most = max(self.most, *self._client.run(anonymous).values())
+
+
+def on_workers(client: Client, path: str, target: str, shards: int) -> tuple[float, float, float]:
+    """Seconds of a run on a cluster, of the client's processor, and of its workers' processors."""
+    before = sum(client.run(time.process_time).values())
     began, processor = time.perf_counter(), time.process_time()
     fc.run(*job(path, target), cluster=client, shards=shards, checkpoint=f"{target}-kept", **OPTIONS)
-    return time.perf_counter() - began, time.process_time() - processor
+    wall, own = time.perf_counter() - began, time.process_time() - processor
+    return wall, own, sum(client.run(time.process_time).values()) - before
 
 
 def main() -> None:
@@ -79,8 +110,11 @@ def main() -> None:
             part = x[start : start + (1 << 16)]
             part[:] = np.random.default_rng(start).standard_normal(part.shape, dtype=np.float32)
         del part, x
-        print("| workers | fc.run, s | cluster, s | fc.run over cluster | of n times | client's processor, s |")
-        print("| --- " * 6 + "|")
+        print(
+            "| workers | fc.run, s | cluster, s | fc.run over cluster | of n times | client's processor, s "
+            "| its share | a worker's memory, MiB |"
+        )
+        print("| --- " * 8 + "|")
         for count in options.workers:
             with (
                 LocalCluster(
@@ -90,17 +124,19 @@ def main() -> None:
                 ) as cluster,
                 Client(cluster) as client,
             ):  # fmt: skip
-                on_workers(client, path, os.path.join(folder, f"warm{count}"), 4 * count)
+                with Watch(client) as watch:
+                    on_workers(client, path, os.path.join(folder, f"warm{count}"), 4 * count)
                 pairs = []
                 for number in range(options.reps):
                     single = alone(path, os.path.join(folder, f"a{number}"), options.cores)
                     pairs.append((single, *on_workers(client, path, os.path.join(folder, f"b{number}"), 4 * count)))
                     for left in Path(folder).glob("[ab]*"):
                         shutil.rmtree(left) if left.is_dir() else left.unlink()
-            one, many, processor = (statistics.median(pair[i] for pair in pairs) for i in range(3))
+            one, many, processor, theirs = (statistics.median(pair[i] for pair in pairs) for i in range(4))
             ratio = statistics.median(pair[0] / pair[1] for pair in pairs)
-            row = (count, f"{one:.2f}", f"{many:.2f}", f"{ratio:.2f}", f"{ratio / count:.2f}", f"{processor:.2f}")
-            print("|", " | ".join(map(str, row)), "|", flush=True)
+            share = processor / (processor + theirs)
+            row = (f"{one:.2f}", f"{many:.2f}", f"{ratio:.2f}", f"{ratio / count:.2f}", f"{processor:.2f}")
+            print(f"| {count} |", " | ".join(row), f"| {share:.1%} | {watch.most:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -116,6 +116,30 @@ class PartShards:
             got=f"{stop} without a gap",
             hint="please report this",
         )
+
+    def streamed(self, place: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the first record and the records that each shard gives of a stream that goes to memory.
+
+        Args:
+            place: of the stream's sink in the pass; it is made in the part.
+
+        Raises:
+            RunError: if they are not those of the stream.
+        """
+        spec = self._pass.sinks[place].spec
+        self.written(place)
+        for one in self.states:
+            first, stop = one.written[str(place)]
+            array = one.streams.get(str(place))
+            if array is None or (array.dtype, array.shape) != (spec.dtype, (stop - first, *spec.shape)):
+                raise RunError(
+                    "cannot complete a result: a shard gives other records than it says",
+                    element=self._pass.sinks[place].name,
+                    expected=f"{stop - first} records of {spec}",
+                    got="none" if array is None else f"{array.dtype} of shape {array.shape}",
+                    hint="please report this",
+                )
+            yield first, array
 
     def _ran(self, starts: Sequence[ShardStart]) -> list[ShardState]:
         states = self._run_shards(self._index, starts)

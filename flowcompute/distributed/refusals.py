@@ -55,9 +55,10 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
                 raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)
             if why is not None:
-                raise _refused(node, why)
+                joins = node.op is not None and node.op.name == "concat"
+                raise _refused(node, why, *(["read files as one stream: fc.open([a, b])"] if joins else []))
     for sink in one.sinks:
-        if sink.spec.is_stream and not sink.element.takes_regions:
+        if sink.spec.is_stream and not (sink.element.takes_regions or sink.element.in_memory):
             hint = "write it to a file of its own: x >> fc.save('x.npy')"
             raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
     for part in parts_of(one):

@@ -112,7 +112,11 @@ class ShardedJob:
         """Run the shards of a pass, and end it; its whole values are added to `resident`."""
         one = self._job.plan.passes[index]
         sinks = list(zip(one.sinks, writers, strict=True))
-        regions = {place: writer.lend() for place, (sink, writer) in enumerate(sinks) if sink.spec.is_stream}
+        regions = {
+            place: "" if sink.element.in_memory else writer.lend()
+            for place, (sink, writer) in enumerate(sinks)
+            if sink.spec.is_stream
+        }
         parts = [PartShards(self._job, index, number, self._shards, run_shards) for number in range(len(parts_of(one)))]
         for part in parts:
             part.run(self._handed_over(resident), regions)
@@ -124,10 +128,15 @@ class ShardedJob:
         finally:
             executor.close()
         for place, (sink, writer) in enumerate(sinks):
-            if sink.spec.is_stream:
-                writer.filled(next(part for part in parts if part.makes(sink.value)).written(place))
-            else:
+            if not sink.spec.is_stream:
                 writer.write(made[sink.value], 0)
+                continue
+            part = next(part for part in parts if part.makes(sink.value))
+            if sink.element.in_memory:
+                for first, records in part.streamed(place):
+                    writer.write(records, first)
+            else:
+                writer.filled(part.written(place))
 
     def _run_here(self, index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
         return [run_shard(self._job, index, start) for start in starts]

@@ -21,6 +21,7 @@ from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
 from flowcompute.errors import SourceError
 from flowcompute.schedule import SourceStage, with_defaults
+from flowcompute.spec import Spec
 from flowcompute.thread_pool import PendingCalls, ThreadPool
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
@@ -53,6 +54,7 @@ class ShardReading:
         self._root = self._pass.clocks[0]
         self._inputs: list[_Input] = []
         self._outputs: list[_Output] = []
+        self._gathered: dict[int, _Gathered] = {}
         self._batches = 0
         self._threads = ThreadPool("flowcompute-shard-write")
         self._writing: PendingCalls[None] | None = None
@@ -80,8 +82,13 @@ class ShardReading:
         self.executor.restore(dict(state))
         self.position = clock_starts(state)[0]
 
-    def join(self, regions: Mapping[int, str]) -> None:
-        """Open what is written; the rest of what the pass makes for destinations goes nowhere."""
+    def join(self, regions: Mapping[int, str], gathered: Mapping[str, np.ndarray]) -> None:
+        """Open what is written; the rest of what the pass makes for destinations goes nowhere.
+
+        Args:
+            regions: as of `ShardStart`.
+            gathered: what `gathered` gave where the shard was.
+        """
         here = frozenset().union(*(clock.values for clock in self._pass.clocks))
         for place, sink in enumerate(self._pass.sinks):
             if sink.value not in here or not sink.spec.is_stream:
@@ -92,7 +99,10 @@ class ShardReading:
                 rooms = [np.empty(shape, sink.spec.dtype) for _ in range(min(2, self._job.plan.depth))]
                 output = _Output(sink.value, sink.value in self._root.values, rooms, self._work)
                 self._outputs.append(output)
-            if place in regions:
+            if place in regions and sink.element.in_memory:
+                self._gathered[place] = _Gathered(sink.spec, gathered.get(str(place)))
+                output.writers[sink.name] = self._gathered[place]
+            elif place in regions:
                 output.writers[sink.name] = sink.element.join(sink.spec, regions[place])
 
     def feed(self, stop: int, after_batch: Callable[[], object] = lambda: None) -> None:
@@ -120,6 +130,10 @@ class ShardReading:
         for one in self._outputs:
             for writer in one.writers.values():
                 writer.sync()
+
+    def gathered(self) -> dict[str, np.ndarray]:
+        """Return the records so far of streams that go to memory, by the places of their sinks; after `sync`."""
+        return {str(place): writer.commit() for place, writer in self._gathered.items()}
 
     def check(self) -> None:
         """Check that the sources are still what they were.
@@ -196,6 +210,41 @@ class ShardReading:
 def _all(calls: Sequence[Callable[[], None]]) -> None:
     for call in calls:
         call()
+
+
+class _Gathered(Writer):
+    """Records of a shard that the client gets with its state.
+
+    Args:
+        spec: of the stream.
+        before: what there was of them already; None for nothing.
+
+    Raises:
+        ValueError: if that is of another form.
+    """
+
+    def __init__(self, spec: Spec, before: np.ndarray | None) -> None:
+        if before is None:
+            before = np.empty((0, *spec.shape), spec.dtype)
+        if (before.dtype, before.shape[1:]) != (spec.dtype, spec.shape):
+            raise ValueError(f"records of {before.dtype} and shape {before.shape} in place of {spec}")
+        self._parts = [before]
+
+    def write(self, array: np.ndarray, start: int) -> None:  # noqa: ARG002 - they come in order
+        """Keep a copy."""
+        self._parts.append(array.copy())
+
+    def commit(self) -> np.ndarray:
+        """Return the records so far; more may follow."""
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+    def abort(self) -> None:
+        """Drop them."""
+        self._parts.clear()
+
+    def sync(self) -> None:
+        """Do nothing: they are kept with the state of the shard."""
 
 
 @dataclass

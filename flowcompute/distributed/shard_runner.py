@@ -95,9 +95,9 @@ class _RunningShard(ABC):
             if resume is None:
                 self._prepare()
             self._reading.open(self._begin if resume is None else lambda _: self._kept(resume))
+            self._reading.join(self._start.regions, {} if resume is None else dict(resume.get("streams", {})))
         except MALFORMED as error:
             raise self._refused(resume is not None, error) from error
-        self._reading.join(self._start.regions)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -143,6 +143,7 @@ class _RunningShard(ABC):
             "position": self._reading.position,
             "state": self._reading.executor.snapshot(),
             "found": deepcopy(self._found),
+            "streams": self._reading.gathered(),
         }
 
 
@@ -208,7 +209,7 @@ class _Computing(_RunningShard):
         for place in self._start.regions:
             at = self._places[one.clock_of(one.sinks[place].value).id]
             written[str(place)] = (at.first, at.stop)
-        return ShardState(start, stop, state["folds"], written)
+        return ShardState(start, stop, state["folds"], written, streams=self._reading.gathered())
 
 
 class _Counting(_RunningShard):

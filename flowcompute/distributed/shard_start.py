@@ -29,7 +29,8 @@ class ShardStart:
     Attributes:
         records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
         resident: whole values of earlier passes, by id.
-        regions: what `Writer.lend` gave of each stream that is written, by the place of its sink in the pass.
+        regions: what `Writer.lend` gave of each stream that is written, by the place of its sink in the pass; "" for
+            one that goes to memory.
         part: which of the parts of the pass that no value passes between; a pass of one source has one.
         task: what it does.
         clock: where it adds up, whose scans.
@@ -104,6 +105,7 @@ class ShardState:
         start, stop: the records.
         folds: snapshots of the folds by the ids of their nodes, as text.
         written: the records that were written, by the place of their sink in the pass, as text.
+        streams: the records themselves, of those that go to memory.
         counts: where the task is to count, by the id of a selection's clock the records from each mark to the next.
         totals: where it is to add up, by the id of a scan the totals of tiles, and its state at each mark without the
             tiles before it.
@@ -115,6 +117,7 @@ class ShardState:
     written: Mapping[str, Records] = field(default_factory=dict)
     counts: Mapping[str, list[int]] = field(default_factory=dict)
     totals: Mapping[str, State] = field(default_factory=dict)
+    streams: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def as_data(self) -> State:
         """Return it as plain data and arrays."""
@@ -124,6 +127,7 @@ class ShardState:
             "written": {key: list(records) for key, records in self.written.items()},
             "counts": dict(self.counts),
             "totals": dict(self.totals),
+            "streams": dict(self.streams),
         }
 
     @classmethod
@@ -136,7 +140,10 @@ class ShardState:
         start, stop = (_whole(one) for one in data["records"])
         written = {key: (_whole(first), _whole(last)) for key, (first, last) in data["written"].items()}
         counts = {key: [_whole(one) for one in found] for key, found in data["counts"].items()}
-        return cls(start, stop, dict(data["folds"]), written, counts, dict(data["totals"]))
+        streams = dict(data.get("streams", {}))
+        if not all(isinstance(array, np.ndarray) for array in streams.values()):
+            raise ValueError("records that are no array")
+        return cls(start, stop, dict(data["folds"]), written, counts, dict(data["totals"]), streams)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,17 @@ class DiscardSink(Destination):
     """A destination that drops its input, made by `discard`."""
 
     takes_numbers = True
+    takes_regions = True
 
     def __init__(self, *, name: str | None = None) -> None:
         super().__init__(UNBOUND, name=name)
 
     def open(self, spec: Spec) -> DiscardWriter:  # noqa: ARG002
         """Start dropping."""
+        return DiscardWriter()
+
+    def join(self, spec: Spec, draft: str) -> DiscardWriter:  # noqa: ARG002
+        """Start dropping in another process."""
         return DiscardWriter()
 
     @property
@@ -46,6 +51,16 @@ class DiscardWriter(Writer):
 
     def write_numbers(self, array: np.ndarray, start: int) -> None:
         """Drop the numbers."""
+
+    def lend(self) -> str:
+        """Return the name of nothing."""
+        return ""
+
+    def filled(self, records: int) -> None:
+        """Do nothing."""
+
+    def sync(self) -> None:
+        """Do nothing."""
 
     def commit(self) -> None:
         """Do nothing."""

@@ -59,6 +59,7 @@ class SafetensorsSink(StoredSink):
     """
 
     takes_named = True
+    takes_regions = True
     tensor: str
     tensors: tuple[SavedArray, ...] | None
     is_named: bool

@@ -27,10 +27,10 @@ OFTEN = ("window", "select", "scan", "section", "fold", "cut", "lag")
 
 
 def saved(program: StreamProgram, folder: Path) -> list[Element]:
-    """The roots, of which streams go to files."""
+    """The roots, of which every other stream goes to a file; the rest is in memory."""
     folder.mkdir()
     return [
-        root.element >> fc.save(folder / f"{i}.raw") if root.element.spec.is_stream else root.element
+        root.element >> fc.save(folder / f"{i}.raw") if root.element.spec.is_stream and i % 2 == 0 else root.element
         for i, root in enumerate(program.roots)
     ]
 

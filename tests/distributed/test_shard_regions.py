@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,6 @@ from tests.distributed.test_shards import numbers, planned
 from tests.properties.cases import cases
 from tests.support.faulty_files import FaultyFiles
 
-NAMES = ("y.npy", "y.raw", "y.h5", "y.zarr", "all.zarr")
-
 
 def saves(x: Element, folder: Path) -> tuple[Element, ...]:
     normal = (x - x.mean(axis=0)) * fc.random.normal(x.shape[0], seed=3, shape=(3,))
@@ -32,6 +31,8 @@ def saves(x: Element, folder: Path) -> tuple[Element, ...]:
         x.astype("int8") >> fc.save(folder / "y.h5", key="a/b"),
         normal >> fc.save(folder / "y.zarr", chunk=500),
         x >> fc.save(folder / "all.zarr", chunk=100_000),
+        x >> fc.save(folder / "y.safetensors", key="x"),
+        x >> fc.discard(),
         x.sum(axis=0) >> fc.save(folder / "sum.npy"),
     )
 
@@ -127,9 +128,42 @@ def test_a_link_in_place_of_a_draft_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "x.npy").read_bytes() == b"mine"
 
 
-def test_streams_into_memory_are_refused() -> None:
-    with pytest.raises(fc.PlanError, match="one writer fills in order"):
-        ShardedJob(planned(fc.source(numbers(10)) * 2), 2)
+@cases(6)
+@given(
+    length=st.sampled_from([0, 1, 1023, 20_001]),
+    shards=st.integers(1, 9),
+    batches=st.integers(0, 40),
+)
+def test_streams_into_memory_are_those_of_one_run(length: int, shards: int, batches: int) -> None:
+    x = fc.source(numbers(length))
+    out = np.empty((length, 3), np.float32)
+
+    def roots() -> tuple[Element, ...]:
+        return x * 2, x[x[:, 0] > 0] >> fc.to_array(), fc.cumulative_sum(x[:, 1]), x.sum(axis=0)
+
+    want = fc.run(*roots(), device="numpy", progress=False).values
+    job = planned(*roots(), x * 3 >> fc.to_array(out=out), strategy=fc.Strategy(batch_bytes=1 << 14))
+    messages = ShardMessages(job)
+
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        states = [run_with_stops(job, index, start, batches)[0] for start in reversed(starts)]
+        return messages.states([pack(state.as_data()) for state in states])
+
+    made = ShardedJob(job, shards).run(run_shards)
+    assert [one.tobytes() for one in made[:4]] == [one.tobytes() for one in want]
+    assert made[4] is out
+    assert np.array_equal(out, numbers(length) * np.float32(3))
+
+
+@pytest.mark.parametrize("change", [{}, {"0": np.zeros((9, 3), "f8")}, {"0": np.zeros((8, 3), "f4")}])
+def test_records_that_are_not_those_of_the_stream_are_noticed(change: dict[str, np.ndarray]) -> None:
+    job = planned(fc.source(numbers(9)) * 2)
+
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        return [replace(run_shard(job, index, start), streams=change) for start in starts]
+
+    with pytest.raises(fc.RunError, match="gives other records than it says"):
+        ShardedJob(job, 1).run(run_shards)
 
 
 def test_a_start_is_plain_data() -> None:
