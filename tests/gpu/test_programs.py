@@ -164,6 +164,27 @@ def test_saving_stops_at_its_limit(device: Device) -> None:
     assert save_new_programs() == 1
 
 
+def test_what_took_longest_is_kept_first_and_for_as_long_as_compiling_was_waited_for(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[str] = []
+    limits: list[float] = []
+    monkeypatch.setattr(programs.ProgramStore, "store", lambda store, key, content: kept.append(key))
+    for factor in (2, 3, 4):
+        build(device, TEXT % factor)
+    keys = [*programs._UNSAVED]
+    for key, spent_s in zip(keys, (1.0, 30.0, 9.0), strict=True):
+        programs._UNSAVED[key] = (*programs._UNSAVED[key][:2], spent_s)
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "save_new_programs", limits.append)
+        programs._save_when_it_ends()
+        patch.setattr(programs, "_UNSAVED", {})
+        programs._save_when_it_ends()
+    assert limits == [10.0, 0.5]
+    assert save_new_programs() == 3
+    assert kept == [keys[1], keys[2], keys[0]]
+
+
 def test_after_a_long_run_keeping_takes_a_share_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a process has compiled, of other runs too, took half a second each before the result was given."""
     limits: list[float] = []

@@ -27,8 +27,13 @@ _CONTEXT_LINES = 3
 _CACHED_BY_DRIVER = ("NVIDIA CUDA",)
 _MAX_PROGRAMS = 256  # programs of a device; PoCL holds files and memory for each
 _EXIT_LIMIT_S = 0.5
+_EXIT_SHARE = 0.25
+"""Of the seconds that compiling took, which may be spent at exit on keeping what was made: the next process waits for
+none of it."""
+
 _LOCK = threading.RLock()
-_UNSAVED: dict[str, tuple[cl.Program, int]] = {}
+_UNSAVED: dict[str, tuple[cl.Program, int, float]] = {}
+"""Programs by key, with the process that compiled them and the seconds that this took."""
 
 
 def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
@@ -96,6 +101,7 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
 
 
 def _compiled(device: Device, context: cl.Context, key: str, text: str, options: Sequence[str]) -> cl.Program:
+    began_s = time.monotonic()
     try:
         program = cl.Program(context, text)
         build_quietly(program, options)
@@ -107,7 +113,7 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
         raise _compile_error(device, text, options, log or str(error)) from error
     if device.platform not in _CACHED_BY_DRIVER:
         _save_at_exit()
-        _UNSAVED[key] = (program, os.getpid())
+        _UNSAVED[key] = program, os.getpid(), time.monotonic() - began_s
     return program
 
 
@@ -128,11 +134,16 @@ def _retargeted(device: Device, context: cl.Context, program: cl.Program) -> cl.
 @functools.cache
 def _save_at_exit() -> None:
     # It is registered after the handler that removes PoCL's working files, and therefore runs before it.
-    atexit.register(save_new_programs, _EXIT_LIMIT_S)
+    atexit.register(_save_when_it_ends)
+
+
+def _save_when_it_ends() -> None:
+    """Store programs for as long as an exit may take."""
+    save_new_programs(max(_EXIT_LIMIT_S, _EXIT_SHARE * sum(spent_s for _, _, spent_s in _UNSAVED.values())))
 
 
 def save_new_programs(limit_s: float = float("inf")) -> int:
-    """Store the programs that this process compiled, for later processes. It also runs at exit.
+    """Store the programs that this process compiled, for later processes: first what took longest. It runs at exit too.
 
     PoCL compiles each kernel once more for this (0.05 to 0.1 s). It is therefore not done while somebody waits
     for a first result. It belongs after a kernel's first launch, whose machine code is then stored as well.
@@ -151,7 +162,8 @@ def save_new_programs(limit_s: float = float("inf")) -> int:
             _UNSAVED.clear()
         store = ProgramStore() if _UNSAVED else None
         while _UNSAVED and store is not None and time.monotonic() - start < limit_s:
-            key, (program, process) = _UNSAVED.popitem()
+            key = max(_UNSAVED, key=lambda one: _UNSAVED[one][2])
+            program, process, _ = _UNSAVED.pop(key)
             if process != os.getpid() or store.folder is None:
                 continue
             try:
