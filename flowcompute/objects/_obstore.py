@@ -279,8 +279,12 @@ def _wrong_length(expected: int, got: str) -> StoreError:
 
 def _state(meta: Any) -> ObjectState:
     changed: datetime = meta["last_modified"]
+    etag: str = meta["e_tag"] or ""
+    # An ETag has quotes (RFC 9110, 8.8.3). Azure's listings leave them out, and its answers do not.
+    if etag and not etag.endswith('"'):
+        etag = f'"{etag}"'
     # obstore says 1970 where a server says nothing.
-    return ObjectState(int(meta["size"]), meta["e_tag"] or "", changed if changed.timestamp() > 0 else None)
+    return ObjectState(int(meta["size"]), etag, changed if changed.timestamp() > 0 else None)
 
 
 def _key(url: ObjectUrl) -> str:

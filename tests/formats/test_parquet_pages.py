@@ -82,3 +82,17 @@ def test_columns_with_dots_in_their_names_are_told_apart(tmp_path: Path) -> None
         np.testing.assert_array_equal(opened[name].resolve(progress=False), wanted)
     with pytest.raises(SourceError, match="part of a structure"):
         opened["s.x"]
+
+
+def test_a_damaged_page_is_told_with_its_column_and_records(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    options = {"write_page_checksum": True, "use_dictionary": False, "compression": "none"}
+    pq.write_table(pa.table({"n": np.arange(len(X)), "x": X}), path, row_group_size=10_000, **options)
+    data = bytearray(path.read_bytes())
+    data[pq.read_metadata(path).row_group(1).column(1).data_page_offset + 500] ^= 1
+    path.write_bytes(data)
+    opened = fc.open(path)
+    np.testing.assert_array_equal(opened["n"].resolve(progress=False), np.arange(len(X)))
+    with pytest.raises(SourceError, match=r"column 'x' of .*x.parquet: it is damaged: .*checksum") as caught:
+        opened["x"].resolve(progress=False)
+    assert caught.value.records == (10_000, 20_000)

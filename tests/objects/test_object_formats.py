@@ -339,6 +339,13 @@ def test_chunks_that_are_not_there_have_the_fill_value(tmp_path: Path) -> None:
     np.testing.assert_array_equal(fc.resolve(fc.open(put(tmp_path / "x.zarr")) * 1, **QUIET), want)
 
 
+def test_listings_may_leave_the_quotes_of_etags_out(server: ObjectServer, local: dict[str, Path]) -> None:
+    url = served(server, "s3://bucket", local["zarr"])
+    server.fault = lambda request: "bare etags"  # as Azure's are
+    np.testing.assert_array_equal(fc.resolve(fc.open(url) * 1, **QUIET), X)
+    assert all(one.condition and one.condition[0] == one.condition[-1] == '"' for one in server.requests if one.range)
+
+
 def test_groups_tell_their_keys(tmp_path: Path, local: dict[str, Path]) -> None:
     url = put(local["zarr in a group"])
     with pytest.raises(SourceError, match="it is a group") as caught:
