@@ -20,6 +20,7 @@ import flowcompute as fc
 from flowcompute.errors import PlanError, SourceError, SpecError
 from flowcompute.sinks.hdf5.hdf5_header import checksum, header
 from flowcompute.sources.chunked import ChunkError
+from flowcompute.sources.hdf5 import filters
 from flowcompute.sources.hdf5.filters import fletcher32, undone
 
 X = np.random.default_rng(7).standard_normal((1003, 5)).astype("f4")
@@ -270,6 +271,15 @@ def test_a_changed_byte_is_an_error_or_means_nothing(
 def test_filters_end_with_the_bytes_or_an_error(data: bytes, mask: int) -> None:
     with contextlib.suppress(ChunkError):
         assert len(undone(data, (("shuffle", 4), ("deflate", 6), ("fletcher32", 0)), mask, 40)) == 40
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16])
+def test_shuffled_bytes_are_put_together_again(itemsize: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters, "_WORDS", 7)
+    data = np.random.default_rng(1).integers(0, 256, 50 * itemsize + itemsize - 1, "u1")
+    whole = data[: 50 * itemsize].reshape(50, itemsize)
+    stored = whole.T.tobytes() + data[50 * itemsize :].tobytes()
+    assert bytes(undone(stored, (("shuffle", itemsize),), 0, len(data))) == data.tobytes()
 
 
 def test_checksums_are_those_of_the_format() -> None:

@@ -76,8 +76,10 @@ def _structure(data: bytes, at: int, depth: int, found: dict[int, int]) -> int:
             number, at = _varint(data, at)
             number = (number >> 1) ^ -(number & 1)
         if kind == _I32:
-            value, at = _varint(data, at)
+            value, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
             found[number] = (value >> 1) ^ -(value & 1)
+        elif kind == _BINARY and data[at] < 0x80:
+            at += 1 + data[at]
         elif kind not in (_TRUE, _FALSE):  # the value of a bool is in its kind
             at = _skip(data, at, kind, depth)
     return at + 1

@@ -11,6 +11,8 @@ import numpy as np
 
 from flowcompute.sources.chunked import ChunkError
 
+_WORDS = 1 << 16
+"""Words that are put together at a time, which stay in the cache."""
 _BLOCK = 1 << 14
 """Words that are summed at a time, so that 64 bits hold the sums."""
 _MODULUS = 65_535
@@ -67,9 +69,27 @@ def _unshuffled(data: memoryview, itemsize: int) -> memoryview:
         return data
     stored, whole = np.frombuffer(data, np.uint8), count * itemsize
     made = np.empty_like(stored)
-    made[:whole].reshape(count, itemsize)[...] = stored[:whole].reshape(itemsize, count).T
+    planes = stored[:whole].reshape(itemsize, count)
+    if itemsize in (2, 4, 8):
+        _join_planes(planes, made[:whole].view(f"<u{itemsize}"))
+    else:
+        made[:whole].reshape(count, itemsize)[...] = planes.T
     made[whole:] = stored[whole:]
     return made.data
+
+
+def _join_planes(planes: np.ndarray, words: np.ndarray) -> None:
+    """Fill words with their bytes, which lie in planes, the lowest first.
+
+    NumPy transposes bytes one by one; shifts of words in the cache take a fifth of that time.
+    """
+    for begin in range(0, len(words), _WORDS):
+        part, word = planes[:, begin : begin + _WORDS], words[begin : begin + _WORDS]
+        word[...] = part[0]
+        for i in range(1, len(part)):
+            shifted = part[i].astype(word.dtype)
+            shifted <<= 8 * i
+            word |= shifted
 
 
 def _checked(data: memoryview) -> memoryview:
