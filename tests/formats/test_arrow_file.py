@@ -105,6 +105,13 @@ def test_changed_metadata_are_an_error_or_other_numbers(
         pass
 
 
+def test_a_name_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    path = arrow(tmp_path / "x.arrow", pa.table({"some name": X}))
+    path.write_bytes(path.read_bytes().replace(b"some name", b"\xff\x80me name"))
+    with pytest.raises(SourceError, match=r"cannot open .*x.arrow: it is damaged"):
+        fc.open(path)
+
+
 def test_a_file_that_is_cut_short_within_a_batch_is_told(tmp_path: Path) -> None:
     path = arrow(tmp_path / "x.arrow", pa.table({"x": X}), 100)
     data = path.read_bytes()

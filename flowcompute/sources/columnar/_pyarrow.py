@@ -70,12 +70,17 @@ def arrow_columns(view: FileView) -> tuple[tuple[Column, ...], list[tuple[int, i
         ColumnarError: if it is none such, or is damaged.
         OSError: as the system does.
     """
-    schema = _guarded(view, lambda: pa.ipc.open_file(pa.PythonFile(view, mode="r")).schema)
-    places, place = [], (0, 0, 0)
-    for field in schema:
-        places.append(place)
-        place = tuple(map(sum, zip(place, _parts(field.type, 0), strict=True)))  # type: ignore[assignment]
-    return _columns(schema), [*places, place]
+
+    def read() -> tuple[tuple[Column, ...], list[tuple[int, int, int]]]:
+        schema = pa.ipc.open_file(pa.PythonFile(view, mode="r")).schema
+        places, place = [], (0, 0, 0)
+        for field in schema:
+            places.append(place)
+            place = tuple(map(sum, zip(place, _parts(field.type, 0), strict=True)))  # type: ignore[assignment]
+        return _columns(schema), [*places, place]
+
+    found: tuple[tuple[Column, ...], list[tuple[int, int, int]]] = _guarded(view, read)
+    return found
 
 
 def _parts(kind: Any, depth: int) -> tuple[int, int, int]:
