@@ -5,10 +5,12 @@ from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.row_makers import FEW_ROWS
 from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles
 
 __all__ = [
+    "FEW_ROWS",
     "Access",
     "FusedProducers",
     "Layout",

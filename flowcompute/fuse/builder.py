@@ -20,6 +20,7 @@ from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.row_makers import add_row_makers
 from flowcompute.fuse.siblings import join_siblings
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
@@ -414,6 +415,7 @@ def build_regions(
     *,
     numbers_on_host: bool = False,
     joins: Callable[[Region], bool] | None = None,
+    takes_rows: Callable[[Region], bool] | None = None,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -428,6 +430,7 @@ def build_regions(
             fold whole canonical blocks of scalars.
         joins: tells whether the kernel of a product can share its launch with those of its siblings; None where
             none can.
+        takes_rows: tells whether the kernel of a product may make the rows of its left factor; None where none may.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
@@ -439,4 +442,6 @@ def build_regions(
     regions = builder.regions(wanted)
     if joins is not None:
         regions = join_siblings(graph, regions, builder.dependencies, joins)
+    if takes_rows is not None:
+        regions = add_row_makers(graph, regions, wanted, takes_rows)
     return regions, builder.host_folds, reasons

@@ -8,7 +8,7 @@ region reduce the same domain axes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowcompute.fuse.weight_tiles import WeightTiles
 
@@ -44,6 +44,7 @@ class Region:
         entered: values that come unchanged from another clock, and so have memory of their own.
         parts: regions of sibling products that share its launch; see `siblings`. It has their nodes, and no anchor.
         place: of a part among them.
+        row_maker: of a part, the region that makes the rows of its left factor; see `row_makers`.
         weight_tiles: the tiles of an operand of the anchor that is streamed. The kernel is launched for each tile.
     """
 
@@ -63,16 +64,27 @@ class Region:
     weight_tiles: WeightTiles | None = None
     parts: tuple[Region, ...] = ()
     place: int = 0
+    row_maker: Region | None = None
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """Ids of the values read, in order of first use."""
+        """Ids of the values read, in order of first use; what parts read of a row maker is made here."""
         seen: dict[int, None] = {}
         for operands in self.reads.values():
             for operand in operands:
                 if isinstance(operand, Access):
                     seen.setdefault(operand.value)
-        return tuple(seen)
+        made = set(self.nodes) if self.parts else set[int]()
+        return tuple(i for i in seen if i not in made)
+
+    def within(self, entered: frozenset[int]) -> Region:
+        """Return the region in a clock that these values come to from another one."""
+        return replace(
+            self,
+            entered=entered,
+            parts=tuple(part.within(entered) for part in self.parts),
+            row_maker=None if self.row_maker is None else self.row_maker.within(entered),
+        )
 
     @property
     def numbers(self) -> int:

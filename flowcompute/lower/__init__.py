@@ -1,18 +1,19 @@
 """Lowering from regions to kernel IR: one folder for each kernel family, one file for each form."""
 
-from flowcompute.lower.form import LaunchTask
-from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_of, joins, lower
+from flowcompute.lower.form import Form, LaunchTask
+from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_for, form_of, lower
 from flowcompute.lower.kernel_cache import KernelCache
 from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
 
 __all__ = [
     "COMPUTED_IN_DOUBLE",
     "KNOBS_BESIDE_BODIES",
+    "Form",
     "KernelCache",
     "KernelStyle",
     "LaunchTask",
     "candidates",
+    "form_for",
     "form_of",
-    "joins",
     "lower",
 ]

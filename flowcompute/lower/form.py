@@ -105,6 +105,7 @@ class Form:
         geometry: returns how a launch of its kernels is divided.
         knobs: that its kernels have.
         joins: whether its kernels take work by the number of their work-group alone, so that some can share a launch.
+        takes_rows: whether the kernel of a product makes the rows of its left factor by a `Region.row_maker`.
         family: what plans call its kernels; forms of one family have the same purpose. By default its name.
     """
 
@@ -114,4 +115,5 @@ class Form:
     geometry: Callable[[LaunchTask], Division]
     knobs: FormKnobs = field(default_factory=FormKnobs)
     joins: bool = False
+    takes_rows: bool = False
     family: str = ""

@@ -114,9 +114,9 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
-def joins(graph: Graph, region: Region, style: KernelStyle) -> bool:
-    """Check whether the kernel of a region can share its launch with others of its form."""
-    return choose_form(LoweringTask(graph, region, style, {}, ""))[0].joins
+def form_for(graph: Graph, region: Region, style: KernelStyle) -> Form:
+    """Return the form of the kernel of a region without folds."""
+    return choose_form(LoweringTask(graph, region, style, {}, ""))[0]
 
 
 def form_of(kernel: Kernel) -> Form:
@@ -133,7 +133,7 @@ def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tu
 
 def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:
     """Bytes of the widest numbers that a region's kernel computes with."""
-    nodes = [graph.nodes[i] for i in region.nodes]
+    nodes = [graph.nodes[i] for i in (*region.nodes, *(region.row_maker.nodes if region.row_maker else ()))]
     if any(isinstance(node.op, (UserOp, Generator)) or is_scan(node) for node in nodes):
         # Whole numbers of users' functions have 64 bits, and so have counters, and what sums go on with.
         return 8

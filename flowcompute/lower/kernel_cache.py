@@ -125,6 +125,7 @@ def _outline(region: Region) -> tuple[object, ...]:
         tuple(region.reads.items()),
         (region.outputs, region.folds, region.exposed, region.anchor, region.entered, region.weight_tiles),
         region.place,
+        None if region.row_maker is None else _outline(region.row_maker),
     )
 
 
@@ -152,6 +153,7 @@ def _renumbered(region: Region, place: Mapping[int, int]) -> Region:
         entered=frozenset(place[i] for i in region.entered if i in place),
         weight_tiles=None if tiles is None else replace(tiles, value=place[tiles.value]),
         parts=tuple(_renumbered(part, place) for part in region.parts),
+        row_maker=None if region.row_maker is None else _renumbered(region.row_maker, place),
     )
 
 

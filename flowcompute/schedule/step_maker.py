@@ -22,7 +22,7 @@ from flowcompute.fuse import (
 )
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel, is_copied, is_view
-from flowcompute.lower import KernelCache, KernelStyle, joins
+from flowcompute.lower import Form, KernelCache, KernelStyle, form_for
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
@@ -156,15 +156,13 @@ class StepMaker:
             stencils,
             numbers_on_host=self.config.by_hand,
             joins=self._joins if self._shares_launches else None,
+            takes_rows=self._takes_rows if self._shares_launches else None,
         )
         self._record(*stored, *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
-            here = entered.get(region.level, frozenset())
-            parts = tuple(replace(part, entered=here) for part in region.parts)
-            made.setdefault(region.level, []).append(
-                self._region_step(replace(region, entered=here, parts=parts), placement)
-            )
+            here = region.within(entered.get(region.level, frozenset()))
+            made.setdefault(region.level, []).append(self._region_step(here, placement))
         self._record(*(Reason("cut", node.name, why) for node in standalone if (why := self._why_alone(node))))
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
@@ -233,8 +231,15 @@ class StepMaker:
 
     def _joins(self, region: Region) -> bool:
         """Check whether the kernel of a region can share its launch."""
+        return not _launches_nothing(self.graph, region) and self._form(region).joins
+
+    def _takes_rows(self, region: Region) -> bool:
+        """Check whether the kernel of a product can make the rows of its left factor."""
+        return not _launches_nothing(self.graph, region) and self._form(region).takes_rows
+
+    def _form(self, region: Region) -> Form:
         style = KernelStyle(self._capabilities, self.strategy.of_kernel(""), self.config.precision)
-        return not _launches_nothing(self.graph, region) and joins(self.graph, region, style)
+        return form_for(self.graph, region, style)
 
     def _region_step(self, region: Region, placement: int) -> RegionStep:
         kernel = None

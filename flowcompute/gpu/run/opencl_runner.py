@@ -242,7 +242,7 @@ class OpenCLRunner(StayingRunner):
                 self._streamed_weights.prefetch()
             timed = self._is_timed(step, deferred=deferred)
             arguments = [*values, count, chunk, blocks, start, phase]
-            device_s = self._launch(kernel, arguments, groups, timed=timed, deferred=deferred)
+            device_s = self._launch(kernel, arguments, groups, items, timed=timed, deferred=deferred)
             batch_slice.launches += len(kernel.phases(items))
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
@@ -297,7 +297,7 @@ class OpenCLRunner(StayingRunner):
                 items = batch_slice.items
                 count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, place[0])
                 began = time.perf_counter()
-                self._launch(kernel, [*values, count, number or chunk, *place], groups)
+                self._launch(kernel, [*values, count, number or chunk, *place], groups, items)
                 return time.perf_counter() - began
 
         adopted = tuner.launched(step, launch)
@@ -305,24 +305,23 @@ class OpenCLRunner(StayingRunner):
             self.adopted[adopted.name] = adopted
 
     def _launch(
-        self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False, deferred: bool = False
+        self,
+        kernel: Kernel,
+        values: list[Any],
+        groups: int,
+        items: int,
+        *,
+        timed: bool = False,
+        deferred: bool = False,
     ) -> float | None:
-        """Launch all stages, and wait where that is not deferred; gives the seconds on the device if asked for."""
+        """Launch all stages over some records, and wait where that is not deferred; gives the seconds if asked for."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
         if kernel.stages > 1:
             *known, phase = values
-            items = values[len(kernel.arguments)]
+            shape = groups, kernel.work_group, self._written
             every = [
-                self._launcher.launch(
-                    compiled,
-                    [*known, phase + stage],
-                    groups,
-                    kernel.work_group,
-                    self._written,
-                    timed=timed,
-                    deferred=deferred,
-                )
+                self._launcher.launch(compiled, [*known, phase + stage], *shape, timed=timed, deferred=deferred)
                 for stage in kernel.phases(items)
             ]
             return sum(spent for spent in every if spent is not None) if timed else None
@@ -405,7 +404,7 @@ class OpenCLRunner(StayingRunner):
     def _merge(self, batch_slice: BatchSlice, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
         values = [self._argument(one, batch_slice, {}, True) for one in kernel.arguments]
         self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
-        self._launch(kernel, [*values, *sizes], groups)
+        self._launch(kernel, [*values, *sizes], groups, items=0)
         batch_slice.launches += 1
         for key, array in self._blocks.merged(kernel).items():
             self.memory.fetch(key, array)

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import EXPERTS
 from flowcompute.elements.quantized import Dequantize
-from flowcompute.fuse import Reason, Region
+from flowcompute.fuse import FEW_ROWS, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     GID,
     GSIZE,
+    PHASE,
     Array,
     ArrayItem,
     Assign,
@@ -41,6 +42,7 @@ from flowcompute.ir import (
     Stmt,
     Var,
     While,
+    equal,
     index_min,
     seen_as,
     views_of,
@@ -53,6 +55,7 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.lane_sums import added_up
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
+from flowcompute.lower.rows import ProductRows
 from flowcompute.spec import BOOL, FLOAT32
 from flowcompute.strategy import KernelKnobs
 
@@ -70,6 +73,8 @@ TILE_ROWS, TILE_COLUMNS = 2, 2
 """Rows and columns of a tile: the sums take half of AVX2's 16 registers."""
 LEFT_BYTES = 512 << 10
 """Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache."""
+STAGES = 2
+"""Launches of a product whose rows of A are made by a row_maker: one stores them, one multiplies."""
 FEWEST_ROWS = 32
 """Rows for which it pays to decode a column, however long they are."""
 RIGHT_BYTES = 512 << 10
@@ -106,13 +111,15 @@ class _DequantizedLowering:
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.contraction = one = MatmulAnchor(graph, region)
+        rows = region.row_maker
+        self.rows = None if rows is None else ProductRows(graph, rows, style, one.arguments, one.names)
         self.knobs = style.settled(DEQUANTIZED_MATMUL.knobs)
         self.tile_rows = self.knobs.tile_rows or TILE_ROWS
         self.pitch = -(-one.inner // LANES) * LANES
         self.row_bytes = self.pitch * FLOAT32.itemsize
         in_place = not one.is_computed(one.a) and one.a.columns.stride == 1 and one.a.argument.dtype == FLOAT32
         # Where A is computed as it is loaded, or scattered, each number is computed and picked once.
-        self.kept = not in_place and self.row_bytes <= LEFT_BYTES
+        self.kept = (self.rows is not None or not in_place) and self.row_bytes <= LEFT_BYTES
         self.many = (region.stream if one.shared else False) or one.height > 1 or (one.shared and one.units > 1)
         whole = one.inner - one.inner % LANES
         self.together = UNROLL if whole % (UNROLL * LANES) == 0 and self._is_aligned(one.b, UNROLL * LANES) else 1
@@ -126,23 +133,29 @@ class _DequantizedLowering:
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
-        one = self.contraction
-        body = [
-            *self._arrays(),
+        one, rows = self.contraction, self.rows
+        product: tuple[Stmt, ...] = (
             SetInteger(TASKS, self._blocks() * self.strips),
             SetInteger(TASK, (TASKS + GSIZE - 1) // GSIZE * GID),
             SetInteger(AFTER, index_min(TASKS, TASK + (TASKS + GSIZE - 1) // GSIZE)),
             While(TASK < AFTER, tuple(self._tasks())),
-        ]
+        )
+        if rows is not None:
+            # The first of the parts of a launch stores the rows that all of them read.
+            stored = (rows.stored(GID, N, GSIZE),) if self.region.place == 0 else ()
+            product = (*rows.declared, If(PHASE > 0, product, stored))
+        body = (*self._arrays(), *product)
         return Kernel(
             name,
             self.region.name,
             one.arguments.ordered(),
-            tuple(body),
+            body,
             work="matmul",
             units=one.units,
             lanes=LANES,
             tile=(self.block, self.strips),
+            stages=1 if rows is None else STAGES,
+            at_once=0 if rows is None else FEW_ROWS // one.units,
             knobs=self.knobs if self.buffered else KernelKnobs(),
         )
 
@@ -195,7 +208,13 @@ class _DequantizedLowering:
         return arrays
 
     def _keep(self) -> Stmt:
-        """Compute the block's rows of A."""
+        """Compute the block's rows of A, or copy those that the first stage has stored."""
+        if self.rows is None:
+            return self._load()
+        made = self.rows.kept("left", (ROW - BEGIN) * self.pitch, BEGIN, END)
+        return If(equal(PHASE, STAGES), (made,), (self._load(),))
+
+    def _load(self) -> Stmt:
         one = self.contraction
         line = Scope(one.names, lanes=self.width)
         at_a, stride = one.of_a(line, one.row(line, ROW)), one.a.columns.stride
@@ -422,6 +441,7 @@ DEQUANTIZED_MATMUL = Form(
     geometry=by_strips,
     knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS),)),
     joins=True,
+    takes_rows=True,
     family="matmul",
 )
 """Products with decoded numbers on CPUs, of which columns are neighbours in blocks."""

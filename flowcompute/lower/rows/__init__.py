@@ -2,6 +2,7 @@
 
 from flowcompute.lower.rows.block_merge import lower_merge
 from flowcompute.lower.rows.item_reduce import VectorBlocks
+from flowcompute.lower.rows.product_rows import ProductRows
 from flowcompute.lower.rows.rows_form import COLUMNS, ROWS
 from flowcompute.lower.rows.short_rows import SHORT_ROWS
 from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
@@ -14,6 +15,7 @@ __all__ = [
     "SHORT_ROWS",
     "SUBGROUP_ROWS",
     "WORK_GROUP_ROWS",
+    "ProductRows",
     "Slot",
     "Subgroup",
     "VectorBlocks",
