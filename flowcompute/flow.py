@@ -30,6 +30,7 @@ from flowcompute.rewrite import (
     move_views,
     replace_idle_reductions,
     replace_small_windows,
+    share_repeated_matrices,
     split_items,
 )
 from flowcompute.runtime.checkpoints import (
@@ -119,6 +120,8 @@ def _plan(
     config = Config(budget, names, options.precision, by_hand, resumable, isolate, limit_s, options.device_memory_bytes)
     first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     graph = move_shuffles_to_sources(replace_small_windows(replace_idle_reductions(asked)))
+    # Products of NumPy have other bits for other numbers of rows.
+    graph = share_repeated_matrices(graph) if first.fused else graph
     graph = move_views(move_parts_to_sources(move_lookups(graph)))
     graph = fold_selected(graph, float64=first.float64)
     if first.piece_bytes is not None:

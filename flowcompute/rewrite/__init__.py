@@ -7,6 +7,7 @@ from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
+from flowcompute.rewrite.repeated_matrices import share_repeated_matrices
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
 from flowcompute.rewrite.source_parts import source_of
@@ -26,6 +27,7 @@ __all__ = [
     "move_views",
     "replace_idle_reductions",
     "replace_small_windows",
+    "share_repeated_matrices",
     "source_of",
     "split_items",
 ]

@@ -28,6 +28,7 @@ from flowcompute.rewrite import (
     move_views,
     replace_idle_reductions,
     replace_small_windows,
+    share_repeated_matrices,
 )
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
@@ -195,6 +196,7 @@ def plan_step(
     """
     asked = build_graph([to_array().bind(root) for root in roots])
     graph = replace_small_windows(replace_idle_reductions(asked))
+    graph = share_repeated_matrices(graph) if shaping.fused else graph
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
