@@ -78,10 +78,12 @@ class _Builder(Groups):
             for group in dict.fromkeys(self.group_of[i] for i in node.inputs if i in self.group_of)
             if self.groups[group].stream == stream and self.groups[group].level == self.levels[node.id]
         ]
-        for count in range(len(operand_groups), 0, -1):
-            # The regions of all operands if possible, otherwise the latest ones.
+        operand_groups.sort()
+        # The regions of all operands if possible, otherwise the latest ones, otherwise any that takes it.
+        latest = [operand_groups[first:] for first in range(len(operand_groups))]
+        for joined in (*latest, *([one] for one in reversed(operand_groups[:-1]))):
             try:
-                self._join(node, operand_groups[-count:])
+                self._join(node, joined)
             except _Refusal as refusal:
                 self.reasons.append(Reason("cut", node.name, str(refusal)))
             else:

@@ -244,7 +244,7 @@ class _ProducerSearch:
                     raise _StoredError("it follows another product in its kernel")
                 elif operand.kind is Kind.REDUCE:
                     raise _StoredError(self._rows_for(anchor))
-                elif anchor.op is SELF_ATTENTION and not is_copied(self.graph, operand.id):
+                elif anchor.kind is not Kind.CONTRACT and not is_copied(self.graph, operand.id):
                     # Another kernel would read the view from memory as well.
                     leaves.add(operand.id)
                 else:

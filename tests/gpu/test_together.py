@@ -55,6 +55,20 @@ def test_one_kernel_puts_values_together(name: str) -> None:
         np.testing.assert_array_equal(made, wanted)
 
 
+def test_halves_of_a_product_are_turned_in_one_kernel() -> None:
+    """A rotation by position: the halves are views of what the product has stored."""
+    x, turns = fc.source(numbers(9, 4, 21)), fc.source(numbers(9, 8))
+    heads = fc.permute_dims(fc.reshape(x @ numbers(21, 16), (-1, 4, 2, 8)), (0, 2, 1, 3))
+    halves = fc.concat([-heads[:, :, :, 4:], heads[:, :, :, :4]], axis=3)
+    angles = fc.reshape(turns * 3, (-1, 1, 1, 8))
+    root = heads * fc.cos(angles) + halves * fc.sin(angles)
+    plan = fc.plan(root, device="cpu")
+    assert len(plan.kernels) == 3, plan
+    wanted = root.resolve(device="numpy")
+    for made in (root.resolve(), resolve_on_gpu(root)[0]):
+        np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_borders_of_convolutions_and_pooling_stay_on_the_device() -> None:
     x = fc.nn.relu(fc.source(numbers(5, 3, 8, 9)) * numbers(3, 1, 1))
     roots = [
