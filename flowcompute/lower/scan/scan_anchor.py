@@ -74,7 +74,8 @@ class Numbers:
         stride: distance from one lane to the next, where it is the same for all.
         each: otherwise the index of each lane, with `LANE` in it.
         count: number of valid lanes, where that may be fewer than all.
-        aligned: whether the index of the first lane is a multiple of the lanes.
+        aligned: whether the index of the first lane is a multiple of the lanes, and buffers begin at such a place.
+        whole: whether the index of the first lane is a multiple of the lanes, which all are valid.
     """
 
     at: IndexLike
@@ -82,6 +83,7 @@ class Numbers:
     each: IndexLike | None = None
     count: IndexLike | None = None
     aligned: bool = False
+    whole: bool = False
 
     @property
     def of_lane(self) -> IndexLike:
@@ -108,7 +110,9 @@ class ScanPoint(Point):
                 strides[axis] = stride
         # No index is divided by the size of the first axis, so any stands for that of the stream.
         axes = Axes.of((2, *self.region.domain), (lies.record, *strides))
-        if axes.single and (numbers.each is None or not axes.stride):
+        # A vector that crosses no end of the last axis is one run of it, or one number that is broadcast.
+        is_run = numbers.whole and axes.sizes[-1] % self.scope.lanes == 0
+        if (axes.single or is_run) and (numbers.each is None or not axes.stride):
             index = axes.offset(numbers.at) + lies.offset
             stride = numbers.stride * axes.stride
             aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0

@@ -165,15 +165,16 @@ class SerialScanLowering:
     def _numbers(self, step: IndexLike, count: IndexLike | None) -> Numbers:
         """Return the indices of number `step` of each sequence."""
         length, inner = self.length, self.inner
+        whole = self.lanes > 1 and count is None and inner % self.lanes == 0
         if self.along_stream:
-            return Numbers(step * inner + SEQUENCE, 1, None, count)
+            return Numbers(step * inner + SEQUENCE, 1, None, count, whole=whole)
         if inner == 1:
             return Numbers(SEQUENCE * length + step, length, None, count)
         own = SEQUENCE + LANE
         of_lane = (own // inner * length + step) * inner + own % inner
         at = (SEQUENCE // inner * length + step) * inner + SEQUENCE % inner
         # Lanes are neighbours in memory where no vector crosses the end of the inner axes.
-        return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count)
+        return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count, whole=whole)
 
     def _point(self, scope: Scope, step: IndexLike, count: IndexLike | None) -> ScanPoint:
         return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
