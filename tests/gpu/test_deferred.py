@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -19,6 +21,8 @@ from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.repeating_runner import FEW_RECORDS
+from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.lower.scan.host_reasons import LEAST_SEQUENCES
 from flowcompute.schedule import NodeStep
 from tests.gpu.shapes import gpu_shaped
 
@@ -195,6 +199,54 @@ def test_stretches_of_launches_are_repeated(with_text: bool) -> None:
             start += records
     # All kernels but those that read what was sent, or write what is received. The host makes positions in texts.
     assert max(lengths) >= (2 if with_text else launches(made) - 4)
+
+
+@fc.kernel
+def _halved(before: float, x: float) -> float:
+    return before * 0.5 + x
+
+
+def recurring(x: fc.Element) -> fc.Element:
+    """Return layers with a recurrence each, wide enough for a kernel that changes what it carries in place."""
+    wide = np.linspace(0, 1, LEAST_SEQUENCES // WIDTH, dtype=np.float32)
+    for weights in WEIGHTS[:3]:
+        spread = fc.reshape(x @ fc.constant(weights), (-1, WIDTH, 1)) * wide
+        x = fc.tanh(fc.max(fc.scan(_halved, spread, init=np.zeros(spread.spec.shape, np.float32)), axis=2))
+    return x @ fc.constant(WEIGHTS[3])
+
+
+def test_recurrences_are_repeated_and_taken_back_where_there_is_no_room() -> None:
+    data = numbers(40)
+    whole = recurring(fc.source(data)).resolve(device="cpu", progress=False)
+    made = recurring(fc.feed(shape=(WIDTH,), dtype="float32"))
+    lengths: list[int] = []
+    repeat, launch = OpenCLRunner.repeat, LocalLauncher.launch
+    left = [0]
+
+    def counted(runner: OpenCLRunner, known: list[object], taken: object) -> bool:
+        lengths.append(len(known))
+        return repeat(runner, known, taken)  # type: ignore[arg-type]
+
+    def refused(own: LocalLauncher, *arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise fc.DeviceFullError("no room")
+        return launch(own, *arguments, **options)
+
+    with (
+        mock.patch.object(OpenCLRunner, "repeat", counted),
+        mock.patch.object(LocalLauncher, "launch", refused),
+        made.flow(device="cpu") as flow,
+    ):
+        kernels = flow.plan.kernels
+        assert sum(one.source.count("state0") > 0 for one in kernels) == 3
+        for row, batch in enumerate(data):
+            # The last launch of a record, behind all recurrences, twice.
+            left[0] = len(kernels) if row in (20, 30) else 0
+            with pytest.warns(fc.DeviceWarning, match="no room") if row == 20 else contextlib.nullcontext():
+                flow.send(batch[None])
+            np.testing.assert_array_equal(flow.receive(), whole[row : row + 1])
+    assert max(lengths) == len(kernels) - 2
 
 
 def test_stretches_end_where_arrays_change() -> None:

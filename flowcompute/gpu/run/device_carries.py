@@ -104,6 +104,8 @@ class DeviceCarry(Carry):
 class LastCarry(DeviceCarry):
     """The carry of a recurrence: its last results; that of an average is None before its first record."""
 
+    stays = True
+
     def __init__(self, node: Node, memory: Memory) -> None:
         assert node.op is not None
         self._begins = node.op.name == "ema"
@@ -113,6 +115,23 @@ class LastCarry(DeviceCarry):
             dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
             states = [np.zeros(node.spec.item_numbers, dtype)]
         super().__init__(node, memory, *states)
+        self._marked: tuple[np.ndarray, ...] = ()
+
+    def mark(self) -> Callable[[], None]:
+        """See `Carry.mark`; the numbers are copied to where the last mark has copied them."""
+        position, states = self._position, self.fetched()
+        # Fresh pages for each slice would take longer than the copy.
+        self._marked = self._marked or tuple(np.empty_like(state) for state in states)
+        for kept, state in zip(self._marked, states, strict=True):
+            np.copyto(kept, state)
+
+        def back() -> None:
+            for own, kept in zip(self._states, self._marked, strict=True):
+                np.copyto(own, kept)
+            self._position = position
+            self._begin_anew()
+
+        return back
 
     def snapshot(self) -> dict[str, Any]:
         """See `DecayScan.snapshot`, and `StepScan.snapshot` of several numbers."""
