@@ -41,9 +41,11 @@ print(json.dumps(time.perf_counter() - began))
 
 
 def job(path: str, target: str, records: int | None = None) -> tuple[fc.Element, fc.Element]:
-    """Two readings, one file, and a fold."""
+    """Two readings, one file unless the target's name begins with "drop", and a fold."""
     x = fc.open(path)[:records]
-    return (x - x.mean(axis=0)) / x.std(axis=0) >> fc.save(f"{target}.npy", durable=False), x.var(axis=0)
+    dropped = os.path.basename(target).startswith("drop")
+    out = fc.discard() if dropped else fc.save(f"{target}.npy", durable=False)
+    return (x - x.mean(axis=0)) / x.std(axis=0) >> out, x.var(axis=0)
 
 
 def alone(path: str, target: str, cores: int) -> float:
@@ -96,8 +98,10 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--cores", type=int, default=1, help="cores of a worker")
+    parser.add_argument("--drop", action="store_true", help="write no file: the disk is not measured")
     parser.add_argument("--data", default=None, help="folder for the files (a temporary one by default)")
     options = parser.parse_args()
+    prefix = "drop-" if options.drop else ""
     found = environment()
     say(
         f"{found['date']}, {found['processor']}, {found['cores']} cores, load {found['load']:.1f}. {options.mib} MiB.\n"
@@ -125,12 +129,14 @@ def main() -> None:
                 Client(cluster) as client,
             ):  # fmt: skip
                 with Watch(client) as watch:
-                    on_workers(client, path, os.path.join(folder, f"warm{count}"), 4 * count)
+                    on_workers(client, path, os.path.join(folder, f"{prefix}warm{count}"), 4 * count)
                 pairs = []
                 for number in range(options.reps):
-                    single = alone(path, os.path.join(folder, f"a{number}"), options.cores)
-                    pairs.append((single, *on_workers(client, path, os.path.join(folder, f"b{number}"), 4 * count)))
-                    for left in Path(folder).glob("[ab]*"):
+                    single = alone(path, os.path.join(folder, f"{prefix}a{number}"), options.cores)
+                    pairs.append(
+                        (single, *on_workers(client, path, os.path.join(folder, f"{prefix}b{number}"), 4 * count))
+                    )
+                    for left in Path(folder).glob(f"{prefix}[ab]*"):
                         shutil.rmtree(left) if left.is_dir() else left.unlink()
             one, many, processor, theirs = (statistics.median(pair[i] for pair in pairs) for i in range(4))
             ratio = statistics.median(pair[0] / pair[1] for pair in pairs)

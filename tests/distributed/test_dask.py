@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 
 import flowcompute as fc
 from flowcompute.distributed import shard_answer
+from flowcompute.distributed.cluster._dask import DaskWorkers
 from flowcompute.distributed.cluster.cluster_record import ClusterRecord
 from flowcompute.distributed.worker_settings import own_cores
 from tests.distributed.test_shard_clocks import of_all_tasks
@@ -38,6 +39,20 @@ def cluster_of(workers: int, **options: Any) -> Iterator[Client]:
         Client(cluster) as client,
     ):  # fmt: skip
         yield client
+
+
+@pytest.fixture(scope="module")
+def shared_workers() -> Iterator[Client]:
+    """Two workers that several tests use, one after the other."""
+    with cluster_of(2) as client:
+        yield client
+
+
+@pytest.fixture
+def two(shared_workers: Client) -> Client:
+    """Two workers, both there: one may have been killed before."""
+    shared_workers.wait_for_workers(2)
+    return shared_workers
 
 
 class OpenClient(Client):
@@ -76,30 +91,28 @@ def kill_one_at_work(client: Client, processes: dict[str, int]) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_changes_no_byte(two: Client, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbers(60_001))
     elements = statistics(fc.open(tmp_path / "x.npy"))
     want = fc.run(*elements, device="numpy", progress=False).values
-    with cluster_of(2) as client:
-        killer = threading.Thread(target=kill_one_at_work, args=(client, client.run(os.getpid)))
-        killer.start()
-        made = fc.run(*elements, cluster=client, shards=8, device="numpy", memory="24MiB", progress=False).values
-        killer.join()
+    killer = threading.Thread(target=kill_one_at_work, args=(two, two.run(os.getpid)))
+    killer.start()
+    made = fc.run(*elements, cluster=two, shards=8, device="numpy", memory="24MiB", progress=False).values
+    killer.join()
     assert bits(made) == bits(want)
 
 
 @pytest.mark.slow
-def test_workers_write_side_by_side_also_when_one_is_killed(tmp_path: Path) -> None:
+def test_workers_write_side_by_side_also_when_one_is_killed(two: Client, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbers(60_001))
     for name in ("one", "many"):
         (tmp_path / name).mkdir()
     x = fc.open(tmp_path / "x.npy")
     fc.run(*of_all_tasks(x, tmp_path / "one"), device="numpy", progress=False)
-    with cluster_of(2) as client:
-        killer = threading.Thread(target=kill_one_at_work, args=(client, client.run(os.getpid)))
-        killer.start()
-        fc.run(*of_all_tasks(x, tmp_path / "many"), cluster=client, shards=8, device="numpy", memory="64MiB")
-        killer.join()
+    killer = threading.Thread(target=kill_one_at_work, args=(two, two.run(os.getpid)))
+    killer.start()
+    fc.run(*of_all_tasks(x, tmp_path / "many"), cluster=two, shards=8, device="numpy", memory="64MiB")
+    killer.join()
     assert contents(tmp_path / "many") == contents(tmp_path / "one")
 
 
@@ -121,7 +134,7 @@ def units() -> int:
 
 @pytest.mark.slow
 def test_shards_tell_of_their_work_while_they_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    two: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = ClusterRecord.heard
     progress: list[int] = []
@@ -133,18 +146,47 @@ def test_shards_tell_of_their_work_while_they_run(
     monkeypatch.setattr(ClusterRecord, "heard", hear)
     np.save(tmp_path / "x.npy", numbers(60_000))
     log = tmp_path / "log"
-    with cluster_of(2) as client:
-        client.run(tell_at_once)
-        run = fc.run(
-            fc.open(tmp_path / "x.npy", name="x") * 2 >> fc.save(tmp_path / "y.npy"),
-            cluster=client, shards=2, device="numpy", memory="256KiB", throttle=0.2, metrics_log=log, progress=True,
-            page=0,
-        )  # fmt: skip
+    two.run(tell_at_once)
+    run = fc.run(
+        fc.open(tmp_path / "x.npy", name="x") * 2 >> fc.save(tmp_path / "y.npy"),
+        cluster=two, shards=2, device="numpy", memory="256KiB", throttle=0.2, metrics_log=log, progress=True,
+        page=0,
+    )  # fmt: skip
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert any(0 < items < 60_000 for items in progress)
     assert lines[-1]["items"] == lines[-1]["total_items"] == run.progress.items == 60_000
     assert run.metrics["x"].items == 60_000
     assert "http://127.0.0.1:" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_that_is_cancelled_leaves_its_workers_idle(
+    two: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch takes a fifth of a second, a shard minutes: workers that are idle were stopped."""
+    heard = ClusterRecord.heard
+    begun = threading.Event()
+
+    def hear(self: ClusterRecord, told: object) -> None:
+        heard(self, told)
+        if self.progress.items:
+            begun.set()
+
+    def interrupt(*_: object) -> None:
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClusterRecord, "heard", hear)
+    monkeypatch.setattr(DaskWorkers, "_next", interrupt)
+    np.save(tmp_path / "x.npy", np.zeros(1 << 22, np.float32))
+    two.run(tell_at_once)
+    job = fc.open(tmp_path / "x.npy") * 2 >> fc.save(tmp_path / "y.npy")
+    with pytest.raises(KeyboardInterrupt):
+        fc.run(job, cluster=two, shards=2, device="numpy", memory="32KiB", throttle=0.2, progress=False)
+    # Each has one thread, which takes this when it has nothing else to do.
+    for worker in two.scheduler_info()["workers"]:
+        assert two.submit(os.getpid, workers=[worker], pure=False).result() > 0
+    assert os.listdir(tmp_path) == ["x.npy"]
 
 
 def tell_at_once() -> None:
