@@ -11,27 +11,18 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from flowcompute.files import MissingObjectError, StoreError
+from flowcompute.imports import LateModule, import_problem
 from flowcompute.objects.urls import READ_ONLY, ObjectUrl
 
-try:
+if TYPE_CHECKING:
     import obstore
-    from obstore.exceptions import (
-        AlreadyExistsError,
-        BaseError,
-        NotSupportedError,
-        PermissionDeniedError,
-        PreconditionError,
-        UnauthenticatedError,
-    )
-    from obstore.store import AzureStore, GCSStore, HTTPStore, MemoryStore, S3Store
-except ImportError as missing:
-    _problem: ImportError | None = missing
+    from obstore import exceptions, store
 else:
-    _problem = None
+    obstore, exceptions, store = map(LateModule, ("obstore", "obstore.exceptions", "obstore.store"))
 
 CHUNK_BYTES = 1 << 16
 """Bytes of a response that are handed over at a time."""
@@ -143,7 +134,7 @@ class ObjectStore:
         with store_errors():
             try:
                 obstore.put(self._store, _key(url), data, mode="create" if new else "overwrite", use_multipart=False)
-            except AlreadyExistsError:
+            except exceptions.AlreadyExistsError:
                 return False
         return True
 
@@ -202,22 +193,21 @@ def store_of(url: ObjectUrl) -> ObjectStore:
     Raises:
         StoreError: if obstore is not installed, or refuses the configuration in the environment.
     """
-    if _problem is not None:
-        raise StoreError(
-            f"obstore is not installed ({_problem})", "run pip install 'flowcompute[objects]'"
-        ) from _problem
+    problem = import_problem("obstore", "obstore.exceptions", "obstore.store")
+    if problem is not None:
+        raise StoreError(f"obstore is not installed ({problem})", "run pip install 'flowcompute[objects]'") from problem
     kept = "\0".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.upper().startswith(_ENVIRONMENT))
     # What the environment says is not kept, only whether it is the same.
     key = (url.scheme, url.place, hashlib.sha256(kept.encode(errors="surrogateescape")).digest(), LIMITS, os.getpid())
     with _lock:
-        store = _stores.get(key)
-        if store is None:
+        opened = _stores.get(key)
+        if opened is None:
             with store_errors():
-                store = _stores[key] = ObjectStore(url)
+                opened = _stores[key] = ObjectStore(url)
         _stores.move_to_end(key)
         while len(_stores) > _MOST_STORES:
             _stores.popitem(last=False)
-    return store
+    return opened
 
 
 _lock = threading.Lock()
@@ -244,17 +234,17 @@ def store_errors() -> Iterator[None]:
         raise MissingObjectError(
             "there is no such object, or no such bucket", "check the URL, and the endpoint in the environment"
         ) from None
-    except PreconditionError:
+    except exceptions.PreconditionError:
         raise StoreError(CHANGED, CHANGED_ADVICE) from None
-    except (PermissionDeniedError, UnauthenticatedError):
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
         raise StoreError(
             "the store refuses access", "check the credentials in the environment, and who may use the bucket"
         ) from None
-    except NotSupportedError:
+    except exceptions.NotSupportedError:
         raise StoreError(
             "the server does not give parts of it", "copy it to a local file, or to a server with range requests"
         ) from None
-    except (BaseError, OSError, ValueError, TypeError) as error:
+    except (exceptions.BaseError, OSError, ValueError, TypeError) as error:
         raise StoreError(_words(error), "see whether the store is there and answers, then run it again") from None
 
 
@@ -309,12 +299,12 @@ def _open_store(url: ObjectUrl) -> Any:
         },
     }
     if url.scheme == "memory":
-        return _memory.setdefault(url.place, MemoryStore())
+        return _memory.setdefault(url.place, store.MemoryStore())
     if url.scheme in READ_ONLY:
         client["allow_http"] = url.scheme == "http"
-        return HTTPStore(f"{url.scheme}://{url.place}", client_options=client, retry_config=retry)
+        return store.HTTPStore(f"{url.scheme}://{url.place}", client_options=client, retry_config=retry)
     if url.scheme == "s3":
-        return S3Store(url.place, config=client, retry_config=retry)
+        return store.S3Store(url.place, config=client, retry_config=retry)
     if url.scheme == "gs":
-        return GCSStore(url.place, config=client, retry_config=retry)
-    return AzureStore(url.place, config=client, retry_config=retry)
+        return store.GCSStore(url.place, config=client, retry_config=retry)
+    return store.AzureStore(url.place, config=client, retry_config=retry)

@@ -6,12 +6,18 @@ import itertools
 import os
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from flowcompute.files import Files, Fingerprint, StoreError, is_url
+from flowcompute.imports import LateModule
 from flowcompute.objects._obstore import CHUNK_BYTES, ObjectState, ObjectStore, store_of
-from flowcompute.objects.redirects import refuse_foreign_redirects
 from flowcompute.objects.urls import READ_ONLY, ObjectUrl, parse_url
+
+if TYPE_CHECKING:
+    from flowcompute.objects import redirects
+else:
+    # It takes what speaks HTTP.
+    redirects = LateModule("flowcompute.objects.redirects")
 
 _READERS = 4
 _READS_AT_A_TIME = 2
@@ -52,7 +58,7 @@ class ObjectFiles(Files):
         url = parse_url(path)
         store = store_of(url)
         if url.scheme in READ_ONLY:
-            refuse_foreign_redirects(path, store.silence_s)
+            redirects.refuse_foreign_redirects(path, store.silence_s)
         state = store.look(url)
         if not state.is_strong and state.changed is None:
             raise StoreError(

@@ -146,7 +146,7 @@ def test_what_is_no_column_is_refused_when_composed(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pyarrow_writer, "PROBLEM", ImportError("no module"))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(SpecError, match=r"flowcompute\[parquet\]"):
         fc.source(X) >> fc.save(tmp_path / "y.parquet")
 

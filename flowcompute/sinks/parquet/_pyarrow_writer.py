@@ -5,27 +5,30 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowcompute.elements.creation import row_dtype
+from flowcompute.imports import LateModule, import_problem
 from flowcompute.sinks.saved_arrays import SavedArray
 
-try:
+if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
-except ImportError as missing:
-    pa = None
-    PROBLEM: ImportError | None = missing
 else:
-    PROBLEM = None
+    pa, parquet = map(LateModule, ("pyarrow", "pyarrow.parquet"))
 
 GROUP_BYTES = 1 << 22
 """Most bytes of rows that are encoded together, as a row group."""
 
 _HELD = 4
 """Row groups that encoding holds: the rows, their columns, the encoded pages, and these as the file has them."""
+
+
+def problem() -> ImportError | None:
+    """Import pyarrow, and return why that cannot be done, or None."""
+    return import_problem("pyarrow.parquet")
 
 
 def group_rows(row_bytes: int, rows: int) -> int:

@@ -70,13 +70,14 @@ class ParquetSink(FolderSink):
 
     def with_columns(self, columns: Sequence[SavedArray]) -> ParquetSink:
         """Return a copy of this destination that writes rows as these columns."""
-        if _pyarrow_writer.PROBLEM is not None:
+        problem = _pyarrow_writer.problem()
+        if problem is not None:
             raise SpecError(
                 f"cannot write {shown(self.path)}: a package is missing",
                 element=self.name or self.label,
                 site=self.site,
                 expected="pyarrow",
-                got=str(_pyarrow_writer.PROBLEM),
+                got=str(problem),
                 hint='pip install "flowcompute[parquet]"',
             )
         for one in columns:

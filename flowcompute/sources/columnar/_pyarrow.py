@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
+from flowcompute.imports import LateModule, import_problem
 from flowcompute.sources.columnar.parquet_pages import PageView
 from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile
 
-try:
+if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import compute, parquet
-except ImportError:
-    pa = None
+else:
+    pa, compute, parquet = map(LateModule, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
 _READ_BYTES = 1 << 17
 """Bytes of a column that are read from the disk at a time."""
@@ -46,17 +47,18 @@ _NAMES = (
 
 
 def require() -> None:
-    """Check that pyarrow is installed.
+    """Import pyarrow.
 
     Raises:
-        SourceError: if it is not. The error says what to install.
+        SourceError: if it is not installed. The error says what to install.
     """
-    if pa is None:
+    problem = import_problem("pyarrow.compute", "pyarrow.parquet")
+    if problem is not None:
         raise SourceError(
             "cannot read Parquet and Arrow files: a package is missing",
             expected="pyarrow",
             hint='pip install "flowcompute[parquet]"',
-        )
+        ) from problem
 
 
 def arrow_columns(view: FileView) -> tuple[tuple[Column, ...], list[tuple[int, int, int]]]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowcompute.errors import SourceError
 from flowcompute.files import FileView
+from flowcompute.imports import LateModule, import_problem
 
-try:
+if TYPE_CHECKING:
     import h5py
-except ImportError:
-    h5py = None
+else:
+    h5py = LateModule("h5py")
 
 MOST_KEYS = 1000
 MOST_CHUNKS = 50_000_000
@@ -66,15 +67,16 @@ _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 
 
 def require() -> None:
-    """Check that h5py is installed.
+    """Import h5py.
 
     Raises:
-        SourceError: if it is not. The error says what to install.
+        SourceError: if it is not installed. The error says what to install.
     """
-    if h5py is None:
+    problem = import_problem("h5py")
+    if problem is not None:
         raise SourceError(
             "cannot read HDF5 files: a package is missing", expected="h5py", hint='pip install "flowcompute[hdf5]"'
-        )
+        ) from problem
 
 
 def describe(file: str | FileView, key: str | None) -> Dataset:

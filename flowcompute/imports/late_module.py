@@ -1,0 +1,35 @@
+"""Modules that are imported when they are first used, since some take a tenth of a second to import."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class LateModule:
+    """A module by its name, whose attributes are those of the module. It is imported when the first is asked for.
+
+    Type checkers and import-linter are shown the plain import, below `TYPE_CHECKING`.
+
+    Args:
+        name: as in an import.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        # Special names are asked for by copying and printing, which import nothing.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._name), name)
+
+
+def import_problem(*names: str) -> ImportError | None:
+    """Import modules, and return what the first one fails with that cannot be imported; None if there is none."""
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except ImportError as problem:
+        return problem
+    return None
