@@ -12,7 +12,7 @@ import numpy as np
 
 from flowcompute.files import Files, FileView
 from flowcompute.sources.columnar import _pyarrow
-from flowcompute.sources.columnar.arrow_layout import BatchLayout, Block, read_batch, read_exactly, read_footer
+from flowcompute.sources.columnar.arrow_layout import BatchLayout, FileBlock, read_batch, read_exactly, read_footer
 from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile
 from flowcompute.spec import BOOL
 
@@ -36,7 +36,7 @@ class ArrowFooter:
 
     columns: tuple[Column, ...]
     places: list[tuple[int, int, int]]
-    blocks: tuple[Block, ...]
+    blocks: tuple[FileBlock, ...]
     groups: tuple[int, ...]
     is_big: bool
 

@@ -23,7 +23,7 @@ _COUNT = struct.Struct("<q")
 
 
 @dataclass(frozen=True)
-class Block:
+class FileBlock:
     """Where a record batch lies.
 
     Attributes:
@@ -105,7 +105,7 @@ class BatchLayout:
         ColumnarError: if they are damaged.
     """
 
-    def __init__(self, data: memoryview, block: Block) -> None:
+    def __init__(self, data: memoryview, block: FileBlock) -> None:
         self._data, self._block = _FlatBuffer(data), block
         message = self._data.root()
         batch = self._data.table(message, 2)
@@ -167,7 +167,7 @@ def read_exactly(view: FileView, offset: int, size: int) -> memoryview:
     return data
 
 
-def read_footer(view: FileView) -> tuple[tuple[Block, ...], bool]:
+def read_footer(view: FileView) -> tuple[tuple[FileBlock, ...], bool]:
     """Return where the record batches lie, and whether numbers are big-endian.
 
     Raises:
@@ -181,11 +181,11 @@ def read_footer(view: FileView) -> tuple[tuple[Block, ...], bool]:
     data = _FlatBuffer(read_exactly(view, end - size, size))
     footer = data.root()
     schema = data.table(footer, 1)
-    blocks = tuple(Block(*block) for block in data.structures(_BLOCK, *data.vector(footer, 3, _BLOCK)))
+    blocks = tuple(FileBlock(*block) for block in data.structures(_BLOCK, *data.vector(footer, 3, _BLOCK)))
     return blocks, schema is not None and data.integer(schema, 0, "h") == 1
 
 
-def read_batch(view: FileView, block: Block) -> BatchLayout:
+def read_batch(view: FileView, block: FileBlock) -> BatchLayout:
     """Return what the metadata of a record batch say.
 
     Raises:
