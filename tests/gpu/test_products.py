@@ -146,7 +146,7 @@ def layouts() -> dict[str, Callable[[], tuple[Element, np.ndarray]]]:
 
 
 @pytest.mark.parametrize(
-    "name", slow_but(["streams of matrices", "turned on the left", "a part of each", "windows"], layouts())
+    "name", compiled_but(["streams of matrices", "turned on the left", "a part of each", "windows"], layouts())
 )
 def test_operands_are_read_where_they_lie(name: str) -> None:
     root, wanted = layouts()[name]()

@@ -47,7 +47,7 @@ def worker(mode: str, text: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.compiles
 def test_two_processes_build_the_same_kernel_at_once_and_a_third_compiles_nothing(folder: Path) -> None:
     both = [worker("any", TEXT % 2) for _ in range(2)]
     for one in both:

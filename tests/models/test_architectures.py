@@ -12,6 +12,7 @@ import pytest
 import flowcompute as fc
 from tests.models.architecture_files import METADATA, VOCABULARY, write_architecture
 from tests.models.exact import exact_logits
+from tests.support.slow import compiled_but
 
 FACTORS = {name: (1 + np.arange(8) / k).astype(np.float32) for name, k in (("long", 3), ("short", 5))}
 LONG_ROPE = {
@@ -67,7 +68,7 @@ def test_scores_are_those_of_the_formulas(tmp_path: Path, name: str, options: di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gemma3", "phi3", "qwen2moe", "mamba"])
+@pytest.mark.parametrize("name", compiled_but(["gemma3", "mamba"], ["gemma3", "phi3", "qwen2moe", "mamba"]))
 def test_a_device_computes_the_same(tmp_path: Path, name: str) -> None:
     """These have the operations of all; `test_models.py` runs llama. No bit depends on the batch."""
     metadata = {"block_count": 2, "attention.sliding_window_pattern": 2} if name == "gemma3" else {}

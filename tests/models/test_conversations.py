@@ -13,7 +13,7 @@ import pytest
 import flowcompute as fc
 from tests.models.architecture_files import METADATA, write_architecture
 from tests.models.files import write_model
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but, slow_but
 
 PROMPTS = ["the sing", "a", "in and 121 the", "other things user", "12"]
 ALL = range(len(PROMPTS))
@@ -44,7 +44,9 @@ def said(talk: Any) -> Said:
     return talk.tokens, talk.text, talk.stopped
 
 
-@pytest.mark.parametrize("case", slow_but(["numpy 3 1.3"], ["cpu 3 1.3", "cpu 8 0", "numpy 1 0", "numpy 3 1.3"]))
+@pytest.mark.parametrize(
+    "case", compiled_but(["cpu 8 0", "numpy 3 1.3"], ["cpu 3 1.3", "cpu 8 0", "numpy 1 0", "numpy 3 1.3"])
+)
 def test_each_says_what_it_says_alone(model: fc.models.Model, case: str) -> None:
     device, slots, temperature = case.split()
     options: dict[str, Any] = {"temperature": float(temperature)}

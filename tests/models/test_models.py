@@ -19,7 +19,7 @@ import flowcompute as fc
 from flowcompute.cli import main
 from flowcompute.models.sampling import Sampling, likeliest
 from tests.models.files import CONTROL, Exact, vocabulary, write_model
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but, slow_but
 
 TEXTS = ["the sing and the 12", "", "a", "<|im_start|>user\nother things<|im_end|>", "in and 121 the"]
 
@@ -237,7 +237,7 @@ def test_it_is_written_in_asyncio_as_well(model: fc.models.Model) -> None:
     assert said.tokens == tokens
 
 
-@pytest.mark.parametrize("drawn", slow_but([1], [0, 1, 5]))
+@pytest.mark.parametrize("drawn", compiled_but([1], [0, 1, 5]))
 def test_a_frozen_answer_goes_on_in_another_process(model: fc.models.Model, tmp_path: Path, drawn: int) -> None:
     options: dict[str, Any] = {"temperature": 1.2, "seed": 5, "device": "numpy"}
     with model.generate("the sing", 12, **options) as said:
