@@ -96,3 +96,12 @@ def test_a_damaged_page_is_told_with_its_column_and_records(tmp_path: Path) -> N
     with pytest.raises(SourceError, match=r"column 'x' of .*x.parquet: it is damaged: .*checksum") as caught:
         opened["x"].resolve(progress=False)
     assert caught.value.records == (10_000, 20_000)
+
+
+def test_a_small_budget_reads_several_columns(tmp_path: Path) -> None:
+    columns = {name: np.random.default_rng(i).standard_normal(100_000, np.float32) for i, name in enumerate("abcd")}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet", compression="zstd", row_group_size=77_777)
+    table = fc.open(tmp_path / "x.parquet")
+    made = fc.stack([table[name] for name in "abcd"], axis=1).sum(axis=0)
+    found = made.resolve(memory="4MiB", device="numpy", progress=False)
+    np.testing.assert_allclose(found, [column.sum(dtype="f8") for column in columns.values()], rtol=1e-4, atol=1e-2)

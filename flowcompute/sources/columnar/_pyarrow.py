@@ -275,8 +275,10 @@ class _ParquetTable(TableFile):
         return min(self.group_bytes(column), max(largest + largest // 8, _PAGE_BYTES) + _PAGE_SLACK)
 
     def held_bytes(self, unit_bytes: int) -> int:
-        """See `TableFile.held_bytes`: a slice, and a page as it is stored and decompressed."""
-        return SLICE_BYTES + self._part_bytes + 2 * unit_bytes
+        """See `TableFile.held_bytes`: a slice, and a page decompressed; a page of unusual size as it is stored, too."""
+        # Small budgets read many columns. What a page of the usual size is stored as goes with the library's memory.
+        stored = unit_bytes if unit_bytes > _PAGE_BYTES + _PAGE_SLACK else 0
+        return SLICE_BYTES + self._part_bytes + unit_bytes + stored
 
 
 def _leaves(schema: Any, columns: tuple[Column, ...]) -> dict[int, int]:
