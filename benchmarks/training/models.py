@@ -11,7 +11,7 @@ import numpy as np
 import flowcompute as fc
 
 RATE = 1e-3
-"""Of Adam."""
+"""Learning rate of Adam."""
 
 Loss = Callable[[Mapping[str, Any], Any, Any], Any]
 """Gives the mean loss of a batch from parameters by name, what is read, and what is told of it."""

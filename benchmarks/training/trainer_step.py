@@ -1,4 +1,4 @@
-"""What a step of `Trainer` costs beside its kernels, and that its first step alone lowers and compiles.
+"""Cost of a step of `Trainer` beside its kernels, and a check that its first step alone lowers and compiles.
 
 Seconds of kernels are those in launches and in waiting for them; of folds, what the host adds up of the records. The
 rest is Python: looking at the loss, finding its plan, arguments of launches.

@@ -13,7 +13,7 @@ from flowcompute.spec import INT64
 
 
 class CarriedValues:
-    """What the next step begins with. Arrays are replaced by a step and never written to.
+    """Values that the next step begins with. Arrays are replaced by a step and never written to.
 
     Args:
         arrays: all values, parameters first.

@@ -28,8 +28,8 @@ _CACHED_BY_DRIVER = ("NVIDIA CUDA",)
 _MAX_PROGRAMS = 256  # programs of a device; PoCL holds files and memory for each
 _EXIT_LIMIT_S = 0.5
 _EXIT_SHARE = 0.25
-"""Of the seconds that compiling took, which may be spent at exit on keeping what was made: the next process waits for
-none of it."""
+"""Share of the seconds that compiling took, which may be spent at exit on keeping what was made: the next process waits
+for none of it."""
 
 _LOCK = threading.RLock()
 _UNSAVED: dict[str, tuple[cl.Program, int, float]] = {}

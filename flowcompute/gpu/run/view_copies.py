@@ -21,7 +21,7 @@ GROUPS_PER_UNIT = 16
 
 @dataclass(frozen=True)
 class ViewCopy:
-    """Where the numbers of a view lie in its operand.
+    """Copy of a view by the strides that it has in its operand.
 
     Attributes:
         spec: of the view.
@@ -43,7 +43,7 @@ class ViewCopy:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are copied."""
+        """Return the count of numbers that are copied."""
         return self.spec.item_numbers
 
     def built(self, launcher: Launcher) -> Any:
