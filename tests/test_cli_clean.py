@@ -13,8 +13,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.cli.command import main
-from flowcompute.files import FILES, find_drafts, remove_draft
-from flowcompute.files.file_layer import Draft, Files
+from flowcompute.files import FILES, Draft, Files, find_drafts, remove_draft
 
 DATA = np.ones((6000, 4), "f4")
 OPTIONS: dict[str, object] = {"device": "numpy", "progress": False, "strategy": fc.Strategy(batch_bytes=1 << 14)}

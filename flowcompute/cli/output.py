@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from flowcompute.errors import DestinationError
-from flowcompute.files import FILES, explain, shown
+from flowcompute.files import FILES, atomic_write_bytes, explain, shown
 
 _UNWRAPPED = 10_000
 """Columns of a console that is no terminal: more than any line has."""
@@ -18,7 +18,7 @@ def write_text(path: str, text: str) -> None:
         DestinationError: if it cannot be written.
     """
     try:
-        FILES.atomic_write_bytes(path, text.encode())
+        atomic_write_bytes(FILES, path, text.encode())
     except OSError as error:
         said, hint = explain(error)
         raise DestinationError(f"cannot write {shown(path)}: {said}", hint=hint) from error

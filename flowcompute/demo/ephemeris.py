@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import FILES, Draft, Files, explain
+from flowcompute.files import FILES, Draft, Files, atomic_write_bytes, explain
 
 ITEM_DAYS = 4
 ITEM_SHAPE = (3, 13)
@@ -205,8 +205,8 @@ def _download(wanted: Ephemeris, scratch: str, files: Files) -> str | None:
     backend = os.path.join(scratch, "backend")
     files.make_folders(os.path.join(backend, "setuptools"))
     answer = _ANSWERING_BACKEND.format(package=wanted.package, version=wanted.version)
-    files.atomic_write_bytes(os.path.join(backend, "setuptools", "__init__.py"), b"")
-    files.atomic_write_bytes(os.path.join(backend, "setuptools", "build_meta.py"), answer.encode())
+    atomic_write_bytes(files, os.path.join(backend, "setuptools", "__init__.py"), b"")
+    atomic_write_bytes(files, os.path.join(backend, "setuptools", "build_meta.py"), answer.encode())
     command = [sys.executable, "-m", "pip", "download", f"{wanted.package}=={wanted.version}", "--dest", scratch]
     command += ["--no-deps", "--no-binary", ":all:", "--use-pep517", "--no-build-isolation"]
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"]

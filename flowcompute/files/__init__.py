@@ -1,21 +1,29 @@
 """File layer: every read of user data and every write, rename and fsync of the package."""
 
-from flowcompute.files.draft_names import is_draft_of, lies_in, may_be_draft_of
-from flowcompute.files.explained import MissingObjectError, StoreError, explain, shown
-from flowcompute.files.file_layer import (
-    FILES,
+from flowcompute.files.drafts import (
     Draft,
-    Files,
+    EncodedParts,
+    FolderDraft,
+    LeftDraft,
+    PartsDraft,
+    Pieces,
+    atomic_write_bytes,
+    draft_bytes,
+    find_drafts,
     in_the_way,
+    is_draft_of,
+    lies_in,
+    may_be_draft_of,
+    remove_draft,
+    roll_folder_forward,
     roll_forward,
-    temporary_path,
+    seal_of,
 )
+from flowcompute.files.explained import MissingObjectError, StoreError, explain, shown
+from flowcompute.files.file_layer import FILES, Files, temporary_path
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
 from flowcompute.files.file_view import FileView
-from flowcompute.files.folder_draft import FolderDraft, Pieces, draft_bytes, roll_folder_forward, seal_of
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
-from flowcompute.files.orphans import LeftDraft, find_drafts, remove_draft
-from flowcompute.files.parts_draft import EncodedParts, PartsDraft
 from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share
 from flowcompute.files.paths import (
     FOREIGN_FORMATS,
@@ -54,6 +62,7 @@ __all__ = [
     "StoreError",
     "Unfinished",
     "WrittenPages",
+    "atomic_write_bytes",
     "cache_folder",
     "cached_share",
     "draft_bytes",

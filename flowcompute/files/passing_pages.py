@@ -14,8 +14,8 @@ import threading
 
 import numpy as np
 
-from flowcompute.files.file_layer import Draft, Files, system_library
-from flowcompute.files.folder_draft import FolderDraft
+from flowcompute.files.drafts import Draft, FolderDraft
+from flowcompute.files.file_layer import Files, system_library
 
 WINDOW_BYTES = 16 << 20
 """Bytes that are asked for and let go at a time."""

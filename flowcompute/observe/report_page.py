@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import FILES, Each, ForeignJsonError, Maybe, expect, explain, read_json_file
+from flowcompute.files import FILES, Each, ForeignJsonError, Maybe, atomic_write_bytes, expect, explain, read_json_file
 from flowcompute.observe._plotly import plotly_script
 from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
 from flowcompute.observe.figures import trainings as training_curves
@@ -118,7 +118,7 @@ def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) 
     """
     page = _read(os.fspath(trace), plotly_script())
     try:
-        FILES.atomic_write_bytes(os.path.abspath(target), page.encode(errors="replace"))
+        atomic_write_bytes(FILES, os.path.abspath(target), page.encode(errors="replace"))
     except OSError as error:
         said, hint = explain(error)
         raise DestinationError(f"{target} cannot be written: {said}", element="report", hint=hint) from error

@@ -230,7 +230,7 @@ def test_a_job_without_a_checkpoint_of_its_own_goes_on_too() -> None:
 def test_a_finished_job_whose_last_rename_was_lost_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("out").write_bytes(SECRET)
     with monkeypatch.context() as patch:
-        patch.setattr("flowcompute.files.file_layer.Draft.commit", lambda _: (_ for _ in ()).throw(OSError(5, "gone")))
+        patch.setattr("flowcompute.files.Draft.commit", lambda _: (_ for _ in ()).throw(OSError(5, "gone")))
         with pytest.raises(fc.DestinationError):
             fc.run(one_pass("out"), checkpoint="kept", **OPTIONS)
     assert Path("out").read_bytes() == SECRET

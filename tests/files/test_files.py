@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import flowcompute.files.file_layer as files_module
+from flowcompute.files import FILES, Draft, Files, Fingerprint, atomic_write_bytes
 from flowcompute.files.explained import explain, shown
-from flowcompute.files.file_layer import FILES, Draft, Files, Fingerprint
 from tests.support.faulty_files import FaultyFiles
 
 
@@ -177,7 +177,7 @@ def test_folders_are_made_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize("old", [None, b"old"])
 def test_what_was_written_is_read_whole(tmp_path: Path, old: bytes | None) -> None:
     target = str(tmp_path / "y")
-    FILES.atomic_write_bytes(target, old or b"")
+    atomic_write_bytes(FILES, target, old or b"")
     files = FaultyFiles(longest=2)
     assert files.read_bytes(target) == (old or b"")
     assert not files.handles
@@ -188,14 +188,14 @@ def test_an_atomic_write_is_whole(tmp_path: Path, old: bytes | None) -> None:
     target = tmp_path / "y"
     if old is not None:
         target.write_bytes(old)
-    FILES.atomic_write_bytes(str(target), b"new")
+    atomic_write_bytes(FILES, str(target), b"new")
     assert target.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["y"]
 
 
 def test_an_atomic_write_syncs_the_file_before_the_rename_and_the_folder_after(tmp_path: Path) -> None:
     files = FaultyFiles()
-    files.atomic_write_bytes(str(tmp_path / "y"), b"new")
+    atomic_write_bytes(files, str(tmp_path / "y"), b"new")
     names = [operation.name for operation in files.log]
     assert names == ["stat", "create_temporary", "write", "fsync", "close", "replace", "fsync_folder"]
 
@@ -214,7 +214,7 @@ def test_an_atomic_write_that_fails_anywhere_leaves_no_part_of_it(
             target.write_bytes(old)
         files = FaultyFiles(fail_at=k, error=error, longest=2)
         with pytest.raises(OSError) as caught:
-            files.atomic_write_bytes(str(target), b"new contents")
+            atomic_write_bytes(files, str(target), b"new contents")
         assert caught.value.errno == error
         assert not files.handles
         left = {name: (folder / name).read_bytes() for name in os.listdir(folder)}
@@ -225,7 +225,7 @@ def test_an_atomic_write_that_fails_anywhere_leaves_no_part_of_it(
         k += 1
         if k == 1:
             whole = FaultyFiles(longest=2)
-            whole.atomic_write_bytes(str(tmp_path / "whole"), b"new contents")
+            atomic_write_bytes(whole, str(tmp_path / "whole"), b"new contents")
             steps = len(whole.log)
     assert k > 8
 
@@ -235,7 +235,7 @@ def test_a_replaced_file_keeps_its_permission_bits(tmp_path: Path, mode: int) ->
     target = tmp_path / "y"
     target.write_bytes(b"old")
     target.chmod(mode)
-    FILES.atomic_write_bytes(str(target), b"new")
+    atomic_write_bytes(FILES, str(target), b"new")
     assert stat.S_IMODE(target.stat().st_mode) == mode & 0o777
 
 
@@ -243,7 +243,7 @@ def test_a_replaced_file_keeps_its_permission_bits(tmp_path: Path, mode: int) ->
 def test_a_new_file_obeys_the_umask(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
-        FILES.atomic_write_bytes(str(tmp_path / "y"), b"new")
+        atomic_write_bytes(FILES, str(tmp_path / "y"), b"new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "y").stat().st_mode) == 0o666 & ~mask
@@ -299,9 +299,9 @@ def test_paths_are_shown_without_control_characters() -> None:
 
 def test_the_log_names_each_operation(tmp_path: Path) -> None:
     files = FaultyFiles(only=frozenset({"fsync"}), fail_at=1)
-    files.atomic_write_bytes(str(tmp_path / "a"), b"1")
+    atomic_write_bytes(files, str(tmp_path / "a"), b"1")
     with pytest.raises(OSError, match=re.escape(os.strerror(errno.EIO))):
-        files.atomic_write_bytes(str(tmp_path / "b"), b"2")
+        atomic_write_bytes(files, str(tmp_path / "b"), b"2")
     assert [operation.name for operation in files.log] == ["fsync", "fsync"]
     assert os.listdir(tmp_path) == ["a"]
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from flowcompute.files.file_layer import Draft, Files
+from flowcompute.files import Draft, Files
 from flowcompute.files.folders import Folders
 from tests.support.disk import Disk, power_cuts
 from tests.support.faulty_files import FaultyFiles

@@ -14,7 +14,7 @@ from flowcompute.distributed.shard_answer import describe, make_ready
 from flowcompute.distributed.shard_message import ShardMessages, differences, versions
 from flowcompute.distributed.worker_settings import WorkerSettings, settings_for
 from flowcompute.errors import CheckpointError, PlanError, RunError
-from flowcompute.files import FILES
+from flowcompute.files import FILES, atomic_write_bytes
 
 
 class Asking(Protocol):
@@ -97,7 +97,7 @@ def shared_places(folders: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
         for folder in dict.fromkeys(folders):
             path, nonce = os.path.join(folder, f".flowcompute-{secrets.token_hex(8)}"), secrets.token_bytes(16)
             with suppress(OSError):
-                FILES.atomic_write_bytes(path, nonce)
+                atomic_write_bytes(FILES, path, nonce)
                 places.append((path, nonce))
         yield places
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 from flowcompute.checkpoint.store import CLUSTER_JOB, CheckpointFolder, absolute_path, pack, unpack
 from flowcompute.elements import State
 from flowcompute.errors import CheckpointError, short_repr
-from flowcompute.files import FILES, Files, explain, shown
+from flowcompute.files import FILES, Files, atomic_write_bytes, explain, shown
 
 JOB, LOCK, NONCE, COMMIT = CLUSTER_JOB, "LOCK", "NONCE", "COMMIT"
 ANY_DEVICE = "any"
@@ -93,7 +93,7 @@ class ClusterFolder:
         nonce = secrets.token_bytes(16)
         path = os.path.join(self.path, NONCE)
         with naming(path, "write"):
-            self._files.atomic_write_bytes(path, nonce)
+            atomic_write_bytes(self._files, path, nonce)
         return path, nonce
 
     def committed(self) -> Mapping[str, State] | None:
@@ -115,7 +115,7 @@ class ClusterFolder:
         body = pack(data)
         path = os.path.join(self.path, name)
         with naming(path, "write"):
-            self._files.atomic_write_bytes(path, hashlib.sha256(body).digest() + body)
+            atomic_write_bytes(self._files, path, hashlib.sha256(body).digest() + body)
 
 
 def _another_job(path: str, kept: Sequence[Any], own: Sequence[Any]) -> CheckpointError:

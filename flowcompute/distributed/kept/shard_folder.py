@@ -19,7 +19,7 @@ from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.kept.cluster_folder import naming
 from flowcompute.elements import State
 from flowcompute.errors import CheckpointError, RunError
-from flowcompute.files import FILES, Files
+from flowcompute.files import FILES, Files, atomic_write_bytes
 
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})(?:-[0-9a-f]{8})?")
 _STATE, _RESULT, _PROGRESS = "state", "result", "progress"
@@ -108,7 +108,7 @@ class ShardFolder:
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
         body = pack({"request": self._request, "data": data})
         with naming(self._path, "write to"):
-            self._files.atomic_write_bytes(self._at(name), hashlib.sha256(body).digest() + body)
+            atomic_write_bytes(self._files, self._at(name), hashlib.sha256(body).digest() + body)
 
     def _read(self, name: str) -> State | None:
         try:

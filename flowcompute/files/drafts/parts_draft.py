@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from flowcompute.files.drafts.folder_draft import FolderDraft, Pieces
 from flowcompute.files.file_layer import Files
 from flowcompute.files.file_states import Unfinished
-from flowcompute.files.folder_draft import FolderDraft, Pieces
 
 Encode = Callable[[Callable[[memoryview, int], int], int, Callable[[bytes | memoryview, int], None]], None]
 """`encode(read_into, size, write)` writes `size` bytes of records as a file; it raises OSError as the two do."""
