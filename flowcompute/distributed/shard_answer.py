@@ -22,13 +22,14 @@ from flowcompute.distributed.shard_reading import MALFORMED
 from flowcompute.distributed.shard_runner import run_shard
 from flowcompute.distributed.shard_start import ShardProgress, ShardStart
 from flowcompute.distributed.shard_work import ShardWork
-from flowcompute.distributed.worker_settings import own_cores, own_host, settings_of_data, settle
+from flowcompute.distributed.worker_settings import own_host, settings_of_data, settle
 from flowcompute.elements import State
 from flowcompute.engine import CHECK, PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
 from flowcompute.files import FILES, explain, shown
 from flowcompute.flow import plan as make_plan
 from flowcompute.ring import Ring
+from flowcompute.thread_pool import own_cores
 
 TELL_EVERY_S = 1.0
 """Seconds between two messages of a shard about its work."""

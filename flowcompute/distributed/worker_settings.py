@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from flowcompute.thread_pool import own_cores
+
 THREADS = "POCL_MAX_PTHREAD_COUNT"
 """Variable that PoCL reads when its devices are listed: the most threads of kernels. Without it all cores are taken."""
 
@@ -30,13 +32,6 @@ class WorkerSettings(NamedTuple):
 def own_host() -> str:
     """Return the name of this host."""
     return socket.gethostname()
-
-
-def own_cores() -> list[int]:
-    """Return the cores that this process may use, by number."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def settings_for(told: Mapping[str, tuple[str, list[int]]]) -> WorkerSettings:

@@ -23,7 +23,7 @@ import flowcompute as fc
 from flowcompute.distributed import shard_answer
 from flowcompute.distributed.cluster._dask import DaskWorkers
 from flowcompute.distributed.cluster.cluster_record import ClusterRecord
-from flowcompute.distributed.worker_settings import own_cores
+from flowcompute.thread_pool import own_cores
 from tests.distributed.test_shard_clocks import of_all_tasks
 from tests.distributed.test_shard_regions import contents
 from tests.distributed.test_shards import bits, numbers, statistics

@@ -13,14 +13,14 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import flowcompute as fc
-from flowcompute.engine.accumulators.blas_threads import one_blas_thread
+from flowcompute.engine.accumulators.panel_products import one_blas_thread
 from tests.support.slow import slow_but
 
 SHAPES = [(784, 128, 130), (63, 77, 1000), (300, 5, 9000), (5, 300, 9000), (257, 257, 4100), (1030, 64, 2000)]
 
 PROGRAM = """
 import sys, hashlib, numpy as np, flowcompute as fc
-from tests.engine.test_blas_threads import answers
+from tests.engine.test_panel_products import answers
 print(hashlib.sha256(b"".join(one.tobytes() for one in answers())).hexdigest())
 """
 

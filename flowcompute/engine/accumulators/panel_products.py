@@ -1,0 +1,105 @@
+"""Products of matrices whose bits do not depend on threads: panels by shapes alone, each by one thread of BLAS.
+
+The last bits of a product depend on how many threads of NumPy's BLAS share it. Idle threads of OpenBLAS also wait
+busily, on cores that kernels need.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+from flowcompute.thread_pool import own_cores
+
+_Panel = Callable[[np.ndarray, np.ndarray, np.ndarray, slice], None]
+
+_PANEL_COLUMNS = 64
+"""Fewest columns of a factor that a thread multiplies at once."""
+
+_MOST_PANELS = 16
+
+_SHARED = 1 << 26
+"""Products of two numbers from which panels of one matrix are shared out among threads: some milliseconds of one."""
+
+_MUTEX = threading.Lock()
+
+
+@cache
+def _controller() -> Any:
+    # Made when it is needed: finding the libraries of a process takes a millisecond, and NumPy is loaded by now.
+    return threadpoolctl.ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let products of NumPy take one thread each. The block's end restores the number that there was.
+
+    OpenBLAS has one number for the process, so one block is entered at a time. A thread of the user's that holds a
+    limit of its own by threadpoolctl keeps it.
+    """
+    with _MUTEX, one_blas_thread_here():
+        yield
+
+
+def one_blas_thread_here() -> AbstractContextManager[Any]:
+    """Do as `one_blas_thread` in a thread that works for such a block: MKL has one number for each thread."""
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limit
+
+
+def multiply_blocks(left: np.ndarray, right: np.ndarray, made: np.ndarray) -> None:
+    """Multiply blocks of records.
+
+    Args:
+        left, right: matrices `(blocks, records, numbers)`; the same memory for a matrix times itself.
+        made: takes `left.T @ right` of each block.
+    """
+    with one_blas_thread():
+        for out, a, b in zip(made, left, right, strict=True):
+            _multiply(a, b, out)
+
+
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """Put `a.T @ b` into `out`. Panels are a function of the shapes, so threads change no bit."""
+    is_square, mine, others = np.may_share_memory(a, b), a.shape[1], b.shape[1]
+    wide = max(mine, others)
+    if mine * others * len(a) < _SHARED or wide < 2 * _PANEL_COLUMNS:
+        out[...] = a.T @ b
+        return
+    count = min(_MOST_PANELS, wide // _PANEL_COLUMNS)
+    edges = [wide * panel // count for panel in range(count + 1)]
+    parts = [slice(*pair) for pair in pairwise(edges)]
+    one = _lower if is_square else _left if mine == wide else _right
+    # The last panels of a triangle are the longest.
+    calls = [partial(_in_thread, one, a, b, out, part) for part in reversed(parts)]
+    with ThreadPoolExecutor(min(len(calls), len(own_cores())), thread_name_prefix="flowcompute-product") as threads:
+        for done in [threads.submit(call) for call in calls]:
+            done.result()
+
+
+def _in_thread(one: _Panel, a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:
+    with one_blas_thread_here():
+        one(a, b, out, part)
+
+
+def _left(a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:
+    out[part] = a[:, part].T @ b
+
+
+def _right(a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:
+    out[:, part] = a.T @ b[:, part]
+
+
+def _lower(a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:
+    """Multiply a matrix with itself: rows of the lower triangle, and what mirrors them."""
+    del b
+    out[part, : part.stop] = a[:, part].T @ a[:, : part.stop]
+    out[: part.start, part] = out[part, : part.start].T
