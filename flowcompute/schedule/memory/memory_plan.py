@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from flowcompute.elements import Constant
 from flowcompute.errors import PlanError
@@ -13,48 +10,26 @@ from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
 from flowcompute.schedule.backend_description import BackendDescription
-from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
-from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.cache_use import request_bytes
-from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
-from flowcompute.schedule.memory.host_buffers import host_edges
-from flowcompute.schedule.memory.in_flight import batches_of_each, crossing_bytes, pinned, staging_bytes, staging_shares
-from flowcompute.schedule.memory.input_bytes import most_records
-from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
+from flowcompute.schedule.memory.in_flight import crossing_bytes, pinned, staging_bytes, staging_shares
+from flowcompute.schedule.memory.pass_sizer import PassSizer, SizedPass, device_room
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
-    HEADROOM,
-    LAUNCH_COST_BYTES,
     VECTOR_NUMBERS,
-    Residency,
     Residents,
-    alignment,
     chosen_operands,
-    device_budget,
     extra_batches,
-    why_dependent,
 )
 from flowcompute.schedule.plan import MemoryPlan, Pass
 from flowcompute.schedule.run_knobs import (
     default_batch_bytes,
     depth_of_small_batches,
-    joined_batches,
     with_defaults,
 )
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
-
-IN_PLACE_BATCHES = 4
-"""Factor on the default batch size where sources are read in place."""
-
-REFERENCE_ITEMS = 1 << 20
-"""Records of a root clock at which the rates of the other clocks are computed."""
-
-
-class BatchTooLargeError(PlanError):
-    """An error of planning: not even the smallest batch fits the budget."""
 
 
 def plan_memory(
@@ -92,7 +67,7 @@ def plan_memory(
         fixed.append(("pinned memory for transfers", shares * pinned(staging)))
     for number, each in isolated_placements(config, backend):
         # A host device streams no weights.
-        room = each.memory_bytes if each.host_memory else _device_room(config, each)
+        room = each.memory_bytes if each.host_memory else device_room(config, each)
         parts = (Residents(graph, one.on_placement(number)).within(room) for one in passes)
         fixed += [(shared_name(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
     fixed_bytes = sum(size for _, size in fixed)
@@ -107,7 +82,7 @@ def plan_memory(
         )
     reasons += _read_into_buffers(passes, strategy, capabilities)
     default_bytes = default_batch_bytes(capabilities, passes)
-    sizers = [_PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
+    sizers = [PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, capabilities).depth or 1
     if strategy.depth is None:
@@ -146,233 +121,7 @@ def _held_at_ends(passes: Sequence[Pass]) -> list[tuple[str, int]]:
     return max(lines, key=lambda one: sum(size for _, size in one), default=[])
 
 
-@dataclass(frozen=True)
-class _SizedPass:
-    planned: Pass
-    lines: tuple[tuple[str, int], ...]
-    device_lines: tuple[tuple[str, int], ...] = ()
-    uploaded_bytes: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(size for _, size in self.lines)
-
-
-class _PassSizer:
-    """Search for the largest batches of a pass that fit."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        one_pass: Pass,
-        folds: dict[int, FoldSpec],
-        config: Config,
-        strategy: Strategy,
-        backend: BackendDescription,
-        default_bytes: int,
-    ) -> None:
-        self.graph = graph
-        self.one = one_pass
-        self.default_bytes = default_bytes
-        self.backend = backend
-        self.mine = one_pass.on_placement(backend.main)
-        self.folds = folds
-        self.config = config
-        self.capabilities = backend.capabilities
-        self.mapped = with_defaults(strategy, backend.capabilities).input == "mapped"
-        self.batch_bytes = strategy.batch_bytes or default_bytes
-        self.joined = joined_batches(strategy, backend.capabilities, by_hand=config.by_hand)
-
-    def edges(self, depth: int) -> list[BatchBuffers]:
-        """Return all host buffers that grow with the batch."""
-        planned = (self.graph, self.one, self.folds, self.config, self.backend)
-        found = host_edges(*planned, mapped=self.mapped, depth=depth)
-        if self.config.resumable:
-            # A checkpoint copies the waiting records, and what attention looks back on.
-            waiting = [one for one in found if one.what.endswith(("(waiting)", ATTENTION_STATE))]
-            found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
-        for placement, _ in isolated_placements(self.config, self.backend):
-            transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=placement)
-            seen = device_edges(self.graph, self.one.on_placement(placement), self.folds, transfer_plan, depth=1)
-            found += [replace(one, what=shared_name(one.what)) for one in seen]
-        return found
-
-    def batch_sizes(self, items: int) -> list[int]:
-        """Return the batch sizes of all clocks when root clocks advance by `items` records."""
-        batch_sizes: list[int] = []
-        for clock in self.one.clocks:
-            if clock.is_root:
-                most = items if clock.length is None else min(items, max(1, clock.length))
-                most = most if clock.most_items is None else min(most, clock.most_items)
-                batch_sizes.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
-                continue
-            most = max(
-                most_records(entry, [batch_sizes[origin] for origin, _ in entry.inputs]) for entry in clock.entries
-            )
-            batch_sizes.append(-(-max(most, 1) // clock.granule) * clock.granule)
-        return batch_sizes
-
-    def lines(self, edges: list[BatchBuffers], items: int) -> tuple[tuple[str, int], ...]:
-        """Return the name and bytes of each buffer for root batches of `items` records."""
-        batch_sizes = self.batch_sizes(items)
-        return tuple(edge.line(batch_sizes) for edge in edges)
-
-    def least(self, depth: int) -> int:
-        """Return the bytes of the smallest batches."""
-        return sum(size for _, size in self.lines(self.edges(depth), 1))
-
-    def asked_bytes(self, depth: int) -> int:
-        """Return the bytes of batches of the size that was asked for."""
-        edges = self.edges(depth)
-        return sum(size for _, size in self.lines(edges, max(1, self._wanted(edges, self.batch_bytes))))
-
-    def choose(self, depth: int, room: int, fixed_bytes: int, *, grows: bool) -> _SizedPass:
-        """Choose the largest batches that the knobs and the memory allow.
-
-        Args:
-            depth, room, fixed_bytes: batches in flight; bytes for buffers; bytes that are taken already.
-            grows: whether a result of unknown length, of this pass or another one, stays in memory.
-
-        Raises:
-            PlanError: if the smallest do not fit.
-        """
-        edges = self.edges(depth)
-        least = self.lines(edges, 1)
-        least_bytes = sum(size for _, size in least)
-        if least_bytes > room:
-            worst = max(least, key=lambda line: line[1])
-            records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
-            raise BatchTooLargeError(
-                f"cannot fit one batch into the memory budget of {self.config.memory_bytes} bytes",
-                element=worst[0].rsplit(" x ", 1)[0],
-                expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",
-                got=f"memory={self.config.memory_bytes}",
-                hint="raise memory=",
-            )
-        if grows and 2 * least_bytes <= room:
-            # Results of unknown length get the other half.
-            room //= 2
-        on_device = self._device_edges(depth)
-        self._check_device(on_device)
-        others = find_other_devices(self.graph, self.one, self.folds, self.config, self.backend, depth)
-        for device in others:
-            device.check(self.batch_sizes(1))
-        low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = sum(size for _, size in self.lines(edges, middle)) <= room
-            fits = fits and all(device.fits(self.batch_sizes(middle)) for device in others)
-            if fits and self._fits_device(on_device, middle):
-                low = middle
-            else:
-                high = middle - 1
-        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), others)
-
-    def _sized(
-        self, edges: list[BatchBuffers], on_device: list[BatchBuffers], items: int, others: Sequence[OtherDevices]
-    ) -> _SizedPass:
-        granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
-        shared = self.capabilities.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
-        if shared or self.one.ahead:
-            # If only a granule fits, one device computes all batches, or one batch is computed at a time.
-            aligned = alignment(self.one, None if shared else self.one.ahead)
-            granule = aligned if aligned <= items else granule
-        items = max(granule, items // granule * granule)
-        cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
-        batch_sizes, boundaries = self.batch_sizes(items), self.batch_sizes(cut)
-        clocks = tuple(
-            replace(one, batch_items=room, cut_items=few if one.is_root and few < room else None)
-            for one, room, few in zip(self.one.clocks, batch_sizes, boundaries, strict=True)
-        )
-        streams = tuple(edge.line(batch_sizes) for edge in on_device)
-        sized = replace(self.one, clocks=clocks)
-        if self.capabilities.host_memory:
-            return _SizedPass(sized, self.lines(edges, items))
-        kept = self._residency(on_device, items)
-        sized = replace(sized, streamed=kept.streamed, weight_tiles=kept.weight_tiles, ring=kept.ring)
-        other_lines = ((f"{what} on {one.name}", size) for one in others for what, size in one.lines(batch_sizes))
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *other_lines), kept.uploaded_bytes)
-
-    # -- on a discrete device -------------------------------------------------------------------
-
-    def _device_edges(self, depth: int) -> list[BatchBuffers]:
-        """Return the device buffers that grow with the batch."""
-        if self.capabilities.host_memory:
-            return []
-        transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=self.backend.main)
-        return device_edges(self.graph, self.mine, self.folds, transfer_plan, batches_of_each(depth, self.capabilities))
-
-    def _fits_device(self, on_device: list[BatchBuffers], items: int) -> bool:
-        """Check whether batches of `items` records fit with as many operands streamed as possible."""
-        if self.capabilities.host_memory:
-            return True
-        streams = sum(size for _, size in self.lines(on_device, items))
-        return streams + self._residents.least.size_bytes <= _device_room(self.config, self.capabilities)
-
-    def _fewest_uploads(self, on_device: list[BatchBuffers], most: int) -> int:
-        """Return the batch size, at most `most` records, that minimizes the bytes uploaded per record.
-
-        Smaller batches leave room for more resident operands, but each streamed operand is uploaded more often.
-        """
-        best, least = most, math.inf
-        while most >= 1 and not self.capabilities.host_memory:
-            kept = self._residency(on_device, most)
-            if (cost := (kept.cost_bytes + LAUNCH_COST_BYTES) / most) < least:
-                best, least = most, cost
-            if not kept.streamed:
-                break
-            most = most * 3 // 4
-        return best
-
-    def _residency(self, on_device: list[BatchBuffers], items: int) -> Residency:
-        """Return the operands that stay on the device if batches have `items` records."""
-        streams = sum(size for _, size in self.lines(on_device, items))
-        return self._residents.within(_device_room(self.config, self.capabilities) - streams)
-
-    @cached_property
-    def _residents(self) -> Residents:
-        return Residents(self.graph, self.mine)
-
-    def _check_device(self, on_device: list[BatchBuffers]) -> None:
-        """Check that the smallest batch fits the device with as many operands streamed as possible.
-
-        Raises:
-            PlanError: if it does not; the error names the largest buffer.
-        """
-        if self._fits_device(on_device, 1):
-            return
-        lines = (*self._residents.least.lines, *self.lines(on_device, 1))
-        needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
-        whole = self._residents.largest_whole
-        cannot = f"; {whole} is read as a whole: only factors of products are streamed in tiles"
-        raise PlanError(
-            "cannot fit the smallest batch and the operands of one kernel into the device's memory",
-            element=what,
-            expected=f"at least {int(needed / HEADROOM) + 1} bytes",
-            got=f"{device_budget(self.capabilities.memory_bytes, self.config.device_memory_bytes)} bytes; "
-            f"{what} alone takes {size}",
-            hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
-        )
-
-    def _wanted(self, edges: list[BatchBuffers], bytes_: int) -> int:
-        """Return the records of a batch of `bytes_` bytes."""
-        rates = [most / REFERENCE_ITEMS for most in self.batch_sizes(REFERENCE_ITEMS)]
-        widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
-        wanted = int(bytes_ // widest)
-        # Sources that are read in place use no buffers, so batches may be larger. They are not where the user asks
-        # for small batches or where batches cross a bus, since transfers overlap with later steps.
-        seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
-        many = bytes_ >= self.default_bytes and self.capabilities.host_memory
-        in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
-        return min(wanted, in_place // seen)
-
-
-def _device_room(config: Config, capabilities: DeviceCapabilities) -> int:
-    """Return the bytes of a discrete device that a plan may allocate."""
-    return int(device_budget(capabilities.memory_bytes, config.device_memory_bytes) * HEADROOM)
-
-
-def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
+def _streamed_operands(graph: Graph, sized: SizedPass) -> Iterator[Reason]:
     """Yield a reason for each operand that is uploaded with every batch, with its bytes."""
     one, batches = sized.planned, "each batch"
     if one.length is not None:
@@ -390,7 +139,7 @@ def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
         yield Reason("device", graph.nodes[value].name, why)
 
 
-def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
+def _joined(sized: Sequence[SizedPass]) -> Iterator[Reason]:
     """Yield a reason for each clock in which several batches are computed as one."""
     for number, one in enumerate(sized, 1):
         for clock in one.planned.clocks:
