@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
+import pytest
 
 import flowcompute as fc
 from flowcompute.distributed import ClusterRun, answer
 from flowcompute.distributed.cluster._dask import ClusterWorker
 from flowcompute.distributed.cluster.own_process import OwnProcess
+from flowcompute.distributed.kept import ShardFolder
 
 X = np.random.default_rng(21).standard_normal((20_011, 6)).astype("f4")
 QUIET: dict[str, Any] = {"progress": False, "memory": "24MiB"}
@@ -42,6 +46,21 @@ class Here(OwnProcess):
             self._client(len(self.requests))
             self.requests.append(request)
             yield number, answer(request)
+
+
+@contextmanager
+def killed_within_a_shard(at: int) -> Iterator[None]:
+    """Expect that who runs shards dies when attempts have been checked so many times."""
+    check_attempt, calls = ShardFolder.check, []
+
+    def counted(self: ShardFolder) -> None:
+        check_attempt(self)
+        calls.append(self)
+        if len(calls) == at:
+            raise KilledError
+
+    with mock.patch.object(ShardFolder, "check", counted), pytest.raises(KilledError):
+        yield
 
 
 def job(folder: Path, out: str) -> tuple[fc.Element, ...]:

@@ -17,7 +17,7 @@ from flowcompute.cli.command import main
 from flowcompute.distributed.kept import COMMIT, JOB, ClusterFolder, ShardFolder
 from flowcompute.errors import CheckpointError, DestinationError, PlanError, RunError
 from flowcompute.sinks.file_sink import StoredWriter
-from tests.distributed.here import QUIET, KilledError, X, check, dying, job, live, run, visible
+from tests.distributed.here import QUIET, KilledError, X, check, dying, job, killed_within_a_shard, live, run, visible
 from tests.support.slow import slow_but
 
 
@@ -51,21 +51,9 @@ def test_a_finished_job_gives_its_results_again(folder: Path, asked: list[bytes]
 
 
 @pytest.mark.parametrize("at", slow_but([7], [1, 2, 7, 20, 33]))
-def test_a_shard_goes_on_between_its_batches(
-    folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    check_attempt, calls = ShardFolder.check, []
-
-    def counted(self: ShardFolder) -> None:
-        check_attempt(self)
-        calls.append(self)
-        if len(calls) == at:
-            raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ShardFolder, "check", counted)
-        with pytest.raises(KilledError):
-            run(folder, memory="1MiB")
+def test_a_shard_goes_on_between_its_batches(folder: Path, asked: list[bytes], at: int) -> None:
+    with killed_within_a_shard(at):
+        run(folder, memory="1MiB")
     before = fc.thaw(folder / "kept").progress
     made = run(folder, memory="1MiB")
     assert made.shards.items <= (before.total_items or 0) - before.items

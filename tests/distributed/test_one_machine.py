@@ -11,9 +11,8 @@ import pytest
 import flowcompute as fc
 from flowcompute.cli.command import main
 from flowcompute.distributed import ClusterRun
-from flowcompute.distributed.kept import ShardFolder
 from flowcompute.errors import CheckpointError, PlanError
-from tests.distributed.here import QUIET, KilledError, check, dying, job, live, run, visible
+from tests.distributed.here import QUIET, KilledError, check, dying, job, killed_within_a_shard, live, run, visible
 from tests.support.slow import slow_but
 
 
@@ -47,23 +46,13 @@ def test_one_machine_goes_on(folder: Path, asked: list[bytes], go_on: Callable[[
 
 
 @pytest.mark.parametrize("at", slow_but([17], [3, 17, 30]))
-def test_there_and_back(folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def test_there_and_back(folder: Path, asked: list[bytes], at: int) -> None:
     """A cluster begins, one machine goes on and dies within a shard, a cluster ends: of other budgets each."""
     with pytest.raises(KilledError):
         run(folder, dying(3), memory="1MiB")
     first = fc.thaw(folder / "kept").progress.items
-    check_attempt, calls = ShardFolder.check, []
-
-    def counted(self: ShardFolder) -> None:
-        check_attempt(self)
-        calls.append(self)
-        if len(calls) == at:
-            raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ShardFolder, "check", counted)
-        with pytest.raises(KilledError):
-            fc.resolve(*job(folder, "b"), checkpoint=folder / "kept", checkpoint_every=0, **{**QUIET, "memory": "2MiB"})
+    with killed_within_a_shard(at):
+        fc.resolve(*job(folder, "b"), checkpoint=folder / "kept", checkpoint_every=0, **{**QUIET, "memory": "2MiB"})
     assert not visible(folder / "b")
     between = fc.thaw(folder / "kept").progress
     assert between.items >= first

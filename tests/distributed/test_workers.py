@@ -22,8 +22,8 @@ from flowcompute.distributed.cluster.worker_checks import (
 )
 from flowcompute.distributed.shard_message import ShardMessages, versions
 from flowcompute.distributed.worker_settings import WorkerSettings, own_host, settings_for, settle
-from flowcompute.thread_pool import own_cores
 from flowcompute.errors import PlanError, RunError
+from flowcompute.thread_pool import own_cores
 from tests.distributed.here import QUIET, Here, live, run
 from tests.distributed.test_shards import numbers, planned
 

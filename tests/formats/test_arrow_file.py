@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.errors import PlanError, SourceError, SpecError
-from tests.formats.test_tables import arrow
+from flowcompute.errors import SourceError
+from tests.formats.test_tables import arrow, read_or_refused
 
 N = 700
 X = np.random.default_rng(3).standard_normal(N)
@@ -96,13 +96,7 @@ def test_changed_metadata_are_an_error_or_other_numbers(
     place = at * 4 % len(data) // 4 * 4
     data[place : place + 4] = struct.pack("<I", word)[: len(data) - place]
     path.write_bytes(data)
-    try:
-        table = fc.open(path)
-        for name in table:
-            if table.length < 1000:
-                table[name].resolve(progress=False)
-    except (SourceError, SpecError, PlanError):
-        pass
+    read_or_refused(path)
 
 
 def test_a_name_that_is_no_text_is_damage(tmp_path: Path) -> None:

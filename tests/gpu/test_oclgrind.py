@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.gpu.oclgrind_families import main, reports, spelled_out
+from tests.gpu.oclgrind_runs import main, reports, spelled_out
 
 needs_oclgrind = pytest.mark.skipif(
     shutil.which("oclgrind") is None, reason="oclgrind is not installed (Debian and Ubuntu: apt-get install oclgrind)"
