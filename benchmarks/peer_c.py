@@ -17,6 +17,8 @@ from benchmarks.workloads import COLUMNS, ROW, WEIGHT_COLUMNS, Job
 
 PANEL = 16
 MEMCPY_BYTES = 256 << 20
+LEAVE_BYTES = 16 << 20
+"""Bytes of input after which the output is told to leave the cache; flowcompute's windows have as many."""
 
 
 def load_native() -> ctypes.CDLL:
@@ -55,6 +57,15 @@ def prepare(job: Job) -> Callable[[Job], object]:
 
 def prepare_commit(job: Job) -> Callable[[Job], object] | None:
     """Keeps the promise that `fc.save` keeps: a new file, made durable, then renamed."""
+    return _prepare_new(job, durable=True)
+
+
+def prepare_leave(job: Job) -> Callable[[Job], object] | None:
+    """Makes a new file whose pages leave the system's cache as they are written, as in a job with a small `memory=`."""
+    return _prepare_new(job, window=LEAVE_BYTES)
+
+
+def _prepare_new(job: Job, durable: bool = False, window: int = 0) -> Callable[[Job], object] | None:
     if job.output_shape is None:
         return None
     native = load_native()
@@ -67,8 +78,9 @@ def prepare_commit(job: Job) -> Callable[[Job], object] | None:
         del header
         out = NpyFile(draft, os.O_RDWR)
         handle = os.dup(out.handle)
-        _map(native, job, weight_tiles, out)
-        os.fsync(handle)
+        _map(native, job, weight_tiles, out, window)
+        if durable:
+            os.fsync(handle)
         os.close(handle)
         os.replace(draft, job.output)
 
@@ -79,13 +91,21 @@ def address_of(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _map(native: ctypes.CDLL, job: Job, weight_tiles: np.ndarray, out: NpyFile) -> None:
+def _map(native: ctypes.CDLL, job: Job, weight_tiles: np.ndarray, out: NpyFile, window: int = 0) -> None:
+    """Compute all of a file, or `window` bytes of input at a time, whose output is told to leave the cache."""
     file = NpyFile(job.inputs[0])
-    ends = (file.handle, ctypes.c_long(file.offset), out.handle, ctypes.c_long(out.offset), ctypes.c_long(file.bytes))
-    if job.workload == "W4":
-        native.normalise_matmul(*ends, address_of(weight_tiles))
-    else:
-        native.map_file(*ends, {"copy": 0, "W1": 1, "W3": 3}[job.workload])
+    ratio = out.bytes / file.bytes
+    for begin in range(0, file.bytes, window or file.bytes):
+        size = min(window or file.bytes, file.bytes - begin)
+        written = int(begin * ratio)
+        offsets = (ctypes.c_long(file.offset + begin), ctypes.c_long(out.offset + written))
+        ends = (file.handle, offsets[0], out.handle, offsets[1], ctypes.c_long(size))
+        if job.workload == "W4":
+            native.normalise_matmul(*ends, address_of(weight_tiles))
+        else:
+            native.map_file(*ends, {"copy": 0, "W1": 1, "W3": 3}[job.workload])
+        if window:
+            os.posix_fadvise(out.handle, 0, out.offset + written + int(size * ratio), os.POSIX_FADV_DONTNEED)
     file.close()
     out.close()
 

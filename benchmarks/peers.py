@@ -14,8 +14,10 @@ YARDSTICK = "c"
 MODULES = {
     "c": ("peer_c", "prepare"),
     "c-commit": ("peer_c", "prepare_commit"),
+    "c-leave": ("peer_c", "prepare_leave"),
     "flowcompute": ("peer_flowcompute", "prepare"),
     "flowcompute-durable": ("peer_flowcompute", "prepare_durable"),
+    "flowcompute-leave": ("peer_flowcompute", "prepare_leave"),
     "numpy-memmap": ("peer_numpy", "prepare_memmap"),
     "numpy-out": ("peer_numpy", "prepare_out"),
     "numexpr": ("peer_numexpr", "prepare"),
@@ -40,7 +42,7 @@ STREAM_MODULES = {
     "torch-pool": ("stream_torch", "prepare_pool"),
 }
 
-REPLACES = {"c-commit", "flowcompute", "flowcompute-durable"}
+REPLACES = {"c-commit", "c-leave", "flowcompute", "flowcompute-durable", "flowcompute-leave"}
 """Those that put a new file in the place of the old one; all do in the stream workloads."""
 
 W6_FRACTION = {"jax": 0.02, "torch": 0.05, "numpy-out": 0.2}
