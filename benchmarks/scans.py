@@ -38,10 +38,10 @@ class Scan(Resident):
 
     def run(self) -> None:
         """The kernel alone."""
-        kernel, values, groups = self.call
+        kernel, values, *sizes = self.call
         if kernel.work == "scan":
             values[-4] += 1
-        self.launch(kernel, values, groups)
+        self.launch(kernel, values, *sizes)
 
 
 def cases(array: np.ndarray) -> Iterator[tuple[str, np.ndarray, int]]:

@@ -26,7 +26,7 @@ class Queued(Resident):
     def __init__(self, job: fc.Element, array: np.ndarray, device: str, launches: int) -> None:
         super().__init__(job, array, device)
         self.launches = launches
-        kernel, values, groups = self.call
+        kernel, values, groups, _ = self.call
         self.compiled = self.runner._compiled(kernel)
         self.compiled.set_args(*values)
         self.sizes = (groups * kernel.work_group,), (kernel.work_group,)
