@@ -48,9 +48,8 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
     for clock in one.clocks:
         for i in sorted(clock.values.union(entry.value for entry in clock.entries)):
             node = nodes[i]
-            if node.kind is not None and node.kind not in _CUT:
-                packed = node.op is PACK_ROWS
-                raise _refused(node, "columns are put together in one place" if packed else "it is a Python function")
+            if node.kind is not None and node.kind not in _CUT and node.op is not PACK_ROWS:
+                raise _refused(node, "it is a Python function")
             if i in plan.host_folds and not joins_exactly(plan.host_folds[i]):
                 raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)

@@ -18,6 +18,7 @@ from flowcompute.errors import CheckpointError, RunError
 from flowcompute.graph import structural_hash
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.schedule import ExecutionPlan
+from flowcompute.sinks import StoredSink
 from flowcompute.version import __version__
 
 
@@ -152,8 +153,11 @@ def identity(plan: ExecutionPlan, *, mixed: bool) -> dict[str, Any]:
         plan: of one of them.
         mixed: whether their devices may be of several kinds.
     """
+    sinks = (sink.element for one in plan.passes for sink in one.sinks)
+    encoders = {sink.encoder for sink in sinks if isinstance(sink, StoredSink) and sink.encoder}
     return {
         **versions(),
+        "encoders": ", ".join(sorted(encoders)) or "none",
         "device": "any" if mixed else plan.backend.capabilities.kind,
         "formulas": structural_hash(plan.graph),
         "passes": len(plan.passes),

@@ -44,9 +44,11 @@ class StoredSink(Destination):
         files: the file layer.
         durable: whether committing waits until the disk has it.
         allow: where a checkpoint named the file, folders whose files may be replaced; None where the user named it.
+        encoder: the package, and its version, that the bytes depend on beside the records; "" for none.
     """
 
     takes_numbers = True
+    encoder = ""
     allow: tuple[str, ...] | None = None
 
     path: str
@@ -112,11 +114,11 @@ class StoredSink(Destination):
             DestinationError: if the folder is missing or cannot be written to, or if the target is not a
                 regular file.
         """
-        return StoredWriter(self, spec)
+        return self._writer(spec)
 
     def open_at(self, spec: Spec, place: StagingArea) -> StoredWriter:
         """Create the temporary file under a name that holds the job's token."""
-        return StoredWriter(self, spec, token=place.token)
+        return self._writer(spec, token=place.token)
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> StoredWriter:
         """Continue with the temporary file.
@@ -125,7 +127,7 @@ class StoredSink(Destination):
             CheckpointError: if it is missing, or shorter than it was, or has a name that no draft of the job has.
         """
         self._check_draft(place, state)
-        return StoredWriter(self, spec, state=state)
+        return self._writer(spec, state=state)
 
     def join(self, spec: Spec, draft: str) -> StoredWriter:
         """Open the draft of another process, to write a range of records into it; see `Destination.join`.
@@ -142,7 +144,13 @@ class StoredSink(Destination):
                 got=repr(draft)[:200],
                 hint="please report this",
             )
-        return StoredWriter(self, spec, joined=draft)
+        return self._writer(spec, joined=draft)
+
+    def _writer(
+        self, spec: Spec, *, token: str | None = None, state: State | None = None, joined: str | None = None
+    ) -> StoredWriter:
+        """Return a writer of the result; see `StoredWriter`."""
+        return StoredWriter(self, spec, token=token, state=state, joined=joined)
 
     def _check_draft(self, place: StagingArea, state: State) -> None:
         """Refuse a state that names a file which is none of this destination's drafts."""

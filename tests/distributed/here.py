@@ -71,6 +71,7 @@ def job(folder: Path, out: str) -> tuple[fc.Element, ...]:
         fc.cumulative_sum(x, axis=0) >> fc.save(folder / out / "c.raw"),
         x[x[:, 0] > mean[0]] >> fc.save(folder / out / "k.npy"),
         x * 2 >> fc.save(folder / out / "r.zarr", chunk=700),
+        fc.table({"a": x[:, 0], "rest": x[:, 1:] * 2}) >> fc.save(folder / out / "t.parquet", chunk=2500),
         x.var(axis=0),
         x[:, 2].argmax(),
     )
@@ -102,15 +103,15 @@ def wanted() -> tuple[dict[str, bytes], list[bytes]]:
         folder = Path(name)
         np.save(folder / "x.npy", X)
         (folder / "a").mkdir()
-        values = fc.run(*job(folder, "a"), **QUIET).values[4:]
+        values = fc.run(*job(folder, "a"), **QUIET).values[5:]
         return bytes_of(folder / "a"), [np.asarray(one).tobytes() for one in values]
 
 
 def check(folder: Path, made: ClusterRun) -> None:
     files, values = wanted()
     assert bytes_of(folder / "b") == files
-    assert [np.asarray(got).tobytes() for got in made.values[4:]] == values
-    assert sorted(visible(folder / "b")) == ["c.raw", "k.npy", "r.zarr", "z.npy"]
+    assert [np.asarray(got).tobytes() for got in made.values[5:]] == values
+    assert sorted(visible(folder / "b")) == ["c.raw", "k.npy", "r.zarr", "t.parquet", "z.npy"]
 
 
 def dying(at: int) -> Callable[[int], None]:

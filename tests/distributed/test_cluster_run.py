@@ -216,7 +216,6 @@ def test_what_makes_no_sense_is_refused(folder: Path, asked: list[bytes]) -> Non
     for bad, word in (
         (fc.host(lambda batch: batch * 2, x, name="mine").sum(axis=0), "mine"),
         (fc.ema(x[:, 0], 0.1).sum(), "ema"),
-        (x >> fc.save(folder / "b" / "y.parquet"), "put together in one place"),
     ):
         with pytest.raises(PlanError, match=word):
             fc.run(bad, cluster=live, shards=2, checkpoint=folder / "refused", **QUIET)

@@ -32,6 +32,8 @@ def saves(x: Element, folder: Path) -> tuple[Element, ...]:
         normal >> fc.save(folder / "y.zarr", chunk=500),
         x >> fc.save(folder / "all.zarr", chunk=100_000),
         x >> fc.save(folder / "y.safetensors", key="x"),
+        fc.table({"a": normal[:, 0], "pair": x[:, 1:]}) >> fc.save(folder / "y.parquet", chunk=500),
+        x >> fc.save(folder / "all.parquet"),
         x >> fc.discard(),
         x.sum(axis=0) >> fc.save(folder / "sum.npy"),
     )
@@ -176,13 +178,13 @@ def test_a_start_is_plain_data() -> None:
             ShardStart.of_data({**start.as_data(), **change})
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.h5", "y.zarr"])
+@pytest.mark.parametrize("name", ["y.npy", "y.h5", "y.zarr", "y.parquet"])
 def test_each_operation_may_fail(tmp_path: Path, name: str) -> None:
     array = numbers(3000)
 
     def run(folder: Path, files: FaultyFiles) -> None:
         folder.mkdir(exist_ok=True)
-        options: dict[str, Any] = {"chunk": 700} if name == "y.zarr" else {}
+        options: dict[str, Any] = {"chunk": 700} if name in ("y.zarr", "y.parquet") else {}
         y = fc.source(array) * 2 >> fc.save(folder / name, files=files, **options)
         ShardedJob(planned(y, strategy=fc.Strategy(batch_bytes=1 << 13)), 3).run()
 

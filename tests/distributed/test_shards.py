@@ -167,7 +167,6 @@ REFUSED: dict[str, tuple[str, Job]] = {
     "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
     "two paces": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
     "sums of keys": ("segment_sum", lambda x: (fc.segment_sum(x, fc.astype(x[:, 0] > 0, "int64"), 2),)),
-    "table": ("pack_rows", lambda x: (fc.table({"a": x[:, 0]}) >> fc.save("never.parquet"),)),
 }
 
 

@@ -23,6 +23,7 @@ from flowcompute.distributed.cluster.worker_checks import (
 from flowcompute.distributed.shard_message import ShardMessages, versions
 from flowcompute.distributed.worker_settings import WorkerSettings, own_host, settings_for, settle
 from flowcompute.errors import PlanError, RunError
+from flowcompute.sinks.parquet import _pyarrow_writer
 from flowcompute.thread_pool import own_cores
 from tests.distributed.here import QUIET, Here, live, run
 from tests.distributed.test_shards import numbers, planned
@@ -144,6 +145,16 @@ def test_a_worker_of_another_version_is_refused_also_when_it_comes_later(
 
     with pytest.raises(RunError, match="plans the job in another way"):
         run(folder, client)
+
+
+def test_another_encoder_of_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that one version of pyarrow has written are not those of another."""
+    job = planned(fc.source(numbers(5001)) >> fc.save(tmp_path / "y.parquet"))
+    messages = ShardMessages(job)
+    shard_answer._planned.cache_clear()
+    monkeypatch.setattr(_pyarrow_writer, "version", lambda: "pyarrow 1.2.3")
+    said = unpack(shard_answer.make_ready(messages.ready()))
+    assert re.search(r"expected +encoders pyarrow \d+\.\d+.*\n +got +encoders pyarrow 1\.2\.3\n", said["error"])
 
 
 # -- devices ------------------------------------------------------------------------------------------

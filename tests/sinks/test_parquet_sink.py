@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -241,7 +242,8 @@ SIZE = 10
 def doubled(read_into: Any, size: int, write: Any) -> None:
     """Encode as a format that needs all rows at once would."""
     rows = bytearray(size)
-    assert read_into(memoryview(rows), 0) == size
+    if read_into(memoryview(rows), 0) < size:
+        raise OSError(errno.EIO, "rows that were written are missing")
     for at in range(0, 2 * size, 3):
         write(bytes(rows + rows)[at : at + 3], at)
 
@@ -251,8 +253,10 @@ CONTENT = bytes(range(1, 38))
 WHOLE = {f"/d/y/part-{i:010}.parquet": CONTENT[at : at + SIZE] * 2 for i, at in enumerate(range(0, len(CONTENT), SIZE))}
 
 
-def draft(files: Any, unfinished: Unfinished | None = None, *, replaces: bool = False) -> PartsDraft:
-    return PartsDraft(files, "/d/y", PARTS, replaces=replaces, token="t", unfinished=unfinished)
+def draft(
+    files: Any, unfinished: Unfinished | None = None, *, replaces: bool = False, joined: str | None = None
+) -> PartsDraft:
+    return PartsDraft(files, "/d/y", PARTS, replaces=replaces, token="t", unfinished=unfinished, joined=joined)
 
 
 def seen(disk: Disk) -> dict[str, bytes | None]:
@@ -296,6 +300,74 @@ def test_what_a_checkpoint_has_said_survives_any_power_cut(cadence: int, step: i
                 again.complete(len(CONTENT), {})
                 again.commit()
                 assert seen(cut) == WHOLE, (size, index)
+
+
+@pytest.mark.parametrize("border", [10, 14])
+@pytest.mark.parametrize("step", [3, 10, 24])
+def test_what_processes_write_side_by_side_survives_any_power_cut(border: int, step: int) -> None:
+    """Each goes on from its last synced byte, or from its first; who began the draft completes it, perhaps twice."""
+    before = new_disk()
+    begun = draft(SimulatedFiles(before))
+    begun.sync()
+    path = begun.path
+    assert path is not None
+    ranges = ((0, border), (border, len(CONTENT)))
+    disk = before.copy()
+    files = SimulatedFiles(disk)
+    marks: list[tuple[int, list[int]]] = [(0, [0, border])]  # operations done, and the bytes that count from then on
+    for number, (start, stop) in reversed([*enumerate(ranges)]):
+        one = draft(files, joined=path)
+        for at in range(start, stop, step):
+            one.write(CONTENT[at : min(at + step, stop)], at)
+            one.sync()
+            kept = marks[-1][1].copy()
+            kept[number] = min(at + step, stop)
+            marks.append((len(files.log), kept))
+        one.suspend()
+    last = draft(files, joined=path)
+    last.complete(len(CONTENT), {})
+    marks.append((len(files.log), marks[-1][1]))
+    for (at, kept), (end, _) in itertools.pairwise(marks):
+        for index in (at, (at + end) // 2, end):
+            for cut in power_cuts(before, files.log[:index], 6, 4, seed=index):
+                for begin, (_, stop) in zip(kept, ranges, strict=True):
+                    again = draft(SimulatedFiles(cut), joined=path)
+                    if begin < stop:
+                        again.write(CONTENT[begin:stop], begin)
+                    again.suspend()
+                final = draft(SimulatedFiles(cut), joined=path)
+                final.complete(len(CONTENT), {})
+                final.commit()
+                assert seen(cut) == WHOLE, (index, kept)
+
+
+def test_a_part_is_encoded_by_who_has_written_all_of_it(tmp_path: Path) -> None:
+    begun = PartsDraft(Files(), str(tmp_path / "y"), PARTS, replaces=False)
+    path = begun.path
+    assert path is not None
+    for start, stop in ((0, 14), (14, len(CONTENT))):
+        one = PartsDraft(Files(), str(tmp_path / "y"), PARTS, replaces=False, joined=path)
+        one.write(CONTENT[start:stop], start)
+        one.suspend()
+    left = sorted(os.listdir(path))
+    assert [name for name in left if name.startswith(".")] == [".rows-1", f".rows-{len(CONTENT) // 10}"]
+    assert "part-0000000001.parquet" not in left
+    assert {"part-0000000000.parquet", "part-0000000002.parquet"} <= {*left}
+    begun.complete(len(CONTENT), {})
+    begun.commit()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "y").iterdir()} == {
+        os.path.basename(name): data for name, data in WHOLE.items()
+    }
+
+
+def test_rows_that_nobody_has_written_are_noticed(tmp_path: Path) -> None:
+    begun = PartsDraft(Files(), str(tmp_path / "y"), PARTS, replaces=False)
+    begun.write(CONTENT[:14], 0)
+    for size in (19, 20, 31):
+        with pytest.raises(OSError, match="missing"):
+            begun.complete(size, {})
+    begun.discard()
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("old", [None, b"older content"], ids=["new", "replaced"])

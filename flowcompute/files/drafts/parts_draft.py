@@ -2,16 +2,21 @@
 
 Records come as bytes. Those of the part that is open lie as they are in a file of the draft's own. Once the part is
 whole, it is encoded from there. So a part is a function of its records alone, and a draft goes on at any byte.
+
+Where several processes write side by side, each encodes the parts that it has written from their first byte on. Those
+that a border cuts stay as records, until the process that began the draft completes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from flowcompute.files.drafts.file_draft import Draft
 from flowcompute.files.drafts.folder_draft import FolderDraft, Pieces
 from flowcompute.files.file_layer import Files
 from flowcompute.files.file_states import Unfinished
@@ -48,7 +53,7 @@ class PartsDraft(FolderDraft):
     What a checkpoint has said stays possible to continue: `pin` before `persist`, `unpin` after.
 
     Args:
-        files, target, replaces, durable, token, unfinished: as for `FolderDraft`.
+        files, target, replaces, durable, token, unfinished, joined: as for `FolderDraft`.
         parts: its files.
     """
 
@@ -62,12 +67,24 @@ class PartsDraft(FolderDraft):
         durable: bool = True,
         token: str | None = None,
         unfinished: Unfinished | None = None,
+        joined: str | None = None,
     ) -> None:
         self._parts = parts
+        self._is_shared = joined is not None
+        self._first: int | None = None if self._is_shared else 0
         self._pins: set[int] = set()
         self._pins_lock = threading.Lock()
         pieces = Pieces(parts.size, _OPEN)
-        super().__init__(files, target, pieces, replaces=replaces, durable=durable, token=token, unfinished=unfinished)
+        super().__init__(
+            files,
+            target,
+            pieces,
+            replaces=replaces,
+            durable=durable,
+            token=token,
+            unfinished=unfinished,
+            joined=joined,
+        )
 
     def _wanted(self, whole: int, rest: int) -> dict[str, int | None]:
         """Return the parts, and the open records; see `FolderDraft._wanted`."""
@@ -79,13 +96,15 @@ class PartsDraft(FolderDraft):
     def write(self, data: memoryview | bytes, offset: int) -> None:
         """Write bytes of records behind those before them, and encode the parts that are whole now."""
         size, rest = self._parts.size, memoryview(data)
+        if self._first is None:
+            self._first = offset
         while rest:
             number, at = divmod(offset, size)
             part = rest[: size - at]
             super().write(part, offset)
             rest, offset = rest[len(part) :], offset + len(part)
-            if offset % size == 0:
-                self._encode(number, size)
+            if offset % size == 0 and number * size >= self._first:
+                (self._encode_for_all if self._is_shared else self._encode)(number, size)
                 self._remove_unpinned(number)
 
     def pin(self, size: int) -> None:
@@ -103,32 +122,52 @@ class PartsDraft(FolderDraft):
             self._remove_unpinned(number)
 
     def complete(self, size: int, beside: Mapping[str, bytes]) -> None:
-        """Encode the last part of a result of so many bytes. An empty result has one part, which tells its columns."""
+        """Encode what is not yet of a result of so many bytes. An empty result has one part, which tells its columns.
+
+        It can be called again, by another process too, where one did not live to see its end.
+        """
         assert not beside, "parts tell all"
-        number, rest = divmod(size, self._parts.size)
-        if rest or not size:
-            self._encode(number, rest)
+        whole, rest = divmod(size, self._parts.size)
+        there = set(self._files.list_folder(self._inside("")))
+        for number in range(whole):
+            if self._parts.name(number) not in there:
+                self._encode_for_all(number, self._parts.size)
+        if (rest or not size) and self._parts.name(whole) not in there:
+            self._encode_for_all(whole, rest)
 
     def _encode(self, number: int, size: int) -> None:
-        name, raw = self._parts.name(number), -1
-        with self._lock:
-            assert self._path is not None
-            made = self._files.begin_temporary(os.path.join(self._path, name))
+        """Encode a part under its name. A process that dies meanwhile leaves half of it, which no checkpoint counts."""
+        name = self._parts.name(number)
+        made = self._files.begin_temporary(self._inside(name))
         try:
-            if size:
-                raw = self._opened(self._pieces.name(number))
-            self._parts.encode(
-                lambda buffer, at: self._files.read_into(raw, buffer, at),
-                size,
-                lambda data, at: self._files.write_at(made, data, at),
-            )
+            self._encode_into(lambda data, at: self._files.write_at(made, data, at), number, size)
         finally:
-            try:
-                self._files.close(made)
-            finally:
-                if raw >= 0:
-                    self._files.close(raw)
+            self._files.close(made)
         self._changed(name)
+
+    def _encode_for_all(self, number: int, size: int) -> None:
+        """Encode a part that gets its name once it is complete and durable: other processes take it as done."""
+        made = Draft(self._files, self._inside(self._parts.name(number)), durable=self._durable)
+        try:
+            self._encode_into(made.write, number, size)
+            made.commit()
+        except BaseException:
+            made.discard()
+            raise
+
+    def _encode_into(self, write: Callable[[bytes | memoryview, int], None], number: int, size: int) -> None:
+        raw = self._opened(self._pieces.name(number)) if size else -1
+        try:
+            self._parts.encode(lambda buffer, at: self._files.read_into(raw, buffer, at), size, write)
+        finally:
+            if size:
+                self._files.close(raw)
+
+    def _inside(self, name: str) -> str:
+        with self._lock:
+            if self._path is None:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+            return os.path.join(self._path, name)
 
     def _remove_unpinned(self, number: int) -> None:
         """Remove the records of a part that is encoded, unless a checkpoint mentions them."""

@@ -31,6 +31,11 @@ def problem() -> ImportError | None:
     return import_problem("pyarrow.parquet")
 
 
+def version() -> str:
+    """Return the package and its version, which the bytes of files depend on."""
+    return f"pyarrow {pa.cpp_version}"
+
+
 def group_rows(row_bytes: int, rows: int) -> int:
     """Return the rows of a row group of a file of at most `rows` rows."""
     return max(1, min(rows, GROUP_BYTES // row_bytes))

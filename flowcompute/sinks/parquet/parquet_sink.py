@@ -45,10 +45,16 @@ class ParquetSink(FolderSink):
 
     takes_named = True
     takes_numbers = False
+    takes_regions = True
     what, kind = "a Parquet table", "Parquet table"
     chunk_bytes = 64 << 20
     most_chunk_bytes = 1 << 40
     columns: tuple[SavedArray, ...] = ()
+
+    @property
+    def encoder(self) -> str:  # type: ignore[override]
+        """Version of pyarrow."""
+        return _pyarrow_writer.version()
 
     def bind(self, element: Any) -> Destination:
         """Return a copy of this destination with streams as its columns: a mapping of names, or one stream.
@@ -141,8 +147,7 @@ class ParquetSink(FolderSink):
         unfinished: Unfinished | None = None,
         joined: str | None = None,
     ) -> PartsDraft:
-        """Begin the folder of a table, or continue it."""
-        assert joined is None, "parts are encoded by one writer"
+        """Begin the folder of a table, continue it, or join it."""
         rows = self.records_of_chunk(spec)
         parts = EncodedParts(rows * spec.item_bytes, SUFFIX, partial(_encode, self.columns, rows))
         return PartsDraft(
@@ -153,10 +158,11 @@ class ParquetSink(FolderSink):
             durable=self.durable,
             token=token,
             unfinished=unfinished,
+            joined=joined,
         )
 
     def complete(self, draft: AnyDraft, spec: Spec, length: int | None, size: int) -> None:  # noqa: ARG002
-        """Encode the last part."""
+        """Encode the parts that are still rows: the last, and those that several processes have written."""
         assert not isinstance(draft, Draft)
         draft.complete(size, {})
 
@@ -164,18 +170,10 @@ class ParquetSink(FolderSink):
         """Check whether there are parts alone."""
         return all(_PART.fullmatch(name) for name in names)
 
-    def open(self, spec: Spec) -> ParquetWriter:
-        """Create the temporary folder; see `StoredSink.open`."""
-        return ParquetWriter(self, spec)
-
-    def open_at(self, spec: Spec, place: StagingArea) -> ParquetWriter:
-        """Create the temporary folder under a name that holds the job's token."""
-        return ParquetWriter(self, spec, token=place.token)
-
-    def reopen(self, spec: Spec, place: StagingArea, state: State) -> ParquetWriter:
-        """Continue with the temporary folder; see `StoredSink.reopen`."""
-        self._check_draft(place, state)
-        return ParquetWriter(self, spec, state=state)
+    def _writer(
+        self, spec: Spec, *, token: str | None = None, state: State | None = None, joined: str | None = None
+    ) -> ParquetWriter:
+        return ParquetWriter(self, spec, token=token, state=state, joined=joined)
 
 
 class ParquetWriter(StoredWriter):
