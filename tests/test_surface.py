@@ -155,8 +155,9 @@ def test_composing_loads_nothing_that_runs() -> None:
     done = python(
         "import sys, flowcompute as fc\n"
         "x = fc.arange(9).sum()\n"
+        "fc.models.load\n"
         "heavy = {'asyncio', 'trio', 'pyopencl', 'rich', 'prometheus_client', 'flowcompute.flow', 'flowcompute.lower'}\n"
-        "foreign = {'h5py', 'pyarrow', 'numcodecs', 'google_crc32c', 'obstore', 'http.client'}\n"
+        "foreign = {'h5py', 'pyarrow', 'numcodecs', 'google_crc32c', 'obstore', 'http.client', 'jinja2'}\n"
         "print(sorted((heavy | foreign) & set(sys.modules)))\n"
         "print(x.resolve(device='numpy'), fc.resolve(x, device='numpy'), fc.Run.__name__, fc.Plan.__name__)\n"
         "print(sorted(heavy - set(sys.modules)))\n"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowcompute.errors import SourceError
+from flowcompute.imports import LateModule, import_problem
 
-try:
-    from jinja2 import TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-except ImportError as missing:
-    _problem: ImportError | None = missing
+if TYPE_CHECKING:
+    import jinja2
+    from jinja2 import sandbox
 else:
-    _problem = None
+    jinja2, sandbox = map(LateModule, ("jinja2", "jinja2.sandbox"))
 
 
 def rendered(template: str, path: str, **values: Any) -> str:
@@ -21,18 +20,19 @@ def rendered(template: str, path: str, **values: Any) -> str:
     Raises:
         SourceError: where jinja2 is not installed, or the template fails.
     """
-    if _problem is not None:
+    problem = import_problem("jinja2", "jinja2.sandbox")
+    if problem is not None:
         raise SourceError(
             "cannot make a prompt of a chat: jinja2 is not installed",
             element="models",
-            got=str(_problem),
+            got=str(problem),
             hint="run pip install 'flowcompute[models]'",
-        ) from _problem
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        ) from problem
+    environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = _refuse
     try:
         text: str = environment.from_string(template).render(**values)
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise SourceError("cannot write the chat by the file's template", element=path, got=str(error)[:500]) from error
     return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
-from flowcompute.runtime.flows import FlowOpener
+
+if TYPE_CHECKING:
+    from flowcompute.runtime.flows import FlowOpener
 
 _TURNS = 1 << 20
 """Neighbouring texts of a slot need other numbers; these come again."""

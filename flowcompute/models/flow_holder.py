@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.flows import AsyncFlow, Flow, FlowOpener
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    from flowcompute.runtime import flows
+else:
+    flows = LateModule("flowcompute.runtime.flows")
 
 
 class FlowHolder:
@@ -19,10 +24,10 @@ class FlowHolder:
 
     _example: ClassVar[str]
 
-    def __init__(self, open_flow: Callable[[], FlowOpener]) -> None:
+    def __init__(self, open_flow: Callable[[], flows.FlowOpener]) -> None:
         self._open_flow = open_flow
-        self._opener: FlowOpener | None = None
-        self._flow: Flow | AsyncFlow | None = None
+        self._opener: flows.FlowOpener | None = None
+        self._flow: flows.Flow | flows.AsyncFlow | None = None
 
     def __enter__(self) -> Self:
         self._opener = self._open_flow()
@@ -48,13 +53,13 @@ class FlowHolder:
         if opener is not None:
             await opener.__aexit__(kind, error, trace)
 
-    def _plain(self) -> Flow:
-        if not isinstance(self._flow, Flow):
+    def _plain(self) -> flows.Flow:
+        if not isinstance(self._flow, flows.Flow):
             raise self._closed("with")
         return self._flow
 
-    def _asynchronous(self) -> AsyncFlow:
-        if not isinstance(self._flow, AsyncFlow):
+    def _asynchronous(self) -> flows.AsyncFlow:
+        if not isinstance(self._flow, flows.AsyncFlow):
             raise self._closed("async with")
         return self._flow
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
 from flowcompute.models.tokenizer import TextTokenizer
-from flowcompute.runtime.flows import FlowOpener
+
+if TYPE_CHECKING:
+    from flowcompute.runtime.flows import FlowOpener
 
 
 class TextGeneration(FlowHolder, Answer):

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import MOST_SLOTS, scan
 from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text
-from flowcompute.flow import open_flow as open_flow_of
+from flowcompute.imports import LateModule
 from flowcompute.model_files import weights
 from flowcompute.models._jinja2 import rendered
 from flowcompute.models.answer import GenerationState
@@ -26,8 +26,13 @@ from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
-from flowcompute.runtime.flows import FlowOpener
 from flowcompute.sources import feed, source
+
+if TYPE_CHECKING:
+    from flowcompute import flow
+    from flowcompute.runtime.flows import FlowOpener
+else:
+    flow = LateModule("flowcompute.flow")
 
 GraphFunction = Callable[..., Element]
 """`graph(weights, metadata, tokens, text)` gives the scores of the next token; `slots=` and `context=` may be asked of
@@ -249,7 +254,7 @@ class Model:
             self.tokenizer, self.path, prompt, max_tokens, sampling, most, stop, marked=marked
         )
         next_token = scores if temperature else argmax(scores, axis=1)
-        return TextGeneration(lambda: open_flow_of(next_token, device=device), progress, self.tokenizer)
+        return TextGeneration(lambda: flow.open_flow(next_token, device=device), progress, self.tokenizer)
 
     def conversations(
         self,
@@ -283,7 +288,7 @@ class Model:
         scores, marked = self._fed_scores(slots=slots, context=context)
         next_token = scores if temperature else argmax(scores, axis=1)
         return Conversations(
-            lambda: open_flow_of(next_token, device=device),
+            lambda: flow.open_flow(next_token, device=device),
             self.tokenizer,
             Sampling(temperature, top_k, top_p),
             self.path,

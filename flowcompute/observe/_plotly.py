@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from flowcompute.errors import RunError
+from typing import TYPE_CHECKING
 
-try:
-    from plotly.offline import get_plotlyjs
-except ImportError as missing:
-    _problem: ImportError | None = missing
+from flowcompute.errors import RunError
+from flowcompute.imports import LateModule, import_problem
+
+if TYPE_CHECKING:
+    from plotly import offline
 else:
-    _problem = None
+    offline = LateModule("plotly.offline")
 
 
 def plotly_script() -> str:
@@ -18,11 +19,12 @@ def plotly_script() -> str:
     Raises:
         RunError: where plotly is not installed.
     """
-    if _problem is not None:
+    problem = import_problem("plotly.offline")
+    if problem is not None:
         raise RunError(
             "cannot make a report without plotly, which is not installed",
             element="report",
-            got=str(_problem),
+            got=str(problem),
             hint='"pip install flowcompute[report]"',
-        ) from _problem
-    return str(get_plotlyjs())
+        ) from problem
+    return str(offline.get_plotlyjs())

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import socket
+import sys
 import threading
 import urllib.parse
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import flowcompute as fc
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Checkpoints, Metrics, Progress, Snapshot
 from flowcompute.observe import RunView, TrialFailed, TrialMeasured
-from flowcompute.observe.page import LivePage, _starlette
+from flowcompute.observe.page import LivePage
 from flowcompute.observe.page.page_server import MOST_LISTENERS
 
 DATA = np.random.default_rng(3).standard_normal((2_000, 8), dtype=np.float32)
@@ -184,7 +185,7 @@ def test_a_page_needs_metrics() -> None:
 
 
 def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_starlette, "_problem", ImportError("no uvicorn"))
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(RunError, match=r"(?s)page: .*flowcompute\[page\]"):
         fc.run(job(), page=0, progress=False, device="numpy")
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowcompute.errors import RunError
+from flowcompute.imports import LateModule, import_problem
 
-try:
-    from starlette.responses import Response, StreamingResponse
-    from uvicorn import Config, Server
-except ImportError as missing:
-    _problem: ImportError | None = missing
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette import responses
 else:
-    _problem = None
+    responses, uvicorn = map(LateModule, ("starlette.responses", "uvicorn"))
 
 
 class Parts(NamedTuple):
@@ -30,11 +29,12 @@ def serving_parts() -> Parts:
     Raises:
         RunError: where starlette or uvicorn is not installed.
     """
-    if _problem is not None:
+    problem = import_problem("starlette.responses", "uvicorn")
+    if problem is not None:
         raise RunError(
             "cannot show a page of the run: starlette or uvicorn is not installed",
             element="page",
-            got=str(_problem),
+            got=str(problem),
             hint="run pip install 'flowcompute[page]'",
-        ) from _problem
-    return Parts(Response, StreamingResponse, Config, Server)
+        ) from problem
+    return Parts(responses.Response, responses.StreamingResponse, uvicorn.Config, uvicorn.Server)
