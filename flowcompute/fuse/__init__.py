@@ -5,7 +5,7 @@ from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.fuse.row_makers import FEW_ROWS
+from flowcompute.fuse.row_makers import FEW_ROWS, told_with_rows
 from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles
 
@@ -22,4 +22,5 @@ __all__ = [
     "find_producers",
     "find_stencils",
     "makes_nan",
+    "told_with_rows",
 ]

@@ -14,6 +14,7 @@ from dataclasses import replace
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
 from flowcompute.fuse.producers import ROW_BYTES, STORE_COST
+from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Region
 from flowcompute.graph import Graph, Node
 
@@ -54,6 +55,33 @@ def add_row_makers(
             taken[reader] = _with_rows(region, rows, value)
             gone.add(place)
     return [taken.get(place, region) for place, region in enumerate(regions) if place not in gone]
+
+
+def told_with_rows(graph: Graph, regions: Sequence[Region], reasons: Sequence[Reason]) -> list[Reason]:
+    """Return reasons for operands that are stored, in true words where products make these rows themselves.
+
+    Args:
+        graph: the graph.
+        regions: of one device, with their row makers.
+        reasons: of `find_producers`, which does not know of row makers.
+    """
+    made = {
+        graph.nodes[part.anchor].name: part.row_maker
+        for region in regions
+        for part in region.parts
+        if part.row_maker is not None and part.anchor is not None
+    }
+    return [_told(graph, made[one.element], one) if one.element in made else one for one in reasons]
+
+
+def _told(graph: Graph, rows: Region, reason: Reason) -> Reason:
+    (value,) = rows.outputs
+    name = graph.nodes[value].name
+    if not reason.text.startswith(f"{name} is stored: "):
+        return reason
+    few = FEW_ROWS // math.prod(rows.domain[:-1])
+    records = "1 record" if few == 1 else f"{few} records"
+    return replace(reason, text=f"a launch of up to {records} makes {name} itself; of more, its first stage stores it")
 
 
 def _made_rows(graph: Graph, region: Region) -> int | None:

@@ -19,6 +19,7 @@ from flowcompute.fuse import (
     build_regions,
     find_producers,
     find_stencils,
+    told_with_rows,
 )
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel, is_copied, is_view
@@ -158,7 +159,7 @@ class StepMaker:
             joins=self._joins if self._shares_launches else None,
             takes_rows=self._takes_rows if self._shares_launches else None,
         )
-        self._record(*stored, *reasons)
+        self._record(*told_with_rows(self.graph, regions, stored), *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = region.within(entered.get(region.level, frozenset()))

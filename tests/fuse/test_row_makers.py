@@ -63,6 +63,13 @@ def test_few_rows_take_one_launch(shape: tuple[int, ...], records: int, launches
     assert [one.tobytes() for one in run.values] == resolved(products(fc.source(stored)), "cpu")
 
 
+@pytest.mark.parametrize(("shape", "few"), [((), "8 records"), ((3,), "2 records"), ((8,), "1 record")])
+def test_plans_say_when_rows_are_stored(shape: tuple[int, ...], few: str) -> None:
+    plan = fc.plan(*products(root_mean_square(fc.source(rows(2, *shape)))), device="cpu")
+    told = [one.text for one in plan.reasons if "rms_norm" in one.text]
+    assert told == [f"a launch of up to {few} makes rms_norm itself; of more, its first stage stores it"] * 2
+
+
 def read_elsewhere(x: Element) -> list[Element]:
     return [x @ weights(1, 16).T, x * 2]
 
