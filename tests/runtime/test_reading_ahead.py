@@ -12,7 +12,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SourceError
-from flowcompute.runtime.channels.workers import Workers
+from flowcompute.runtime.channels.workers import WorkerThreads
 from flowcompute.sources.file_source import StoredReader
 from tests.gpu.shapes import run_on_gpu
 
@@ -86,13 +86,13 @@ def test_a_file_that_became_shorter_is_told(path: Path) -> None:
 
 
 def test_what_the_device_reads_by_itself_is_asked_for_without_a_thread(path: Path) -> None:
-    calls, real = [], Workers.call
+    calls, real = [], WorkerThreads.call
 
-    async def call(workers: Workers, function, *arguments):  # type: ignore[no-untyped-def]
+    async def call(workers: WorkerThreads, function, *arguments):  # type: ignore[no-untyped-def]
         calls.append(getattr(function, "__name__", ""))
         return await real(workers, function, *arguments)
 
-    with mock.patch.object(Workers, "call", call):
+    with mock.patch.object(WorkerThreads, "call", call):
         total = run_on_gpu(fc.open(path).sum(), strategy=fc.Strategy(batch_bytes=4096, depth=3))
         assert calls.count("upload") == calls.count("download") == 0
         assert calls.count("read_at") == 10

@@ -8,7 +8,7 @@ from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.channels.progress_line import Display
 from flowcompute.runtime.channels.run_pace import pace_of
 from flowcompute.runtime.channels.run_record import RunRecord
-from flowcompute.runtime.channels.workers import Workers
+from flowcompute.runtime.channels.workers import OwnThread, Workers, WorkerThreads
 
 __all__ = [
     "Channel",
@@ -16,10 +16,12 @@ __all__ = [
     "Display",
     "MemoryTracker",
     "Message",
+    "OwnThread",
     "PassRecord",
     "Pool",
     "RunRecord",
     "SharedBuffer",
+    "WorkerThreads",
     "Workers",
     "attributed",
     "first_failure",

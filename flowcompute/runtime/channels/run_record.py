@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -97,19 +97,21 @@ class RunRecord:
         sinks: Sequence[str],
         executor: Executor,
         index: int = 0,
+        clock: Callable[[], float] = trio.current_time,
     ) -> PassRecord:
-        """Begin a pass, and return its stages; called in the trio thread.
+        """Begin a pass, and return its stages; called in the thread of its clock.
 
         Args:
             index: of the pass, from 0.
             sources, sinks: names of stages.
             label: what errors call the compute stage.
             executor: what computes.
+            clock: of its stages, in seconds.
         """
-        zero_s = trio.current_time() - self.seconds
+        zero_s = clock() - self.seconds
 
         def stage(name: str, label: str | None = None) -> StageReporter:
-            return StageReporter(name, label, self.stream, zero_s=zero_s)
+            return StageReporter(name, label, self.stream, clock=clock, zero_s=zero_s)
 
         transfers = (stage("upload"), stage("download")) if executor.in_flight > 1 else None
         seconds = self._seconds if self._metrics else None

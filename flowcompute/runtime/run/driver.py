@@ -7,44 +7,57 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import trio
 
 from flowcompute.elements import Writer
 from flowcompute.engine import PlannedJob, check_stopped
-from flowcompute.runtime.channels import RunRecord, Workers, attributed
+from flowcompute.runtime.channels import OwnThread, RunRecord, Workers, WorkerThreads, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
 from flowcompute.runtime.run.running_pass import OpenWriters, PassSettings, RunningPass
 from flowcompute.schedule import SinkStage, find_dead_letters
+from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import uploads_at_a_time
 
 
+def workers_of(plan: Plan) -> Workers:
+    """Return who makes the calls of a run that block: threads, but for a plan in which nothing streams."""
+    if not any(each.clocks for each in plan.passes):
+        return OwnThread()
+    # A source may have two reads under way.
+    ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
+    alone = plan.backend.capabilities.devices == 1 and not any(each.ahead for each in plan.passes)
+    moving = uploads_at_a_time(plan.depth) if alone else plan.depth
+    # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
+    return WorkerThreads(ends + 3 + 2 * moving)
+
+
 class Driver:
-    """Runs one planned job once, in the trio task that calls `run`.
+    """Runs one planned job once, in the coroutine that awaits `run`.
 
     Args:
         job: what to run.
         record: where to say how far it is.
         settings: how to run it.
         request: the checkpoint that is asked for.
+        workers: who drives the coroutine, and makes calls that block; by default those of the plan.
 
     Attributes:
         notes: what else went wrong while a failed run was put away, for the error that is raised.
     """
 
     def __init__(
-        self, job: PlannedJob, record: RunRecord, settings: PassSettings, request: Request | None = None
+        self,
+        job: PlannedJob,
+        record: RunRecord,
+        settings: PassSettings,
+        request: Request | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.notes: list[str] = []
         self._job = job
         self._plan = plan = job.plan
         self._record = record
         self._settings = settings
-        # A source may have two reads under way.
-        ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
-        alone = plan.backend.capabilities.devices == 1 and not any(each.ahead for each in plan.passes)
-        moving = uploads_at_a_time(plan.depth) if alone else plan.depth
-        # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
-        self._workers = Workers(ends + 3 + 2 * moving)
+        self._workers = workers or workers_of(plan)
         self._writers: OpenWriters = []
         self._values: dict[int, Any] = {}
         self._resident: dict[int, np.ndarray] = {}
@@ -74,12 +87,12 @@ class Driver:
                 await self._run_passes(body)
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
-            with trio.CancelScope(shield=True):
+            with self._workers.shielded():
                 await self._workers.call(self._suspend if self._coordinator.keeps else partial(self._abort, error))
             raise
         finally:
             if self._coordinator.is_open:
-                with trio.CancelScope(shield=True):
+                with self._workers.shielded():
                     await self._workers.call(self._coordinator.close)
         return tuple(self._values[root] for root in sorted(self._values) if root != SinkStage.NO_ROOT)
 
@@ -154,11 +167,11 @@ class Driver:
             await running.open(lambda: None if index or self._resumes else self._begin())
             await running.run()
         except BaseException:
-            with trio.CancelScope(shield=True):
+            with self._workers.shielded():
                 self.notes += [f"also failed: {failure}" for failure in await running.close()]
             raise
         is_last = index == len(self._plan.passes) - 1
-        with trio.CancelScope(shield=True):
+        with self._workers.shielded():
             failures = await running.close(self._complete if is_last else lambda: None)
         if failures:
             self.notes += [f"also failed: {failure}" for failure in failures[1:]]

@@ -16,8 +16,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-import trio
-
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
 from flowcompute.event_loops import completed, in_loop
@@ -27,7 +25,7 @@ from flowcompute.runtime.checkpoints import FrozenError, Request
 from flowcompute.runtime.events import about, picture_of
 from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.blocking import check_blocking, refuse_in_trio_task
-from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.driver import Driver, workers_of
 from flowcompute.runtime.run.interrupt import Interrupts, farewell
 from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
 from flowcompute.runtime.run.running_pass import PassSettings
@@ -123,8 +121,7 @@ class Run(Watched):
         self._frozen = False
         self._request = request
         self._interrupts: Interrupts | None = None
-        self._scope = trio.CancelScope()
-        self._token: trio.lowlevel.TrioToken | None = None
+        self._workers = workers_of(plan)
         self._settled = threading.Event()
         self._ended: Future[None] = Future()
         self._loop = loop
@@ -258,11 +255,8 @@ class Run(Watched):
         that has ended, or is committing its results, is not stopped any more.
         """
         self._check_usable("stop a run")
-        # The run's thread sets the token and then looks at the flag, so that one of the two sees the other.
         self._stop_asked = True
-        if self._token is not None:
-            with contextlib.suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._scope.cancel)
+        self._workers.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -328,7 +322,7 @@ class Run(Watched):
     def _main(self) -> None:
         """Run in a thread of its own, to the end."""
         try:
-            trio.run(self._drive)
+            self._drive()
         except FlowError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - told to whoever waits
@@ -350,7 +344,7 @@ class Run(Watched):
         self._trace = None if self._error is None else self._error.__traceback__
         self._settle()
 
-    async def _drive(self) -> None:
+    def _drive(self) -> None:
         options = self._options
         after_batch = None if options.on_batch is None else partial(options.on_batch, self)
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
@@ -361,16 +355,11 @@ class Run(Watched):
         settings = PassSettings(
             options.throttle, after_batch, options.stall_timeout_s, on_stuck_thread=self._give_up_waiting, live=live
         )
-        driver = Driver(self._chosen.job, self._record, settings, self._request)
+        driver = Driver(self._chosen.job, self._record, settings, self._request, self._workers)
         _working_for.set(weakref.ref(self))
         AWAIT_IN_LOOP.set(None if self._loop is None else partial(in_loop, self._loop))
-        self._token = trio.lowlevel.current_trio_token()
-        values: tuple[Any, ...] | None = None
         try:
-            with self._scope:
-                if self._stop_asked:
-                    self._scope.cancel()
-                values = await driver.run()
+            values = self._workers.drive(driver.run)
             if values is None:
                 self._stopped = True
                 raise RunError("the run was stopped", hint=driver.after_stop)

@@ -55,7 +55,7 @@ class RunningPass:
         index: which of its passes.
         settings: how to run it.
         record: the run's live record.
-        workers: threads.
+        workers: who makes calls that block.
         writers: destinations are added here as they are opened; they are the caller's to
             commit or abort, since that is decided for all passes together.
         resident: whole values of earlier passes, and for later ones.
@@ -103,6 +103,7 @@ class RunningPass:
             [stage.name for stage in self._pass.sinks],
             self._executor,
             index,
+            workers.clock,
         )
 
     async def open(self, before: Callable[[], object] = lambda: None) -> None:
@@ -112,7 +113,7 @@ class RunningPass:
             before: called first, in the same thread.
         """
         took_s = await self._workers.call(self._open, before)
-        self._record.compute.mark("building kernels", trio.current_time() - took_s)
+        self._record.compute.mark("building kernels", self._workers.clock() - took_s)
         if self._resume is not None:
             with attributed(self._record.compute.label):
                 await self._workers.call(self._restore, self._resume.executor)
@@ -144,6 +145,7 @@ class RunningPass:
         began_s = time.perf_counter()
         with attributed(self._record.compute.label):
             self._executor.open()
+        check_stopped()
         took_s = time.perf_counter() - began_s
         if not self._pass.clocks and self._resume is None:
             # Without streams all has been computed by now.
