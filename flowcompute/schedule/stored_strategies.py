@@ -31,16 +31,14 @@ def kernel_key(plan: Plan, kernel: Kernel) -> Key:
     return Key("kernel", digest, plan.backend.capabilities.kind, "any batch")
 
 
-def stored_job(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> Stored | None:
-    """Load the strategy that is stored for a job, or None."""
-    store = StrategyStore.existing()
-    return None if store is None else store.load(job_key(asked, config, capabilities))
+def stored_job(plan: Plan, store: StrategyStore) -> Stored | None:
+    """Load the strategy that is stored for the job of a plan, or None."""
+    return store.load(job_key(plan.asked, plan.config, plan.backend.capabilities))
 
 
-def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
+def stored_kernels(plan: Plan, store: StrategyStore) -> dict[str, KernelKnobs]:
     """Load the knobs stored for kernels of a default plan, by kernel name."""
-    store = StrategyStore.existing()
-    if store is None or not store.has_kernels():
+    if not store.has_kernels():
         return {}
     found = {}
     for kernel in (kernel for one in plan.passes for kernel in one.kernels if kernel.knobs.plain()):
@@ -58,12 +56,13 @@ def note_pace(plan: Plan, pace: Pace | None) -> float | None:
     """
     if pace is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
         return None
-    job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
+    store = StrategyStore()
+    job = stored_job(plan, store)
     if job is None:
         return None
     drift = None if job.pace is None else job.pace.drift(pace)
     if job.pace is None or drift != job.drift:
-        StrategyStore().save(replace(job, pace=job.pace or pace, drift=drift))
+        store.save(replace(job, pace=job.pace or pace, drift=drift))
     return drift
 
 
@@ -77,10 +76,11 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
         searching: whether a search for better knobs follows. A stored strategy that has drifted is not used then.
     """
     plan = replace(make(pinned), pinned=pinned)
-    if not stored:
+    store = StrategyStore.existing() if stored else None
+    if store is None:
         return plan
-    job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
-    kernels = stored_kernels(plan) if job is None else {}
+    job = stored_job(plan, store)
+    kernels = stored_kernels(plan, store) if job is None else {}
     if job is None and not kernels:
         return plan
     if job is not None and job.drift is not None and searching:

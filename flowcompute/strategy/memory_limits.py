@@ -7,8 +7,10 @@ each hierarchy, and `/proc/self/mountinfo` the place where that hierarchy is mou
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -51,11 +53,23 @@ def _limits(system: str) -> Iterator[int]:
             soft, _ = resource.getrlimit(limit)
             if soft != resource.RLIM_INFINITY:
                 yield soft
+    yield from _limits_of_groups(system, int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=4)
+def _limits_of_groups(system: str, _second: int) -> tuple[int, ...]:
+    """Return the limits of the groups of this process, read once in each second of the clock.
+
+    Small runs follow each other in less than a hundredth of that, and reading takes as long as planning a known job.
+    """
     mounted = tuple(_hierarchies(system))
-    for unified, path in _groups(system):
-        for hierarchy in mounted:
-            if hierarchy.unified == unified:
-                yield from _group_limits(system, hierarchy, path)
+    return tuple(
+        limit
+        for unified, path in _groups(system)
+        for hierarchy in mounted
+        if hierarchy.unified == unified
+        for limit in _group_limits(system, hierarchy, path)
+    )
 
 
 def _groups(system: str) -> Iterator[tuple[bool, str]]:
@@ -96,7 +110,7 @@ def _group_limits(system: str, hierarchy: _Hierarchy, path: str) -> Iterator[int
 
 
 def _lines(path: str) -> list[str]:
-    # Each run asks for some, so without the layers of a text file, which take three times as long.
+    # Without the layers of a text file, which take three times as long.
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         return file.readall().decode("utf-8", "surrogateescape").splitlines()
     return []

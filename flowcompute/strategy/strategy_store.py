@@ -37,6 +37,9 @@ FORMAT = 1
 LIMIT_FILES = 4096
 """Largest number of stored strategies. The least recently used are deleted first."""
 
+_PREFIXES = ("job-", "kernel-")
+"""Prefixes of the names of files that hold a strategy."""
+
 _LIMIT_EXPORTED_BYTES = 256 << 20
 
 _LOG = logging.getLogger(__name__)
@@ -166,8 +169,16 @@ class StrategyStore:
 
     @classmethod
     def existing(cls) -> StrategyStore | None:
-        """Open the store if anything was ever stored. Creates no folder."""
-        return cls() if os.path.isdir(os.path.join(cache_folder(), "strategies")) else None
+        """Open the store if it holds anything. Creates no folder."""
+        # Asked for each plan, so before the folder is looked at more closely.
+        try:
+            with os.scandir(os.path.join(cache_folder(), "strategies")) as entries:
+                holds = any(entry.name.startswith(_PREFIXES) for entry in entries)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            holds = True
+        return cls() if holds else None
 
     def has_kernels(self) -> bool:
         """Check whether the store holds any knobs of kernels."""
@@ -218,7 +229,7 @@ class StrategyStore:
     def _paths(self, *, temporaries: bool = False) -> Iterator[str]:
         if self.folder is None:
             return
-        prefixes = ("job-", "kernel-", TEMPORARY) if temporaries else ("job-", "kernel-")
+        prefixes = (*_PREFIXES, TEMPORARY) if temporaries else _PREFIXES
         with os.scandir(self.folder) as entries:
             yield from sorted(entry.path for entry in entries if entry.name.startswith(prefixes))
 
