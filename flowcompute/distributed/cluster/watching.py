@@ -19,7 +19,8 @@ from flowcompute.strategy import Tuning
 def watched(plan: Plan, record: ClusterRecord, options: RunOptions) -> Iterator[None]:
     """Show the numbers of a run to whoever was asked for, until the end of the block.
 
-    The address of a page is written to standard error: `fc.run` gives nothing to ask before its end.
+    The address of a page, and the port of metrics, are written to standard error: `fc.run` gives nothing to ask before
+    its end.
 
     Raises:
         DestinationError, RunError: if a file cannot be written, or a port not be had.
@@ -37,8 +38,9 @@ def watched(plan: Plan, record: ClusterRecord, options: RunOptions) -> Iterator[
     observers = Observers(options.observe, view, stream)
     observers.open()
     try:
-        if observers.page is not None:
-            print(f"{options.name or 'flowcompute'}: {observers.page}", file=sys.stderr)  # noqa: T201
+        metrics = None if observers.port is None else f"metrics on port {observers.port}"
+        for told in filter(None, (observers.page, metrics)):
+            print(f"{options.name or 'flowcompute'}: {told}", file=sys.stderr)  # noqa: T201
         display = Display.start(record, options.progress, name=options.name)
         error: BaseException | None = None
         try:
