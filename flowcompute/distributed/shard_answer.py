@@ -51,7 +51,8 @@ def make_ready(request: bytes) -> bytes:
     """Plan the job that a request holds, and look at the files that its client has written.
 
     Returns:
-        "error" where this process cannot run shards of it; else "device", the kind of what computes.
+        "error" where this process cannot run shards of it; else "device", the kind of what computes, "host", and
+        "addresses" of its devices on the host's bus.
     """
     fields = unpack(request)
     try:
@@ -61,7 +62,8 @@ def make_ready(request: bytes) -> bytes:
         job = _planned(fields["job"], mixed=fields["mixed"])
     except FlowError as error:
         return pack({"error": str(error)})
-    return pack({"device": job.plan.backend.capabilities.kind})
+    backend = job.plan.backend
+    return pack({"device": backend.capabilities.kind, "host": own_host(), "addresses": list(backend.addresses)})
 
 
 def stop(request: bytes) -> bytes:

@@ -74,4 +74,5 @@ def _joined(parts: Sequence[BackendDescription], pins: Mapping[str, int]) -> Bac
     # A kernel says itself what it was lowered for.
     text = next(part.source_text for part in parts if part.capabilities.code_shape != "numpy")
     numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
-    return BackendDescription(capabilities, text, main, dict(pins), numbered)
+    addresses = tuple(address for part in parts for address in part.addresses)
+    return BackendDescription(capabilities, text, main, dict(pins), numbered, addresses=addresses)

@@ -33,7 +33,8 @@ class OpenCLBackend(PlacedBackend):
         if others:
             name = f"{len(self.devices)} x {capabilities.name}"
             capabilities = replace(capabilities, name=name, devices=len(self.devices))
-        self.description = BackendDescription(capabilities, render)
+        addresses = tuple(one.bus_address for one in self.devices if one.bus_address is not None)
+        self.description = BackendDescription(capabilities, render, addresses=addresses)
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:

@@ -19,6 +19,7 @@ class BackendDescription:
         pins: by name, as `on()` was given it, the number of the placement that is meant.
         parts: descriptions of the placements, where the backend has several.
         number: of this placement, where it is one of several of a backend.
+        addresses: of its devices on the host's bus, those that their drivers tell.
     """
 
     capabilities: DeviceCapabilities
@@ -27,6 +28,7 @@ class BackendDescription:
     pins: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[BackendDescription, ...] = ()
     number: int | None = None
+    addresses: tuple[str, ...] = ()
 
     @property
     def placements(self) -> tuple[BackendDescription, ...]:

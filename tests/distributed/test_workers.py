@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from flowcompute.distributed.cluster.worker_checks import (
 from flowcompute.distributed.shard_message import ShardMessages, versions
 from flowcompute.distributed.worker_settings import WorkerSettings, own_host, settings_for, settle
 from flowcompute.errors import PlanError, RunError
+from flowcompute.gpu.device.device import Device
 from flowcompute.sinks.parquet import _pyarrow_writer
 from flowcompute.thread_pool import own_cores
 from tests.distributed.here import QUIET, Here, live, run
@@ -190,6 +192,41 @@ def test_a_mixed_job_goes_on_as_one(folder: Path, asked: list[bytes]) -> None:
         run(folder)
 
 
+def sharing(workers: Mapping[str, tuple[str, list[str]]], resources: Mapping[str, float]) -> None:
+    said = {
+        name: pack({"device": "any", "host": host, "addresses": addresses})
+        for name, (host, addresses) in workers.items()
+    }
+    messages = ShardMessages(planned(fc.source(numbers(9)).sum(axis=0)))
+    check_ready([ClusterWorker(name, None, 1) for name in said], Saying(said), messages, [], resources)
+
+
+def test_workers_that_have_one_device_are_refused_unless_a_shard_takes_a_part_of_it() -> None:
+    """Without CUDA_VISIBLE_DEVICES each process of a host takes its first GPU."""
+    first, second = "0000:65:00", "0000:66:00"
+    sharing({"a": ("one", [first]), "b": ("one", [second]), "c": ("two", [first]), "d": ("one", [])}, {})
+    sharing({"a": ("one", []), "b": ("one", [])}, {})
+    three = {"a": ("one", [first]), "b": ("one", [second, first]), "c": ("one", [first])}
+    expected = r"workers a and b and c have the same device(.|\n)*{}(.|\n)*3 for the device at 0000:65:00 of one"
+    for resources, told in (({}, "one for"), ({"GPU": 1}, "one for"), ({"GPU": 0.5, "TPU": 2}, "at most 2 for")):
+        with pytest.raises(PlanError, match=expected.format(told)) as caught:
+            sharing(three, resources)
+        assert 'resources={"GPU": 0.33}' in str(caught.value)
+    for part in (0.33, 0.1):
+        sharing(three, {"GPU": part})
+
+
+def test_a_device_says_where_it_is() -> None:
+    device = Device.__new__(Device)
+    device.platform = "NVIDIA CUDA"
+    device.handle = SimpleNamespace(pci_domain_id_nv=0, pci_bus_id_nv=0x65, pci_slot_id_nv=0)
+    assert device.bus_address == "0000:65:00"
+    device.platform = "Portable Computing Language"
+    assert device.bus_address is None
+    said = unpack(shard_answer.make_ready(ShardMessages(planned(fc.source(numbers(9)).sum())).ready()))
+    assert (said["host"], said["addresses"]) == (own_host(), [])
+
+
 # -- threads and caches -------------------------------------------------------------------------------
 
 
@@ -227,7 +264,7 @@ def test_settings_are_made_before_a_driver_starts(monkeypatch: pytest.MonkeyPatc
 
 def ready(places: Sequence[tuple[str, bytes]]) -> None:
     messages = ShardMessages(planned(fc.source(numbers(5001)).sum(axis=0)))
-    check_ready([ONE], Asked(), messages, places)
+    check_ready([ONE], Asked(), messages, places, {})
 
 
 class Asked:

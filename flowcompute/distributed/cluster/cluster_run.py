@@ -138,7 +138,7 @@ def run_on_cluster(elements: Sequence[Element], given: Mapping[str, Any]) -> Clu
             _check_unchanged(folder, made)
         _refuse_foreign_writes(made, folder)
         with shared_places(_folders(job, folder)) as places:
-            check_ready(workers, cluster, messages, places)
+            check_ready(workers, cluster, messages, places, options.resources)
         record = ClusterRecord(made, total)
         sending = _Sending(cluster, messages, record, token, folder, options.every_s)
         ending.enter_context(watched(made, record, options.run))

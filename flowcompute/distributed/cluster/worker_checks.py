@@ -74,16 +74,40 @@ def settings_of(workers: Sequence[ClusterWorker], asking: Asking) -> WorkerSetti
 
 
 def check_ready(
-    workers: Sequence[ClusterWorker], asking: Asking, messages: ShardMessages, places: Sequence[tuple[str, bytes]]
+    workers: Sequence[ClusterWorker],
+    asking: Asking,
+    messages: ShardMessages,
+    places: Sequence[tuple[str, bytes]],
+    resources: Mapping[str, float],
 ) -> None:
     """Let each worker plan the job, and look at the files that the client has written.
 
+    Args:
+        workers, asking, messages: of the run.
+        places: paths of files that the client has written, and what is in them.
+        resources: what a shard takes; of a device, where it is less than 1.
+
     Raises:
         RunError: naming a worker that cannot run shards, and why.
+        PlanError: naming workers that share a device.
     """
+    most = int(1 / min([1.0, *resources.values()]))
+    on_device: dict[tuple[str, str], list[str]] = {}
     for address, fields in _asked(asking, make_ready, messages.ready(places), workers):
         if "error" in fields:
             raise RunError(f"cannot run shards: worker {address} is not ready: {fields['error']}", element="cluster")
+        for device in fields["addresses"]:
+            on_device.setdefault((str(fields["host"]), str(device)), []).append(address)
+    for (host, device), sharing in on_device.items():
+        if len(sharing) > most:
+            raise PlanError(
+                f"cannot run shards: workers {' and '.join(sharing)} have the same device",
+                element="cluster",
+                expected=f"at most {most} for a device" if most > 1 else "one for each device",
+                got=f"{len(sharing)} for the device at {device} of {host}",
+                hint="start each worker with a CUDA_VISIBLE_DEVICES of its own; where they are to share the device and "
+                f'its memory, give resources={{"GPU": {100 // len(sharing) / 100}}}',
+            )
 
 
 @contextmanager

@@ -71,6 +71,20 @@ class Device:
         """The runtime, its version and its device, in words: what was measured of one holds for no other."""
         return f"{self.platform} | {self.version} | {self.capabilities.name} | {self.handle.driver_version.strip()}"
 
+    @property
+    def bus_address(self) -> str | None:
+        """Place of the device on its host's bus, as "0000:65:00": the same in all processes. None where it is not told.
+
+        Parts of a divided GPU (MIG) have one address.
+        """
+        if self.platform != "NVIDIA CUDA":
+            return None
+        try:
+            found = self.handle.pci_domain_id_nv, self.handle.pci_bus_id_nv, self.handle.pci_slot_id_nv
+        except cl.Error:  # a driver of before the query
+            return None
+        return "{:04x}:{:02x}:{:02x}".format(*found)
+
     def with_reason(self, reason: str) -> Device:
         """Return the same device, sharing context and queues, with `capabilities.reason` set."""
         chosen = Device.__new__(Device)
