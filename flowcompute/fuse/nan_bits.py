@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import register_dtype
+from flowcompute.spec import is_float
 
 
 def makes_nan(node: Node) -> bool:
-    """Check whether the NaNs of a value are made where it is computed, and so are stored as the canonical one."""
+    """Check whether NaNs of a value are made where it is computed, and so stored as the one NaN, or there are none."""
     # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
-    return register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
+    dtype = node.spec.dtype
+    return not is_float(dtype) or register_dtype(dtype) != dtype or (node.op is not None and node.op.arithmetic)
 
 
 def exposed_values(graph: Graph, nodes: Sequence[int], outputs: Iterable[int]) -> frozenset[int]:

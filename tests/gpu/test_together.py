@@ -102,3 +102,18 @@ def test_why_the_host_copies(name: str) -> None:
     assert why in [reason.text for reason in plan.reasons if reason.kind == "cut"]
     assert [what for what, _ in plan.memory.items if "copy" in what]
     np.testing.assert_array_equal(root.resolve(device="cpu"), root.resolve(device="numpy"))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16"])
+def test_every_so_manyth_number_of_short_runs_is_put_between_borders(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    made, wanted = [], []
+    # Runs within one vector, over two and over three, and numbers too far apart for vectors.
+    for stride, count in ((2, 5), (2, 14), (3, 13), (7, 11)):
+        x = rng.integers(0, 2 if dtype == "bool" else 100, (3, 2, stride * count)).astype(dtype)
+        both = fc.source(x)[:, :, ::stride], fc.source(x)[:, :, 1::stride]
+        made.append(fc.pad(fc.where(fc.equal(*both), both[0], both[1]), ((0, 0), (0, 0), (1, 2))))
+        wanted.append(np.pad(x[:, :, 1::stride], ((0, 0), (0, 0), (1, 2))))
+    for got, want in zip(fc.resolve(*made), wanted, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)

@@ -98,14 +98,30 @@ _SIGMOID = """
     {T} e = {EXP}(-as_{T}(as_{I}(a) & ({I})(SIZE)));
     return (a < ({T})(0) ? e : ({T})(1)) / (({T})(1) + e);"""
 
+# Numbers of this size have no fraction. What is added to the next smaller ones rounds them, halves to even. The sign is
+# put back, since 0 has the sign of what was rounded.
+_ROUND = """
+    {T} size = as_{T}(as_{I}(a) & ({I})(SIZE));
+    {T} near = (size + ({T})(WHOLE)) - ({T})(WHOLE);
+    near = size < ({T})(WHOLE) ? near : size;
+    return as_{T}(as_{I}(near) | (as_{I}(a) & ~({I})(SIZE)));"""
+
+
+def _of_sizes(text: str, size: str, whole: str = "") -> str:
+    """Return a body with the mask of all bits but the sign, and the smallest number whose neighbours are whole."""
+    return text.replace("SIZE", size).replace("WHOLE", whole)
+
+
 CPU_FUNCTIONS: dict[tuple[str, np.dtype], str] = {
     ("exp", FLOAT32): _EXP32,
     ("tanh", FLOAT32): _TANH32,
     ("exp", FLOAT64): _EXP64,
     ("erf", FLOAT32): ERF32,
     ("erf", FLOAT64): ERF64,
-    ("sigmoid", FLOAT32): _SIGMOID.replace("SIZE", "0x7fffffff"),
-    ("sigmoid", FLOAT64): _SIGMOID.replace("SIZE", "0x7fffffffffffffffL"),
+    ("sigmoid", FLOAT32): _of_sizes(_SIGMOID, "0x7fffffff"),
+    ("sigmoid", FLOAT64): _of_sizes(_SIGMOID, "0x7fffffffffffffffL"),
+    ("round", FLOAT32): _of_sizes(_ROUND, "0x7fffffff", "8388608.0f"),
+    ("round", FLOAT64): _of_sizes(_ROUND, "0x7fffffffffffffffL", "4503599627370496.0"),
 }
 """Bodies by op name and dtype."""
 

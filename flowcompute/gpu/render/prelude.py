@@ -39,6 +39,15 @@ static inline @V@ @NAME@(@V@ x) {
     return as_@V@(near | sign);
 }
 """,
+    # Saturates and drops the fraction of what is no NaN; of a NaN to an unsigned integer it makes 0. Compilers know how
+    # to pack the integers of clamped floats. Of a conversion that saturates they make three times as many instructions.
+    "narrow": """
+static inline @V@ @NAME@(@F@ x) {
+    x = x > (@F@)(@LEAST@) ? x : (@F@)(@LEAST@);
+    x = x < (@F@)(@MOST@) ? x : (@F@)(@MOST@);
+    return @PACKED@;
+}
+""",
     # Rounds a double to odd, so that rounding the float to half is equal to rounding once.
     "odd": """
 static inline @F@ @NAME@(@V@ x) {

@@ -26,7 +26,7 @@ from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
 from flowcompute.ir import Var, factor_text, index_text, known_number, register_dtype
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 
 
 class ExpressionRenderer:
@@ -59,8 +59,10 @@ class ExpressionRenderer:
         place = f"{name} + ({index_text(load.index)})"
         if self.cpu and load.count is None:
             return f"{load_every(dtype, load.stride, lanes, self.helpers)}({place})"
-        if self.cpu and load.stride == 1 and (count := known_number(load.count)) is not None:
-            return f"{load_first(dtype, count, lanes, self.helpers)}({place})"
+        if self.cpu and load.count is not None and (count := known_number(load.count)) is not None:
+            if load.stride == 1:
+                return f"{load_first(dtype, count, lanes, self.helpers)}({place})"
+            return f"{load_every(dtype, load.stride, lanes, self.helpers, count)}({place})"
         gather = self.helper("gather", dtype, lanes)
         return f"{gather}({place}, {load.stride}, {lanes if load.count is None else index_text(load.count)})"
 
@@ -271,6 +273,8 @@ class ExpressionRenderer:
                 "W": vector("uchar" if dtype == BOOL else scalar_type(dtype), lanes),
                 "TRUE": "-" if dtype == BOOL else "",
             }
+            if kind == "narrow":
+                words |= _narrowing(dtype, lanes)
             template = HELPERS[kind] if kind != "round" else HELPERS[f"round_{dtype.name}"]
             for key, word in words.items():
                 template = template.replace(f"@{key}@", word)
@@ -293,7 +297,10 @@ class ExpressionRenderer:
         if is_float(source) and not is_float(target):
             # In practice the result of NaN depends on the device: some give 2^63 for 64-bit integers.
             zero = f"({vector(scalar_type(source), lanes)})(0)"
-            return f"convert_{kind}_sat({operand.name} == {operand.name} ? {operand.name} : {zero})"
+            number = f"{operand.name} == {operand.name} ? {operand.name} : {zero}"
+            if self.cpu and register_dtype(source) == FLOAT32 and target.itemsize <= 2:
+                return f"{self.helper('narrow', target, lanes)}({operand.name if target.kind == 'u' else number})"
+            return f"convert_{kind}_sat({number})"
         if register_dtype(target) == target:
             return operand.name if register_dtype(source) == target else f"convert_{kind}({operand.name})"
         narrow = operand.name
@@ -353,6 +360,15 @@ class ExpressionRenderer:
 def _lanes(var: Var) -> list[str]:
     """Return the numbers of a vector, or the single number."""
     return [var.name] if var.lanes == 1 else [f"{var.name}.s{lane:x}" for lane in range(var.lanes)]
+
+
+def _narrowing(dtype: np.dtype, lanes: int) -> dict[str, str]:
+    """Return the limits of an integer of 8 or 16 bits, and how it is made of a float `x` within them."""
+    limits = np.iinfo(dtype)
+    packed = f"convert_{vector('int', lanes)}(x)"
+    for narrower in ["short"] * (dtype.itemsize == 1) + [scalar_type(dtype)]:
+        packed = f"convert_{vector(narrower, lanes)}_sat({packed})"
+    return {"LEAST": f"{limits.min}.0f", "MOST": f"{limits.max}.0f", "PACKED": packed}
 
 
 def write_text(name: str, dtype: np.dtype, index: str, value: str) -> str:

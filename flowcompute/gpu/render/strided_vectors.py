@@ -33,21 +33,27 @@ def loose_vector(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
     return name
 
 
-def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: Helpers) -> str:
-    """Return a function that loads `lanes` numbers `stride` apart, and nothing behind the last."""
-    name = f"fc_load_every_{_stride_name(stride)}_{dtype.name}_{lanes}"
-    places = [lane * stride for lane in range(lanes)]
+def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: Helpers, count: int | None = None) -> str:
+    """Return a function that loads the `count` first of `lanes` numbers `stride` apart, and nothing behind the last.
+
+    Without `count` it loads all. Lanes from `count` on are 0.
+    """
+    count = lanes if count is None else count
+    first = "" if count == lanes else f"first_{count}_"
+    name = f"fc_load_every_{_stride_name(stride)}_{first}{dtype.name}_{lanes}"
+    places = [lane * stride for lane in range(count)]
     lines = []
-    if picked := 0 < stride * dtype.itemsize <= PICKED_BYTES:
+    if picked := 0 < stride * dtype.itemsize <= PICKED_BYTES and places[-1] + 1 >= lanes:
         loose = loose_vector(dtype, lanes, helpers)
         # The last vector ends with the last number.
-        starts = [*range(0, (stride - 1) * lanes, lanes), places[-1] + 1 - lanes]
+        starts = [*range(0, places[-1] + 1 - lanes, lanes), places[-1] + 1 - lanes]
         for i, start in enumerate(starts):
             lines.append(f"const {vector(_word(dtype), lanes)} v{i} = *(const __global {loose} *)(w + {start});")
         holders = [max(i for i, start in enumerate(starts) if start <= place) for place in places]
         words = [f"v{i}.s{place - starts[i]:x}" for i, place in zip(holders, places, strict=True)]
     else:
         words = [f"w[{place}]" for place in places]
+    words += ["0"] * (lanes - count)
     return _load(_INLINE if picked else _OUTLINED, name, dtype, lanes, lines, words, helpers)
 
 

@@ -34,11 +34,9 @@ def _lined_up(call: NodeCall, parameter: Value) -> Value:
 
 
 def rounded(x: Any, dtype: np.dtype, zero: Any) -> Any:
-    """Round to the nearest integer, halves to even, add a zero point and saturate."""
-    limits = np.iinfo(dtype)
+    """Round to the nearest integer, halves to even, add a zero point and saturate, as casts do."""
     whole = fc.round(x)
-    whole = whole if zero is None else fc.add(whole, zero)
-    return fc.astype(fc.clip(whole, float(limits.min), float(limits.max)), dtype)
+    return fc.astype(whole if zero is None else fc.add(whole, zero), dtype)
 
 
 def _quantize(call: NodeCall) -> Value:
