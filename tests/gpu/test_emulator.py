@@ -23,7 +23,7 @@ def product() -> np.ndarray:
 
 def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(product()).all()
-    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.WorkGroupBarrier", lambda: NOTHING)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_cores.tensor_matmul.WorkGroupBarrier", lambda: NOTHING)
     PLANS.clear()
     KERNELS.clear()
     with pytest.raises(AssertionError, match="no barrier since another team wrote this"):
@@ -31,7 +31,7 @@ def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.AwaitCopies", lambda _: NOTHING)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_cores.tensor_matmul.AwaitCopies", lambda _: NOTHING)
     assert np.isnan(product()).any()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.lower.matmul.tensor_matmul import SHAPES, TensorWorkGroup
+from flowcompute.lower.matmul.tensor_cores.tensor_matmul import SHAPES, TensorWorkGroup
 from tests.golden.test_golden import GPU, NVIDIA
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 
@@ -83,7 +83,7 @@ def test_fragments_are_read_where_they_were_brought(name: str) -> None:
 @pytest.mark.parametrize("tile", [*SHAPES[2], TensorWorkGroup(128, 128, 32, 4, 64, 64)], ids=str)
 @pytest.mark.parametrize("along_k", [True, False])
 def test_every_tile(tile: TensorWorkGroup, along_k: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.choose_tile", lambda *_: tile)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_cores.tensor_matmul.choose_tile", lambda *_: tile)
     x = numbers(1, 40, 40)
     a, b = fc.source(x, name="x"), fc.permute_dims(fc.source(x, name="x"), (0, 2, 1))
     root = a @ b if along_k else b @ a
@@ -96,7 +96,7 @@ def test_every_tile(tile: TensorWorkGroup, along_k: bool, monkeypatch: pytest.Mo
 def test_float32_is_multiplied_in_parts(
     tile: TensorWorkGroup, turned: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.choose_tile", lambda *_: tile)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_cores.tensor_matmul.choose_tile", lambda *_: tile)
     x = numbers(1, 45, 45, dtype="f4")
     sides = [fc.permute_dims(fc.source(x, name="x"), (0, 2, 1)) if turn else fc.source(x, name="x") for turn in turned]
     arrays = [wide(x).swapaxes(1, 2) if turn else wide(x) for turn in turned]

@@ -94,7 +94,7 @@ def test_what_follows_is_computed_by_the_same_kernel() -> None:
 
 def test_the_emulator_notices_a_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:
     root, array, wanted = PRODUCTS["more steps than stages"]()
-    stage = "flowcompute.lower.matmul.warp_group_matmul.GroupMultiply"
+    stage = "flowcompute.lower.matmul.tensor_cores.warp_group_matmul.GroupMultiply"
 
     def shifted(sums: Any, tiles: str, a: Any, b: Any, *rest: Any) -> ir.GroupMultiply:
         return ir.GroupMultiply(sums, tiles, a, b - 64 * 64, *rest)

@@ -5,15 +5,18 @@ from flowcompute.lower.matmul.dequantized_group_matmul import DEQUANTIZED_GROUP_
 from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
 from flowcompute.lower.matmul.matmul_anchor import PANEL, chosen_matrices, cut_factor
 from flowcompute.lower.matmul.packed_matmul import PACKED_MATMUL
-from flowcompute.lower.matmul.tensor_matmul import TENSOR_MATMUL
-from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
-from flowcompute.lower.matmul.tensor_tile import (
+from flowcompute.lower.matmul.tensor_cores import (
     CHUNK_BYTES,
     EDGE,
+    LANES,
+    PITCH,
     SUBGROUP,
+    TENSOR_MATMUL,
     TILES,
+    WARP_GROUP_MATMUL,
     Feed,
     FragmentReader,
+    Results,
     TensorTile,
     copied_together,
     lines_along_k,
@@ -21,7 +24,6 @@ from flowcompute.lower.matmul.tensor_tile import (
 )
 from flowcompute.lower.matmul.thin_matmul import THIN_MATMUL
 from flowcompute.lower.matmul.tiled_matmul import NEAR, TILED_MATMUL
-from flowcompute.lower.matmul.warp_group_matmul import WARP_GROUP_MATMUL
 
 __all__ = [
     "CHUNK_BYTES",

@@ -50,8 +50,8 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
-from flowcompute.lower.matmul.tensor_tile import (
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
     CHUNK_BYTES,
     EDGE,
     SUBGROUP,

@@ -21,7 +21,7 @@ from flowcompute.ir import (
     to_int,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul.tensor_tile import EDGE, SUBGROUP, TILES
+from flowcompute.lower.matmul.tensor_cores.tensor_tile import EDGE, SUBGROUP, TILES
 from flowcompute.spec import FLOAT32
 
 LANES = 4

@@ -40,8 +40,8 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
-from flowcompute.lower.matmul.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
 from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, place_of_tile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
 

@@ -1,0 +1,35 @@
+"""Matrix products by tensor cores, and the tiles, fragments and results that attention shares with them."""
+
+from flowcompute.lower.matmul.tensor_cores.tensor_matmul import TENSOR_MATMUL
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
+    CHUNK_BYTES,
+    EDGE,
+    SUBGROUP,
+    TILES,
+    Feed,
+    FragmentReader,
+    TensorTile,
+    copied_together,
+    lines_along_k,
+    three_terms,
+)
+from flowcompute.lower.matmul.tensor_cores.warp_group_matmul import WARP_GROUP_MATMUL
+
+__all__ = [
+    "CHUNK_BYTES",
+    "EDGE",
+    "LANES",
+    "PITCH",
+    "SUBGROUP",
+    "TENSOR_MATMUL",
+    "TILES",
+    "WARP_GROUP_MATMUL",
+    "Feed",
+    "FragmentReader",
+    "Results",
+    "TensorTile",
+    "copied_together",
+    "lines_along_k",
+    "three_terms",
+]
