@@ -191,9 +191,10 @@ class OpenRing(Copying):
         maps: views of arguments that are copied from.
         room: where the device keeps the maps: `MAP_BYTES` for each map of each work-group.
         fields: local array of as many bytes, in which a work-group makes its maps.
-        barriers: local array of two barriers of 8 bytes for each stage.
+        barriers: local array of two barriers of 8 bytes for each stage, or three where stages are prepared.
         stages: stages of the ring.
         workers: work-items that multiply; a sub-group behind them copies.
+        preparers: work-items behind the workers that prepare stages, the one that copies among them; 0 for none.
     """
 
     maps: tuple[TensorMap, ...]
@@ -202,6 +203,7 @@ class OpenRing(Copying):
     barriers: str
     stages: int
     workers: int
+    preparers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,7 @@ class RingLoop(Copying):
         fills: what fills the stage of a step: `fills[step % len(fills)]`.
         first: copies that arrive with those of step 0.
         work: what the workers do.
+        prepare: what the preparers do with each stage that is full, before workers have it.
     """
 
     ring: OpenRing
@@ -229,11 +232,12 @@ class RingLoop(Copying):
     fills: tuple[tuple[BoxCopy, ...], ...]
     work: tuple[Stmt, ...]
     first: tuple[BoxCopy, ...] = ()
+    prepare: tuple[Stmt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitStage(Copying):
-    """Wait until the stage of a step is full, and declare its name."""
+    """Wait until the stage of a step is full, and prepared where the ring has preparers, and declare its name."""
 
     ring: OpenRing
     step: IndexLike
@@ -254,18 +258,19 @@ class GroupMultiply(Copying):
 
     The operands lie as boxes in a local array. Lines of a box run along k, or across it in several boxes one behind
     the other. Sub-group g holds rows 16 * g to 16 * g + 15, as fragments like those of `FragmentMultiply`. Sums run in
-    steps of 16 numbers of k, which have the bits of that node's.
+    steps of 32 bytes of k, which have the bits of that node's.
 
     Attributes:
         sums: accumulators, in order of their columns.
         array: where the operands are.
-        a: place of the left operand, counted in numbers, or its fragments, one for each 16 numbers of k.
+        a: place of the left operand, counted in numbers, or its fragments, one for each 32 bytes of k.
         b: place of the right operand, counted in numbers.
-        along_k: whether lines of `b` run along k; those of `a` do.
-        depth: numbers of k, a multiple of 16; at most 64 where lines of `b` run across k.
-        dtype: of the factors.
-        further: distance in numbers from 64 numbers of k to the next 64, in `a` and in `b`.
+        along_k: whether lines of `b` run along k, as those of `a` do and those of 32-bit numbers must.
+        depth: numbers of k, a multiple of 32 bytes; at most 128 bytes where lines of `b` run across k.
+        dtype: of the factors; of 32-bit numbers only the first 11 bits of the significand are used.
+        further: distance in numbers from 128 bytes of k to the next, in `a` and in `b`.
         fresh: whether the sums begin at zero.
+        before: fragments and places of other pairs of operands, which each step multiplies and adds first.
     """
 
     sums: tuple[Var, ...]
@@ -277,6 +282,7 @@ class GroupMultiply(Copying):
     dtype: np.dtype
     further: tuple[int, int] = (0, 0)
     fresh: bool = False
+    before: tuple[tuple[tuple[Var, ...], IndexLike], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from flowcompute.lower.matmul import (
     THIN_MATMUL,
     TILED_MATMUL,
     WARP_GROUP_MATMUL,
+    WARP_GROUP_TERMS,
 )
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
 from flowcompute.lower.scan import (
@@ -69,6 +70,7 @@ FORMS: tuple[Form, ...] = (
     CPU_SCAN,
     WIDE_SCAN,
     WARP_GROUP_MATMUL,
+    WARP_GROUP_TERMS,
     TENSOR_MATMUL,
     DEQUANTIZED_GROUP_MATMUL,
     THIN_MATMUL,

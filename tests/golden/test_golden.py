@@ -130,6 +130,7 @@ GRAPHS = {
     "attention_by_tensor_cores": (half_attention, NVIDIA),
     "attention_by_warp_groups": (long_attention, HOPPER),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
+    "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
@@ -155,7 +156,8 @@ GRAPHS = {
 def text_of(name: str) -> str:
     make, capabilities = GRAPHS[name]
     graph = build_graph([element >> fc.discard() for element in make()])
-    plan = make_plan(graph, Config(1 << 30), Strategy(), on_paper(capabilities))
+    precision = "tf32x3" if name == "matmul_in_terms_by_warp_groups" else "exact"
+    plan = make_plan(graph, Config(1 << 30, precision=precision), Strategy(), on_paper(capabilities))
     return "\n".join(kernel.source for kernel in plan.kernels)
 
 

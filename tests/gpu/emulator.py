@@ -72,6 +72,13 @@ class _Scalars(dict[str, Any]):
         return self.values_by_name[name][:, 0]
 
 
+def multiplied_bits(numbers: np.ndarray) -> np.ndarray:
+    """What tensor cores multiply: of float32 no more than 11 bits of the significand."""
+    if numbers.dtype != FLOAT32:
+        return numbers
+    return (np.ascontiguousarray(numbers).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 @dataclass(frozen=True)
 class _Arriving:
     """What a copy brings: `data` a row for each work-item, and which rows of so many bytes these become."""
@@ -214,14 +221,18 @@ class _WorkGroup:
         assert self.filled == self.freed == self.steps, "each stage is given back"
 
     def fill(self) -> None:
-        """Fill the stages that are free."""
-        loop = self.loop
-        while self.filled < min(self.freed + loop.ring.stages, self.steps):
+        """Fill the stages that are free, and prepare them."""
+        loop, ring = self.loop, self.loop.ring
+        workers, mask = self.names.copy(), self.mask
+        while self.filled < min(self.freed + ring.stages, self.steps):
             step = self.filled
-            self.names[loop.step.name], self.names[loop.stage.name] = step, step % loop.ring.stages
+            self.names |= {loop.step.name: step, loop.stage.name: step % ring.stages}
             for copy in (loop.first if step == 0 else ()) + loop.fills[step % len(loop.fills)]:
                 self.copy_box(loop.array, copy)
+            self.mask = self.lid >= ring.workers
+            self.block(loop.prepare)
             self.filled += 1
+        self.names, self.mask = workers, mask
 
     def await_stage(self, one: ir.AwaitStage) -> None:
         """Stages are given back nearly in order; one that is given back early is free when those before it are."""
@@ -277,29 +288,20 @@ class _WorkGroup:
         self.local[array].bytes[place : place + lines.size] = lines.ravel()
 
     def group_multiply(self, multiply: ir.GroupMultiply) -> None:
-        """As steps of 16 in float64, rounded once each: devices round differently."""
-        dtype, columns = multiply.dtype, 8 * len(multiply.sums)
-        memory = self.local[multiply.array].bytes
-        right = int(self.integer(multiply.b)) * dtype.itemsize
-        own, other = (distance * dtype.itemsize for distance in multiply.further)
-        slabs = range(-(-multiply.depth // 64))
-        if multiply.along_k:
-            b = np.hstack([self.lines(memory, right + i * other, columns, dtype) for i in slabs]).T
-        else:
-            boxes = (self.lines(memory, right + i * 64 * 128, multiply.depth, dtype) for i in range(-(-columns // 64)))
-            b = np.hstack(list(boxes))[:, :columns]
+        """As steps of 32 bytes in float64, rounded once each: devices round differently."""
+        columns = 8 * len(multiply.sums)
+        memory, each = self.local[multiply.array].bytes, 32 // multiply.dtype.itemsize
+        pairs = [*multiply.before, (multiply.a, multiply.b)]
+        rights = [self.right(memory, int(self.integer(place)), multiply, columns) for _, place in pairs]
         for group in np.unique(self.lid[self.mask] // 128):
             mine = self.lid // 128 == group
-            if isinstance(multiply.a, tuple):
-                a = np.hstack([self.left(self.values[var.name][mine], dtype) for var in multiply.a])
-            else:
-                (place,) = set(self.each(multiply.a)[mine] * dtype.itemsize)
-                a = np.hstack([self.lines(memory, int(place) + i * own, 64, dtype) for i in slabs])
+            lefts = [self.rows_of(memory, fragments, multiply, mine) for fragments, _ in pairs]
             lid = self.lid[mine] % 128
             top = lid // 32 * 16 + lid % 32 // 4
-            for k in range(0, multiply.depth, 16):
+            steps = [(k, a, b) for k in range(0, multiply.depth, each) for a, b in zip(lefts, rights, strict=True)]
+            for number, (k, a, b) in enumerate(steps):
                 with np.errstate(all="ignore"):
-                    made = a[:, k : k + 16].astype("f8") @ b[k : k + 16].astype("f8")
+                    made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
                 for j, var in enumerate(multiply.sums):
                     left = 8 * j + lid % 4 * 2
                     own_sums = np.stack(
@@ -307,17 +309,45 @@ class _WorkGroup:
                     )
                     with np.errstate(all="ignore"):
                         total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
-                        before = 0 if multiply.fresh and k == 0 else total[mine]
+                        before = 0 if multiply.fresh and number == 0 else total[mine]
                         total[mine] = (before + own_sums).astype(np.float32)
                         self.values[var.name] = total
 
+    def right(self, memory: np.ndarray, place: int, multiply: ir.GroupMultiply, columns: int) -> np.ndarray:
+        """The right operand of a product: numbers of k by columns."""
+        itemsize, depth = multiply.dtype.itemsize, multiply.depth
+        if multiply.along_k:
+            return self.slabs(memory, place * itemsize, multiply.further[1] * itemsize, columns, multiply).T
+        assert itemsize == 2, "tensor cores transpose 16-bit numbers only"
+        begin = place * itemsize
+        boxes = (self.lines(memory, begin + i * 64 * 128, depth, multiply.dtype) for i in range(-(-columns // 64)))
+        return np.hstack(list(boxes))[:, :columns]
+
+    def rows_of(
+        self, memory: np.ndarray, a: ir.IndexLike | tuple[Var, ...], multiply: ir.GroupMultiply, mine: np.ndarray
+    ) -> np.ndarray:
+        """The left operand of a group: 64 rows by numbers of k."""
+        dtype = multiply.dtype
+        if isinstance(a, tuple):
+            return np.hstack([self.left(self.values[var.name][mine], dtype) for var in a])
+        (place,) = set(self.each(a)[mine] * dtype.itemsize)
+        return self.slabs(memory, int(place), multiply.further[0] * dtype.itemsize, 64, multiply)
+
+    def slabs(self, memory: np.ndarray, begin: int, further: int, count: int, multiply: ir.GroupMultiply) -> np.ndarray:
+        """Lines along k, as many as are multiplied, from any step of the first 128 bytes on."""
+        dtype, skipped = multiply.dtype, begin % 128 // multiply.dtype.itemsize
+        assert not begin % 32, "misaligned"
+        slabs = range(-(-(skipped + multiply.depth) * dtype.itemsize // 128))
+        whole = np.hstack([self.lines(memory, begin // 128 * 128 + i * further, count, dtype) for i in slabs])
+        return multiplied_bits(whole[:, skipped : skipped + multiply.depth])
+
     def left(self, fragments: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """64 rows of 16 numbers of k that four teams hold as fragments of a left operand."""
+        """64 rows of 32 bytes of k that four teams hold as fragments of a left operand."""
         upper, lower, further_upper, further_lower = self.matrices(fragments, dtype)
         whole = np.concatenate(
             [np.concatenate([upper, lower], axis=1), np.concatenate([further_upper, further_lower], axis=1)], axis=2
         )
-        return whole.reshape(64, 16)
+        return whole.reshape(64, -1)
 
     @staticmethod
     def lines(memory: np.ndarray, begin: int, count: int, dtype: np.dtype) -> np.ndarray:
@@ -354,9 +384,8 @@ class _WorkGroup:
     @staticmethod
     def matrices(registers: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
         """The four matrices of 8 rows that each team holds, in float64."""
-        # Of float32 no more than 11 bits of the significand are multiplied.
-        bits = registers.astype(np.uint32) & np.uint32(0xFFFFE000 if dtype == FLOAT32 else 0xFFFFFFFF)
-        words = np.ascontiguousarray(bits).view(dtype).reshape(-1, 8, 4, 4, 4 // dtype.itemsize)
+        numbers = multiplied_bits(np.ascontiguousarray(registers.astype(np.uint32)).view(dtype))
+        words = numbers.reshape(-1, 8, 4, 4, 4 // dtype.itemsize)
         return [words[:, :, :, matrix].reshape(len(words), 8, -1).astype("f8") for matrix in range(4)]
 
     # -- values -----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from flowcompute.gpu.render.ptx import (
     group_multiply,
     open_ring,
     ring_copies,
+    stage_prepared,
 )
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
 from flowcompute.gpu.render.render_look_back import handed_on
@@ -231,6 +232,9 @@ class _Renderer:
                 self._lines(open_ring(statement, helpers))
             case ir.RingLoop():
                 self._lines(ring_copies(statement, helpers))
+                if statement.prepare:
+                    self._inside(statement.prepare)
+                    self._lines(stage_prepared(statement))
                 self._inside(statement.work)
                 self._lines(end_loop(statement))
             case ir.AwaitStage():

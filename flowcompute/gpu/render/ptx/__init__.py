@@ -11,6 +11,7 @@ from flowcompute.gpu.render.ptx.rings import (
     group_multiply,
     open_ring,
     ring_copies,
+    stage_prepared,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "of_fragments",
     "open_ring",
     "ring_copies",
+    "stage_prepared",
 ]

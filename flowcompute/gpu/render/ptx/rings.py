@@ -10,6 +10,8 @@ Maps of copies are made by the kernel itself, field by field, since only CUDA's 
 
 from __future__ import annotations
 
+import numpy as np
+
 from flowcompute.gpu.render.ptx.fragments import FORMATS
 from flowcompute.ir import (
     MAP_BYTES,
@@ -17,6 +19,7 @@ from flowcompute.ir import (
     BoxCopy,
     FreeStage,
     GroupMultiply,
+    IndexLike,
     OpenRing,
     OverlappedMultiply,
     RingLoop,
@@ -24,14 +27,14 @@ from flowcompute.ir import (
     Var,
     index_text,
 )
-from flowcompute.spec import BFLOAT16, FLOAT16
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 MARK = "//sm_90a "
 """Begin of a line of PTX that is an instruction for the target that is meant, and a comment for the compiler's."""
 
 _TURN = "ring_turn"
 """Steps so far: their stages, and how often these were filled."""
-_ELEMENTS = {FLOAT16: 6, BFLOAT16: 10}
+_ELEMENTS = {FLOAT16: 6, FLOAT32: 7, BFLOAT16: 10}
 """Codes of element types in maps."""
 _MANY = (1 << 31) - 1
 """Matrices of a map that has several: no copy asks for one that is not there."""
@@ -73,6 +76,10 @@ def open_ring(ring: OpenRing, helpers: dict[str, str]) -> list[str]:
         f"const uint ring_full = (uint)(size_t)&{ring.barriers}[0], ring_empty = ring_full + {8 * ring.stages};",
         f"uint {_TURN} = 0;",
     ]
+    arrivals = {"ring_full": 1, "ring_empty": ring.workers // 32}
+    if ring.preparers:
+        lines.append(f"const uint ring_ready = ring_empty + {8 * ring.stages};")
+        arrivals["ring_ready"] = ring.preparers // 32
     for i in range(count):
         at = f"{ring.room.name} + (gid * {count} + {i}) * {MAP_BYTES}"
         lines.append(f"const ulong ring_map{i} = (ulong)({at});")
@@ -80,10 +87,10 @@ def open_ring(ring: OpenRing, helpers: dict[str, str]) -> list[str]:
     lines.append(f"        for (int i = 0; i < {count * MAP_BYTES // 4}; i++) {ring.fields}[i] = 0;")
     for i, one in enumerate(ring.maps):
         lines += ["        " + line for line in _made_map(ring.fields, i, one)]
-    for first, arrivals in (("ring_full", 1), ("ring_empty", ring.workers // 32)):
+    for first, count_of in arrivals.items():
         lines.append(f"        for (int i = 0; i < {ring.stages}; i++)")
         init = 'asm volatile("mbarrier.init.shared.b64 [%0], %1;"'
-        lines.append(f'            {init} :: "r"({first} + 8 * i), "r"({arrivals}) : "memory");')
+        lines.append(f'            {init} :: "r"({first} + 8 * i), "r"({count_of}) : "memory");')
     lines += [f"        {_marked('fence.mbarrier_init.release.cluster;')}", "    }"]
     lines.append(f"    {_marked('bar.warp.sync -1;')}")
     for i in range(count):
@@ -136,33 +143,66 @@ def _made_map(fields: str, number: int, one: TensorMap) -> list[str]:
 
 
 def ring_copies(loop: RingLoop, helpers: dict[str, str]) -> list[str]:
-    """Return the part of the sub-group that copies, up to the part of those that multiply."""
-    ring, step, stage, stages = loop.ring, loop.step.name, loop.stage.name, loop.ring.stages
+    """Return the part of those that copy, up to what they prepare or up to the part of those that multiply."""
+    ring, step, steps = loop.ring, loop.step.name, index_text(loop.steps)
+    # What was read and written here before goes before the copies.
     lines = [
-        # What was read and written here before goes before the copies.
         _marked("fence.proxy.async.shared::cta;"),
         "barrier(CLK_LOCAL_MEM_FENCE);",
         f"if (lid >= {ring.workers}) {{",
-        f"    for (long {step} = 0; lid == {ring.workers} && {step} < {index_text(loop.steps)}; {step}++) {{",
-        f"        const uint at = {_TURN} + (uint){step};",
-        f"        const long {stage} = at % {stages};",
-        f"        if (at >= {stages}) fc_await(ring_empty + 8 * (uint){stage}, at / {stages} - 1 & 1);",
+    ]
+    if not loop.prepare:
+        lines.append(f"    for (long {step} = 0; lid == {ring.workers} && {step} < {steps}; {step}++) {{")
+        return [*lines, *_filled_stage(loop, "        ", helpers), "    }", "} else {"]
+    # Copies of a step are begun before the step before is prepared.
+    return [
+        *lines,
+        f"    for (long {step} = 0; {step} <= {steps}; {step}++) {{",
+        f"        if (lid == {ring.workers} && {step} < {steps}) {{",
+        *_filled_stage(loop, "            ", helpers),
+        "        }",
+        f"        if ({step} == 0) continue;",
+        f"        const uint at = {_TURN} + (uint){step} - 1;",
+        f"        const long {loop.stage.name} = at % {ring.stages};",
+        f"        fc_await(ring_full + 8 * (uint){loop.stage.name}, at / {ring.stages} & 1);",
+    ]
+
+
+def stage_prepared(loop: RingLoop) -> list[str]:
+    """Return the lines behind what prepares a stage, up to the part of those that multiply."""
+    return [
+        # What was written goes before products, which read local memory by another way than work-items.
+        f"        {_marked('fence.proxy.async.shared::cta;')}",
+        f"        {_marked('bar.warp.sync -1;')}",
+        f"        if (lid % 32 == 0) fc_arrive(ring_ready + 8 * (uint){loop.stage.name});",
+        "    }",
+        "} else {",
+    ]
+
+
+def _filled_stage(loop: RingLoop, inside: str, helpers: dict[str, str]) -> list[str]:
+    """Return the statements of the one who copies for a step."""
+    step, stage, stages = loop.step.name, loop.stage.name, loop.ring.stages
+    lines = [
+        f"{inside}const uint at = {_TURN} + (uint){step};",
+        f"{inside}const long {stage} = at % {stages};",
+        f"{inside}if (at >= {stages}) fc_await(ring_empty + 8 * (uint){stage}, at / {stages} - 1 & 1);",
     ]
     for number, fill in enumerate(loop.fills):
-        inside = "        "
+        within = inside
         if len(loop.fills) > 1:
-            lines.append(f"        if ({step} % {len(loop.fills)} == {number}) {{")
-            inside += "    "
+            lines.append(f"{inside}if ({step} % {len(loop.fills)} == {number}) {{")
+            within += "    "
         size = f"{sum(copy.map.box_bytes for copy in fill)}"
         if number == 0 and loop.first:
             size += f" + ({step} == 0 ? {sum(copy.map.box_bytes for copy in loop.first)} : 0)"
-        lines.append(f"{inside}fc_expect(ring_full + 8 * (uint){stage}, {size});")
+        lines.append(f"{within}fc_expect(ring_full + 8 * (uint){stage}, {size});")
         if number == 0:
-            prefix = f"{inside}if ({step} == 0) "
+            prefix = f"{within}if ({step} == 0) "
             lines += [prefix + _box_copy(loop, copy, helpers) for copy in loop.first]
-        lines += [inside + _box_copy(loop, copy, helpers) for copy in fill]
-        lines += ["        }"] if len(loop.fills) > 1 else []
-    return [*lines, "    }", "} else {"]
+        lines += [within + _box_copy(loop, copy, helpers) for copy in fill]
+        lines += [f"{inside}}}"] if len(loop.fills) > 1 else []
+    return lines
 
 
 def _box_copy(loop: RingLoop, copy: BoxCopy, helpers: dict[str, str]) -> str:
@@ -178,7 +218,7 @@ def _box_copy(loop: RingLoop, copy: BoxCopy, helpers: dict[str, str]) -> str:
         places=", ".join(f'"r"({axis})' for axis in axes),
     )
     helpers.setdefault(f"fc_copy_box{suffix}", text)
-    to = f"(uint)(size_t)((__local ushort *){loop.array} + ({index_text(copy.place)}))"
+    to = f"(uint)(size_t)({_numbers(loop.array, copy.map.argument.dtype, copy.place)})"
     place = ", ".join(f"(int)({index_text(index)})" for index in indices)
     map = f"ring_map{loop.ring.maps.index(copy.map)}"
     return f"fc_copy_box{suffix}({to}, {map}, {place}, ring_full + 8 * (uint){loop.stage.name});"
@@ -192,9 +232,10 @@ def end_loop(loop: RingLoop) -> list[str]:
 def await_stage(one: AwaitStage) -> list[str]:
     """Return the statements that wait until a stage is full."""
     at, stages = f"({_TURN} + (uint)({index_text(one.step)}))", one.ring.stages
+    barriers = ("full", "ready") if one.ring.preparers else ("full",)
     return [
         f"const long {one.stage.name} = {at} % {stages};",
-        f"fc_await(ring_full + 8 * (uint){one.stage.name}, {at} / {stages} & 1);",
+        *(f"fc_await(ring_{barrier} + 8 * (uint){one.stage.name}, {at} / {stages} & 1);" for barrier in barriers),
     ]
 
 
@@ -229,48 +270,62 @@ def _scalars(variables: tuple[Var, ...]) -> list[str]:
     return [f"{one.name}_{lane}" for one in variables for lane in range(4)]
 
 
+def _fragments(multiply: GroupMultiply) -> list[tuple[Var, ...]]:
+    """Return the left operands that are fragments, in the order in which a step multiplies them."""
+    last = [multiply.a] if isinstance(multiply.a, tuple) else []
+    return [*(fragments for fragments, _ in multiply.before), *last]
+
+
 def _words(multiply: GroupMultiply) -> list[str]:
-    """Return the operands of assembly that are fragments."""
-    fragments = multiply.a if isinstance(multiply.a, tuple) else ()
-    return [f'"r"({one.name}.s{word})' for one in fragments for word in range(4)]
+    """Return the operands of assembly that are fragments, each once."""
+    several = dict.fromkeys(one for fragments in _fragments(multiply) for one in fragments)
+    return [f'"r"({one.name}.s{word})' for one in several for word in range(4)]
 
 
 def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: str = "") -> list[str]:
     """Return the statements that start a product, as one piece of assembly."""
     helpers.setdefault("fc_operand", _OPERAND)
-    kind = FORMATS[multiply.dtype][0]
+    kind, k_of_step = FORMATS[multiply.dtype]
     columns, count = 8 * len(multiply.sums), 4 * len(multiply.sums)
     itemsize = multiply.dtype.itemsize
-    fragments = multiply.a if isinstance(multiply.a, tuple) else ()
-    # Bytes from one k to the k 16 further on, in the units of operands.
-    own, other = 16 * itemsize >> 4, 16 * (itemsize if multiply.along_k else 2 * 64) >> 4
+    # Bytes from one step of k to the next, in the units of operands.
+    own, other = 32 >> 4, 32 * (1 if multiply.along_k else 64) >> 4
     further = [distance * itemsize >> 4 for distance in multiply.further]
     step = 16 if multiply.along_k else 64 * 128
     registers = ", ".join(f"%{i}" for i in range(count))
-    right = count + (4 * len(fragments) or 1)
+    words = _words(multiply)
+    number = {word: f"%{count + i}" for i, word in enumerate(words)}
+    left = None if isinstance(multiply.a, tuple) else f"%{count + len(words)}"
+    first_right = count + len(words) + (left is not None)
+    # Factors of 32 bits have no flag of transposition.
+    turned = "" if itemsize == 4 else f", {0 if multiply.along_k else 1}"
     text = "{.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0;"
     text += " .reg .pred no; setp.eq.b32 no, 1, 0;" if multiply.fresh else ""
     text += " wgmma.fence.sync.aligned;"
-    for k in range(multiply.depth // 16):
-        if fragments:
-            left = "{" + ", ".join(f"%{count + 4 * k + word}" for word in range(4)) + "}"
-        else:
-            left = "a"
-            text += f" add.s64 a, %{count}, {k % 4 * own + k // 4 * further[0]};"
-        text += f" add.s64 b, %{right}, {k % 4 * other + k // 4 * further[1]};"
-        text += f" wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} {{{registers}}}, {left}, b,"
-        added = "no" if multiply.fresh and k == 0 else "yes"
-        text += f" {added}, 1, 1{'' if fragments else ', 0'}, {0 if multiply.along_k else 1};"
+    added = "no" if multiply.fresh else "yes"
+    for k in range(multiply.depth * itemsize // 32):
+        for term, fragments in enumerate(_fragments(multiply) or [None]):
+            if fragments is None:
+                a = "a"
+                text += f" add.s64 a, {left}, {k % 4 * own + k // 4 * further[0]};"
+            else:
+                of_step = (f'"r"({fragments[k].name}.s{word})' for word in range(4))
+                a = "{" + ", ".join(number[word] for word in of_step) + "}"
+            text += f" add.s64 b, %{first_right + term}, {k % 4 * other + k // 4 * further[1]};"
+            text += f" wgmma.mma_async.sync.aligned.m64n{columns}{k_of_step}.f32.{kind}.{kind} {{{registers}}}, {a}, b,"
+            text += f" {added}, 1, 1{'' if fragments or not turned else ', 0'}{turned};"
+            added = "yes"
     text += f" wgmma.commit_group.sync.aligned;{wait}}}"
-    place = "(const __local ushort *)" + multiply.array
     names = _scalars(multiply.sums)
-    inputs = _words(multiply)
     lines = []
+    places = [*(place for _, place in multiply.before), multiply.b]
+    operands = [(f"right{i or ''}", index, step) for i, index in enumerate(places)]
     if not isinstance(multiply.a, tuple):
-        lines.append(f"const ulong {prefix}left = fc_operand({place} + ({index_text(multiply.a)}), 16);")
-        inputs.append(f'"l"({prefix}left)')
-    lines.append(f"const ulong {prefix}right = fc_operand({place} + ({index_text(multiply.b)}), {step});")
-    inputs.append(f'"l"({prefix}right)')
+        operands.insert(0, ("left", multiply.a, 16))
+    for name, index, distance in operands:
+        place = "(const " + _numbers(multiply.array, multiply.dtype, index)[1:]
+        lines.append(f"const ulong {prefix}{name} = fc_operand({place}, {distance});")
+        words.append(f'"l"({prefix}{name})')
     given = [f" = {one.name}.s{lane}" for one in multiply.sums for lane in range(4)]
     begin = [""] * count if multiply.fresh else given
     sign = "=" if multiply.fresh else "+"
@@ -279,8 +334,13 @@ def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: 
         "float " + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
         f'asm volatile("{MARK}{text}"',
         "             : " + ", ".join(f'"{sign}f"({name})' for name in names),
-        f'             : {", ".join(inputs)} : "memory");',
+        f'             : {", ".join(words)} : "memory");',
     ]
+
+
+def _numbers(array: str, dtype: np.dtype, index: IndexLike) -> str:
+    """Return a place in a local array, counted in numbers of a dtype."""
+    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"
 
 
 def _awaited(multiply: GroupMultiply, pending: int) -> list[str]:

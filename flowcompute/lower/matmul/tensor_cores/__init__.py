@@ -15,6 +15,7 @@ from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
     three_terms,
 )
 from flowcompute.lower.matmul.tensor_cores.warp_group_matmul import WARP_GROUP_MATMUL
+from flowcompute.lower.matmul.tensor_cores.warp_group_terms import WARP_GROUP_TERMS
 
 __all__ = [
     "CHUNK_BYTES",
@@ -25,6 +26,7 @@ __all__ = [
     "TENSOR_MATMUL",
     "TILES",
     "WARP_GROUP_MATMUL",
+    "WARP_GROUP_TERMS",
     "Feed",
     "FragmentReader",
     "Results",

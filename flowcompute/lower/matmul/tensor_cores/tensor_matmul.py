@@ -41,7 +41,6 @@ from flowcompute.ir import (
     Splat,
     Var,
     WorkGroupBarrier,
-    all_of,
     index_min,
     to_int,
     to_long,
@@ -50,7 +49,7 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
     CHUNK_BYTES,
     EDGE,
@@ -150,7 +149,8 @@ class _TensorMatmulLowering:
         place = place_of_tile(scope, one, tile.rows, tile.columns)
         self.row, self.until, self.column = place.row, place.until, place.column
         sums = self._product(scope)
-        self._results().add(scope, sums, self.top, self.left, lambda _, __, pair: pair)
+        results = results_of(one, place, (tile.rows, tile.columns), tile.group)
+        results.add(scope, sums, self.top, self.left, lambda _, __, pair: pair)
         size = tile.local_bytes(one.a.argument.dtype.itemsize) // FLOAT32.itemsize
         body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
         return Kernel(
@@ -303,21 +303,6 @@ class _TensorMatmulLowering:
             for part, total in zip(line, whole, strict=True):
                 scope.add(Assign(total, Splat(scope.let(Combine("sum", (total,), (part,), 0), FLOAT32, 4))))
                 scope.add(Assign(part, self.one.zero()))
-
-    # -- results ----------------------------------------------------------------------------------------
-
-    def _results(self) -> Results:
-        one, tile = self.one, self.tile
-
-        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-            return all_of(self.row + row < self.until, self.column + column < one.columns)
-
-        def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
-            column = scope.integer(self.column + column)
-            count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
-            one.store(scope, one.row(scope, scope.integer(self.row + row)), column, count, made)
-
-        return Results(tile.rows, tile.columns, tile.group, store, exists)
 
 
 def _lowering(task: LoweringTask) -> _TensorMatmulLowering:

@@ -18,10 +18,14 @@ from flowcompute.ir import (
     PutItem,
     Var,
     WorkGroupBarrier,
+    all_of,
+    index_min,
     to_int,
 )
 from flowcompute.lower.emit import Scope
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import EDGE, SUBGROUP, TILES
+from flowcompute.lower.matmul.tiled_matmul import TilePosition
 from flowcompute.spec import FLOAT32
 
 LANES = 4
@@ -75,15 +79,24 @@ class Results:
                 their half.
         """
         pitch = self.columns + PITCH
+
+        def hold(held: Scope) -> None:
+            place = held.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
+            for i, line in enumerate(sums):
+                for j, total in enumerate(line):
+                    for lower in (False, True):
+                        pair = finish(i, lower, held.let(Half(total, lower), FLOAT32, 2))
+                        further = (i * EDGE + 8 * lower) * pitch + j * 8
+                        held.add(PutItem(TILES, place + further, pair, vector=True))
+
+        self.add_held(scope, hold)
+
+    def add_held(self, scope: Scope, hold: Callable[[Scope], None]) -> None:
+        """Store what `hold` adds to a scope to put into the tile; afterwards the local memory is free again."""
+        pitch = self.columns + PITCH
         scope.add(WorkGroupBarrier())
         held = scope if self.workers is None else scope.inner()
-        place = held.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
-        for i, line in enumerate(sums):
-            for j, total in enumerate(line):
-                for lower in (False, True):
-                    pair = finish(i, lower, held.let(Half(total, lower), FLOAT32, 2))
-                    further = (i * EDGE + 8 * lower) * pitch + j * 8
-                    held.add(PutItem(TILES, place + further, pair, vector=True))
+        hold(held)
         if self.workers is not None:
             scope.add(If(LID < self.workers, tuple(held.statements)))
         scope.add(WorkGroupBarrier())
@@ -103,3 +116,27 @@ class Results:
         body.add(If(self.exists(row, column), tuple(inside.statements)))
         many = below * across
         scope.add(For(_VECTOR, LID, many, self.group, tuple(body.statements), unroll=4), WorkGroupBarrier())
+
+
+def results_of(
+    one: MatmulAnchor, place: TilePosition, size: tuple[int, int], group: int, workers: int | None = None
+) -> Results:
+    """Return the tile of a product's result that lies at a place.
+
+    Args:
+        one: the product.
+        place: position of the tile.
+        size: rows and columns of the tile.
+        group: work-items in the work-group.
+        workers: work-items that hold sums, the first ones; None where all do.
+    """
+
+    def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
+        return all_of(place.row + row < place.until, place.column + column < one.columns)
+
+    def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
+        column = scope.integer(place.column + column)
+        count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
+        one.store(scope, one.row(scope, scope.integer(place.row + row)), column, count, made)
+
+    return Results(*size, group, store, exists, workers=workers)

@@ -10,6 +10,8 @@ A sum runs over k in steps of 16, in order, from k = 0. It has the bits of the p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from flowcompute.fuse import Reason
@@ -21,7 +23,6 @@ from flowcompute.ir import (
     Array,
     AwaitStage,
     BoxCopy,
-    ConditionLike,
     For,
     FreeStage,
     GroupMultiply,
@@ -33,14 +34,12 @@ from flowcompute.ir import (
     RingLoop,
     TensorMap,
     Var,
-    all_of,
-    index_min,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
 from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, place_of_tile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
@@ -90,9 +89,8 @@ class _WarpGroupLowering:
         place = place_of_tile(scope, one, ROWS, self.columns)
         sums = [scope.let(one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
         scope.add(self._product(sums, place.row, place.column))
-        self._results(place.row, place.until, place.column).add(
-            scope, [sums], LID // SUBGROUP * EDGE, 0, lambda _, __, pair: pair
-        )
+        results = results_of(one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
+        results.add(scope, [sums], LID // SUBGROUP * EDGE, 0, lambda _, __, pair: pair)
         size = max(self._stage * STAGES // 2, ROWS * (self.columns + PITCH))
         body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
         return Kernel(
@@ -137,21 +135,11 @@ class _WarpGroupLowering:
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
         return RingLoop(self.ring, TILES, STEP, _STAGE, steps, (tuple(copies),), (For(STEP, 0, steps, 1, body),))
 
-    def _results(self, top: IndexLike, until: IndexLike, left: IndexLike) -> Results:
-        one = self.one
 
-        def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-            return all_of(top + row < until, left + column < one.columns)
-
-        def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
-            column = scope.integer(left + column)
-            count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
-            one.store(scope, one.row(scope, scope.integer(top + row)), column, count, made)
-
-        return Results(ROWS, self.columns, WORK_GROUP, store, exists, workers=WORKERS)
-
-
-def _why_not(task: LoweringTask) -> Reason | None:
+def why_no_groups(
+    task: LoweringTask, dtypes: tuple[np.dtype, ...], local_bytes: Callable[[MatmulAnchor], int]
+) -> Reason | None:
+    """Return why groups do not multiply factors of such dtypes with so many bytes of local memory, if they do not."""
     if (reason := why_no_product(task)) is not None:
         return reason
     capabilities = task.style.capabilities
@@ -159,8 +147,8 @@ def _why_not(task: LoweringTask) -> Reason | None:
         return task.refuse(f"four sub-groups of {capabilities.name} do not multiply together")
     one = MatmulAnchor(task.graph, task.region)
     sides, dtype = (one.a, one.b), one.a.argument.dtype
-    if dtype not in (FLOAT16, BFLOAT16) or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
-        return task.refuse("its factors are of no half format, or its sums are no float32")
+    if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
+        return task.refuse("tensor cores do not multiply its factors' dtypes in this way, or its sums are no float32")
     if not one.shared or one.row_stride is None or task.region.weight_tiles is not None:
         return task.refuse("its rows multiply several matrices, lie at several distances, or come in weight tiles")
     rows = one.rows_together
@@ -176,10 +164,17 @@ def _why_not(task: LoweringTask) -> Reason | None:
     places = (*pitches, one.a.lies.offset, one.a.lies.record, one.b.lies.offset)
     if any(place * dtype.itemsize % CHUNK_BYTES for place in places) or min(pitches) <= 0:
         return task.refuse(f"rows of a factor do not begin at multiples of {CHUNK_BYTES} bytes")
-    columns = _columns(one)
-    if capabilities.local_bytes < STAGES * DEPTH * (ROWS + columns) * dtype.itemsize + 1024:
+    if capabilities.local_bytes < local_bytes(one) + 1024:
         return task.refuse("local memory is too small")
     return None
+
+
+def _local_bytes(one: MatmulAnchor) -> int:
+    return STAGES * DEPTH * (ROWS + _columns(one)) * one.a.argument.dtype.itemsize
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return why_no_groups(task, (FLOAT16, BFLOAT16), _local_bytes)
 
 
 def _lower(task: LoweringTask) -> Kernel:
