@@ -44,17 +44,19 @@ def by_trainer(model: Model, device: str) -> Train:
     return train
 
 
-def by_torch(model: Model) -> Train:
-    """Return a loop of torch without its compiler."""
+def by_torch(model: Model, device: str) -> Train:
+    """Return a loop of torch without its compiler. On a GPU each step uploads its records, as flowcompute's does."""
     import torch  # noqa: PLC0415 - a peer that may be missing
 
+    there = "cuda" if device.startswith("gpu") else "cpu"
+
     def train() -> np.ndarray:
-        p = {name: torch.tensor(value, requires_grad=True) for name, value in model.first.items()}
+        p = {name: torch.tensor(value, requires_grad=True, device=there) for name, value in model.first.items()}
         adam = torch.optim.Adam([*p.values()], lr=RATE)
         data = [torch.from_numpy(one) for one in model.data]
         losses = []
         for step in range(model.steps):
-            loss = model.by_torch(p, *(one[model.part(step)] for one in data))
+            loss = model.by_torch(p, *(one[model.part(step)].to(there) for one in data))
             adam.zero_grad()
             loss.backward()
             adam.step()

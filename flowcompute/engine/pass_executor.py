@@ -96,7 +96,10 @@ class PassExecutor(Executor):
 
     def reset(self) -> None:
         """Begin the streams anew."""
-        self.state.begin(lambda step: self.runners[step.placement].make_carry(step))
+        self.state.begin(
+            lambda step: self.runners[step.placement].make_carry(step),
+            lambda step: self.runners[0].make_fold(step.node),
+        )
 
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Return memory that the first device across a bus reads by itself; see `Executor.room`."""

@@ -13,6 +13,7 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.engine.backend import KernelTuner
 from flowcompute.engine.batch_slice import BatchSlice
+from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.scans import Carry
 from flowcompute.graph import Node
@@ -139,6 +140,20 @@ class RegionRunner(ABC):
         """Return what a scan carries at its last record, as plain data."""
         del value
         return scan.snapshot()
+
+    # -- folds of products ------------------------------------------------------------------------
+
+    def make_fold(self, node: Node) -> Accumulator:
+        """Make the state of a fold whose step is `on_device`, at its beginning."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no folds")
+
+    def fold(self, node: Node, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
+        """Return what adds the records of a slice to such a fold, once all steps have succeeded.
+
+        Raises:
+            DeviceFullError: if the device has no room for what that makes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} keeps no folds")
 
     # -- transfers --------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from flowcompute.engine.streams import ChosenMatrices
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
-from flowcompute.schedule import Clock, NodeStep, RegionStep, Step
+from flowcompute.schedule import Clock, NodeStep, RegionStep, Step, device_folds
 from flowcompute.schedule.memory import lasting_values, placeholder_array
 
 Room = Callable[[int, int, int], np.ndarray]
@@ -56,6 +56,7 @@ class StepRunner:
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
         lasting_views = self._lasting & self._strided
+        self._folds_on_device = bool(device_folds(one.steps))
         self._repeated = {clock.id: RepeatedSteps(runners, lasting_views) for clock in one.clocks}
 
     # -- slices -----------------------------------------------------------------------------------
@@ -116,6 +117,9 @@ class StepRunner:
         try:
             for name, push in taken.pushes:
                 self._timed(name, push)
+            if self._folds_on_device:
+                # Other queues write over what the device is still adding up.
+                self._runners.wait()
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
@@ -175,6 +179,9 @@ class StepRunner:
             self._runners.run(step, taken, made)
             return
         node = step.node
+        if step.reads_device:
+            taken.push_later(step.name, self._runners[0].fold(node, self._state.folds[node.id], taken))
+            return
         if node.id not in self._strided or node.id in outputs:
             # It reads what kernels may still be computing, or writes where they may still be reading.
             self._runners.wait()

@@ -15,7 +15,7 @@ from flowcompute.ir.access import (
 )
 from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen, slots_of
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
+from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, ProductShape, host_fold
 from flowcompute.ir.index_nodes import (
     BLOCKS,
     CHUNK,
@@ -227,6 +227,7 @@ __all__ = [
     "Parts",
     "Picked",
     "Prefetch",
+    "ProductShape",
     "Publish",
     "PutItem",
     "Rest",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.ir.reduction_order import fold_block, merge_dtype
+from flowcompute.ir.reduction_order import fold_block, merge_dtype, product_block
 from flowcompute.spec import INT64, Spec
 
 CANONICAL_FOLDS = frozenset(
@@ -102,6 +102,44 @@ class HostFold:
     def attr(self, name: str) -> Any:
         """Return an attribute."""
         return dict(self.attrs)[name]
+
+
+@dataclass(frozen=True)
+class ProductShape:
+    """Sizes of a fold of products, `X.T @ Y` of two streams.
+
+    Attributes:
+        rows: that a record has; 1 where it is a row itself.
+        left, right: numbers of a row of either operand.
+    """
+
+    rows: int
+    left: int
+    right: int
+
+    @classmethod
+    def of(cls, fold: HostFold) -> ProductShape:
+        """Return the sizes of a fold with one operand or two."""
+        one, other = fold.operands[0].shape, fold.operands[-1].shape
+        rows = one[0] if len(one) == 2 else 1
+        return cls(rows, math.prod(one[-1:]), math.prod(other[-1:]))
+
+    @property
+    def block(self) -> int:
+        """Records in a block."""
+        return max(1, product_block(self.left + self.right) // max(1, self.rows))
+
+    def padded(self, records: int) -> int:
+        """Return the rows that a device multiplies for some records of a block: a power of two, or the whole block.
+
+        So there are few kernels. Rows behind the last one are zeros.
+        """
+        return min(1 << max(0, records * self.rows - 1).bit_length(), self.block * self.rows)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of the result."""
+        return self.left * self.right
 
 
 def host_fold(op: str, operands: Sequence[Spec], attrs: Mapping[str, Any], result: Spec) -> HostFold:

@@ -4,10 +4,12 @@ from flowcompute.lower.form import Form, LaunchTask
 from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_for, form_of, lower
 from flowcompute.lower.kernel_cache import KernelCache
 from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
+from flowcompute.lower.product_folds import MADE, lower_cast, lower_product, lower_sum
 
 __all__ = [
     "COMPUTED_IN_DOUBLE",
     "KNOBS_BESIDE_BODIES",
+    "MADE",
     "Form",
     "KernelCache",
     "KernelStyle",
@@ -16,4 +18,7 @@ __all__ = [
     "form_for",
     "form_of",
     "lower",
+    "lower_cast",
+    "lower_product",
+    "lower_sum",
 ]

@@ -9,7 +9,7 @@ from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, Sou
 from flowcompute.schedule.planner import make_plan, plan_step
 from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
 from flowcompute.schedule.shaping import Shaping
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, scan_in
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, scan_in
 from flowcompute.schedule.stored_strategies import chosen_plan, job_key, keep, note_pace
 from flowcompute.schedule.work_estimate import bytes_of_record
 
@@ -32,6 +32,7 @@ __all__ = [
     "bytes_of_record",
     "chosen_plan",
     "default_batch_bytes",
+    "device_folds",
     "files_of",
     "find_dead_letters",
     "is_uncached",

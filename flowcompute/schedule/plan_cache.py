@@ -144,7 +144,7 @@ def _bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
     elements: tuple[Any, ...] = tuple(node.element for node in nodes)
 
     def step_of(step: Step) -> Step:
-        return NodeStep(step.name, nodes[step.node.id]) if isinstance(step, NodeStep) else step
+        return replace(step, node=nodes[step.node.id]) if isinstance(step, NodeStep) else step
 
     def node_of(node: Node | None) -> Node | None:
         return None if node is None else nodes[node.id]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from flowcompute.elements import HostFunction, Kind
+from flowcompute.elements import HostFunction, Kind, Source
 from flowcompute.elements.axes import INDICES
 from flowcompute.elements.creation import PACK, PACK_ROWS
+from flowcompute.elements.math import MATMUL_FOLD
 from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse import (
@@ -31,6 +32,7 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.step_order import in_order
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.spec import FLOAT32, FLOAT64
 from flowcompute.strategy import Config, Strategy
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
@@ -39,6 +41,8 @@ STANDALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 
 KERNELS = KernelCache()
 """The kernels of this process."""
+
+_FOLDED = "its state lies on the device, where whole blocks of records are multiplied"
 
 RESIDENT = -1
 """Placeholder for a clock: the node is computed once."""
@@ -159,6 +163,9 @@ class StepMaker:
             joins=self._joins if self._shares_launches else None,
             takes_rows=self._takes_rows if self._shares_launches else None,
         )
+        there = {i for region in regions for i in region.outputs}
+        folded = {self.graph.nodes[i].name for i in host_folds if self._folds_on_device(self.graph.nodes[i], there)}
+        reasons = [replace(one, text=_FOLDED) if one.element in folded else one for one in reasons]
         self._record(*told_with_rows(self.graph, regions, stored), *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
@@ -166,8 +173,27 @@ class StepMaker:
             made.setdefault(region.level, []).append(self._region_step(here, placement))
         self._record(*(Reason("cut", node.name, why) for node in standalone if (why := self._why_alone(node))))
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
-            made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
+            made.setdefault(places[node.id], []).append(self._node_step(node, on_device=node.name in folded))
         return made
+
+    def _node_step(self, node: Node, *, on_device: bool) -> NodeStep:
+        return NodeStep(node.name, node, on_device, from_host=on_device and self._capabilities.devices > 1)
+
+    def _folds_on_device(self, node: Node, there: Collection[int]) -> bool:
+        """Check whether the state of a fold lies on the device: one of products of what kernels make, or sources.
+
+        Args:
+            node: any node.
+            there: the values that kernels store.
+        """
+        own, float64 = self._capabilities, self._capabilities.float64
+        is_alone = len(self.backend.placements) == 1 and not self.config.isolate
+        if node.op is not MATMUL_FOLD or own.host_memory or not (float64 and is_alone and node.spec.item_numbers):
+            return False
+        operands = [self.graph.nodes[i] for i in node.inputs]
+        if operands[0].spec.dtype not in (FLOAT32, FLOAT64) or not all(one.spec.item_numbers for one in operands):
+            return False
+        return all(one.id in there or isinstance(one.element, Source) for one in operands)
 
     def _record(self, *reasons: Reason) -> None:
         """Record reasons, each once for all passes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flowcompute.fuse import Region
@@ -31,13 +32,31 @@ class NodeStep:
     """A single node outside of all regions.
 
     It is a host function, a slice of a resident value along the stream, or a fold of row results.
+
+    Attributes:
+        name: of the node.
+        node: what is computed.
+        on_device: whether it is a fold of products whose state lies on the first device, which has memory of its own.
+        from_host: whether such a fold takes arrays of the host: several devices have made them.
     """
 
     name: str
     node: Node
+    on_device: bool = False
+    from_host: bool = False
+
+    @property
+    def reads_device(self) -> bool:
+        """True where nobody brings operands to the host."""
+        return self.on_device and not self.from_host
 
 
 Step = RegionStep | NodeStep
+
+
+def device_folds(steps: Iterable[Step]) -> list[NodeStep]:
+    """Return the steps whose state lies on a discrete device."""
+    return [step for step in steps if isinstance(step, NodeStep) and step.on_device]
 
 
 def scan_in(step: Step) -> int:

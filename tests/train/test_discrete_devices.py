@@ -94,13 +94,15 @@ def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> 
     ):
         got = fc.resolve(*fitted(**options)[1], **GPU)
     same(got, wanted)
-    # From the second step on the only arrays of a parameter's shape are the gradients, which folds on the host end,
-    # and what the sum of the gradient of "b" over records begins with.
+    # From the second step on the only arrays of a parameter's shape are the gradient of "b", whose blocks the host
+    # merges, and what its sum over records begins with. No activation of a mini-batch leaves the device.
     shapes = [value.shape for value in FIRST.values()]
-    assert len(steps) == 3 * 36 // options.get("batch", 12)
+    batch = options.get("batch", 12)
+    assert len(steps) == 3 * 36 // batch
     for first, last in zip(steps[1:], steps[2:], strict=False):
         again = [one for one in crossed[first:last] if one[1] in (*shapes, *(shape[::-1] for shape in shapes))]
-        assert sorted(again) == sorted(("up", shape) for shape in (*shapes, FIRST["b"].shape))
+        assert again == [("up", FIRST["b"].shape)] * 2
+        assert not {("down", (batch, 5)), ("down", (batch, 3))}.intersection(crossed[first:last])
 
 
 def test_steps_of_two_sizes_and_measures_between_them() -> None:

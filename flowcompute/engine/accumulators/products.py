@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.engine.accumulators.panel_products import multiply_blocks
 from flowcompute.engine.folds import BlockedAccumulator
-from flowcompute.ir import HostFold, Parts, canonical_nan, merge_dtype, product_block
+from flowcompute.ir import HostFold, Parts, ProductShape, canonical_nan, merge_dtype
 from flowcompute.spec import is_float
 
 
@@ -21,7 +21,8 @@ class Products(BlockedAccumulator):
 
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         self.spec = spec
-        super().__init__(_block(spec), start)
+        self._shape = ProductShape.of(spec)
+        super().__init__(self._shape.block, start)
         self._node_dtype = merge_dtype(spec.operands[0].dtype)
 
     @property
@@ -47,7 +48,11 @@ class Products(BlockedAccumulator):
         blocks = len(arrays[0]) // records
         # Which routine multiplies must not depend on how a batch lies in memory. So a matrix is always one piece, and
         # only the only operand is multiplied with itself.
-        parts = [np.ascontiguousarray(part).reshape(blocks, records, part.shape[1]) for part in arrays]
+        sizes = self._shape.left, self._shape.right
+        parts = [
+            np.ascontiguousarray(part).reshape(blocks, records * self._shape.rows, numbers)
+            for part, numbers in zip(arrays, sizes, strict=False)
+        ]
         left, right = parts[0], parts[-1]
         if len(parts) > 1 and np.may_share_memory(left, right):
             right = right.copy()
@@ -68,7 +73,3 @@ class Products(BlockedAccumulator):
         with np.errstate(all="ignore"):
             made = value.astype(result.dtype).reshape(result.shape)
         return canonical_nan(made) if is_float(result.dtype) else made
-
-
-def _block(spec: HostFold) -> int:
-    return product_block(spec.operands[0].item_numbers + spec.operands[-1].item_numbers)

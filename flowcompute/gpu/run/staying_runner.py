@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from flowcompute.engine import BatchSlice, PassState
+from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.run.device_products import DeviceProducts, ProductDevice
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
 from flowcompute.graph import Node
+from flowcompute.ir import Kernel
+from flowcompute.lower import KernelStyle
 from flowcompute.schedule.memory import placeholder_array
 
 
@@ -42,6 +47,32 @@ class StayingRunner(RepeatingRunner):
         assert self._launcher is not None
         with self._launcher.told():
             self.memory.fetch_handed(kept, array)  # type: ignore[arg-type]
+
+    @abstractmethod
+    def _compiled(self, kernel: Kernel) -> Any:
+        """Return what to launch for a kernel."""
+
+    def make_fold(self, node: Node) -> Accumulator:
+        """See `RegionRunner.make_fold`."""
+        assert self._launcher is not None
+        style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
+        there = ProductDevice(self.device, self.memory, self._launcher, self._compiled, style)
+        return DeviceProducts(node, self.state.plan.host_folds[node.id], there, stays=node.id in self.staying)
+
+    def fold(self, node: Node, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
+        """See `RegionRunner.fold`."""
+        assert self._launcher is not None
+        assert isinstance(fold, DeviceProducts), "the state of a step that is `on_device`"
+        launcher, items = self._launcher, batch_slice.items
+        with launcher.told(node.name, node.element.site):
+            operands = [self.memory.input(i, batch_slice.array(i), fresh=True) for i in node.inputs]
+            fold.reserve(items)
+
+        def push() -> None:
+            with launcher.told(node.name, node.element.site):
+                fold.push(operands, items)
+
+        return push
 
     def view(self, node: Node, whole: BatchSlice) -> None:
         """Make a view by a kernel; see `RegionRunner.view`."""

@@ -94,7 +94,8 @@ def _entry(plan: ExecutionPlan, entry: Entry) -> str:
 def _step(plan: ExecutionPlan, step: RegionStep | NodeStep, places: Mapping[str, str]) -> str:
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
-        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}{_at(places, step.name)}"
+        where = " on the device" if step.on_device else ""
+        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}{where}{_at(places, step.name)}"
     names = " ".join(elided(names_of([nodes[i] for i in step.region.nodes]), _MOST_NAMES))
     weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"

@@ -15,6 +15,7 @@ class BatchBuffers:
         count: number of buffers.
         clock: the clock whose batches they hold.
         extra_items: records that each buffer holds in addition to a batch.
+        grows: whether they hold a batch at all.
     """
 
     what: str
@@ -22,9 +23,9 @@ class BatchBuffers:
     count: int
     clock: int
     extra_items: int
+    grows: bool = True
 
     def line(self, batch_sizes: list[int]) -> tuple[str, int]:
         """Return the name and the total bytes for the given batch size of each clock."""
-        return f"{self.what} x {self.count}", self.item_bytes * self.count * (
-            batch_sizes[self.clock] + self.extra_items
-        )
+        items = (batch_sizes[self.clock] if self.grows else 0) + self.extra_items
+        return f"{self.what} x {self.count}", self.item_bytes * self.count * items

@@ -12,7 +12,7 @@ from flowcompute.graph import Graph
 from flowcompute.ir import is_copied
 from flowcompute.schedule.placement import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, Step
 from flowcompute.spec import Spec
 
 _NOTHING = bytes(16)
@@ -47,10 +47,11 @@ def assign_device_buffers(
 ) -> tuple[BufferAssignment, ...]:
     """Assign buffers of a discrete device to the values that kernels read and write.
 
-    A value needs a buffer from the first kernel of a clock that writes or reads it to the last that reads it. No kernel
-    writes to a buffer that it reads, since a kernel may be launched again (`OpenCLExecutor._tune`). Values for the host
-    are downloaded by the step that computes them. All accesses to these buffers go through one queue, in order. A
-    buffer is therefore overwritten only after everybody has read its previous value.
+    A value needs a buffer from the first kernel of a clock that writes or reads it to the last that reads it. Folds on
+    the device read theirs once all steps have succeeded. No kernel writes to a buffer that it reads, since a kernel may
+    be launched again (`OpenCLExecutor._tune`). Values for the host are downloaded by the step that computes them. All
+    accesses to these buffers go through one queue, in order. A buffer is therefore overwritten only after everybody has
+    read its previous value.
 
     Other queues transfer values while other batches are computed. Transferred values share buffers only with each
     other, and each batch in flight has its own. A result may reuse the buffer of its batch's sources. The next batch
@@ -71,16 +72,22 @@ def assign_device_buffers(
         staying: dict[int, Span] = {}
         moving: dict[int, Span] = {}
         for position, step in enumerate(clock.steps):
-            if isinstance(step, RegionStep) and step.kernel is not None:
-                for one in step.kernel.arguments:
-                    value = one.value
-                    if one.kind not in ("input", "output") or value in entered or not graph.nodes[value].spec.is_stream:
-                        continue
-                    spans = moving if value in ahead or value in late else staying
-                    first, _ = spans.get(value, (0 if value in ahead else position, 0))
-                    spans[value] = (first, end if value in late else position)
+            for value in _touched(step):
+                if value in entered or not graph.nodes[value].spec.is_stream:
+                    continue
+                spans = moving if value in ahead or value in late else staying
+                first, last = spans.get(value, (0 if value in ahead else position, 0))
+                spans[value] = (first, max(last, end if value in late or _is_kept(step) else position))
         found += [*_assign_greedily(graph, clock, staying), *_assign_greedily(graph, clock, moving)]
     return tuple(found)
+
+
+def _touched(step: Step) -> Iterator[int]:
+    """Yield the values that a step reads and makes in buffers of a discrete device."""
+    if isinstance(step, NodeStep):
+        yield from step.node.inputs if step.reads_device else ()
+    elif step.kernel is not None:
+        yield from (one.value for one in step.kernel.arguments if one.kind in ("input", "output"))
 
 
 def assign_host_buffers(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[BufferAssignment, ...]:

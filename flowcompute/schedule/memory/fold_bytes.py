@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowcompute.ir import SKETCH_RECORDS, SLICE_NUMBERS, FoldSpec, HostFold, product_block, tree_levels
+from flowcompute.ir import SKETCH_RECORDS, SLICE_NUMBERS, FoldSpec, HostFold, ProductShape, product_block, tree_levels
 
 
 def fold_state_bytes(fold: FoldSpec | HostFold, length: int | None) -> int:
@@ -38,11 +38,21 @@ def _end(fold: HostFold, length: int | None) -> int:
 
 def _products(fold: HostFold, length: int | None) -> int:
     """Count the nodes of the tree, what merging takes, and the records of an unfinished block."""
-    left, right = fold.operands[0].item_numbers, fold.operands[-1].item_numbers
-    block = product_block(left + right)
+    shape = ProductShape.of(fold)
+    block = shape.block
     waiting = block if length is None else min(block, length)
     kept = 2 * waiting * sum(operand.item_bytes for operand in fold.operands)
-    return left * right * 8 * (tree_levels(length, block) + 5) + kept
+    return shape.numbers * 8 * (tree_levels(length, block) + 5) + kept
+
+
+def device_fold_bytes(fold: HostFold, length: int | None) -> int:
+    """Count the bytes on a discrete device that hold a fold of products: its tree, an open block, and the result."""
+    shape = ProductShape.of(fold)
+    rows = shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
+    opened = rows * sum(operand.item_bytes // shape.rows for operand in fold.operands)
+    # Beside the nodes that wait: one that is made, and two that are merged.
+    nodes = tree_levels(length, shape.block) + 3
+    return shape.numbers * (8 * nodes + fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize) + opened
 
 
 def _segments(fold: HostFold, length: int | None) -> int:

@@ -27,7 +27,7 @@ from flowcompute.schedule.run_knobs import (
     depth_of_small_batches,
     with_defaults,
 )
-from flowcompute.schedule.steps import RegionStep
+from flowcompute.schedule.steps import RegionStep, device_folds
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -195,10 +195,12 @@ def _residents(
     for step in (step for one in passes for step in (*one.before, *one.after)):
         values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
+    on_device = {step.node.id for one in passes for step in device_folds(one.steps)}
     for fold, what in folds.items():
         lengths = [graph.nodes[i].spec.length for i in graph.nodes[fold].inputs if graph.nodes[i].spec.is_stream]
         state_bytes = fold_state_bytes(what, next(iter(lengths), None))
-        lines.append((f"{graph.nodes[fold].name} (fold)", state_bytes))
+        own_bytes = graph.nodes[fold].spec.item_bytes if fold in on_device else state_bytes
+        lines.append((f"{graph.nodes[fold].name} (fold)", own_bytes))
         if config.resumable:
             lines.append((f"{graph.nodes[fold].name} (copy for a checkpoint)", state_bytes))
     return lines

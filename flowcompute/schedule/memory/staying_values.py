@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from flowcompute.ir import is_strided
 from flowcompute.schedule.plan import ExecutionPlan, Pass
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class _Search:
                     self.made_in[view], self.seen[view] = number, operand
                     self._views.setdefault(operand, []).append(view)
                     self._read_in.setdefault(operand, set()).add(number)
+            self.made_in |= dict.fromkeys((step.node.id for step in device_folds(one.steps)), number)
             for argument in (argument for kernel in one.kernels for argument in kernel.arguments):
                 self._read_in.setdefault(argument.value, set()).add(number)
 
@@ -103,7 +104,7 @@ def _read_on_host(one: Pass) -> Iterator[int]:
     for step in (*one.before, *one.steps, *one.after):
         if isinstance(step, NodeStep):
             # Of a view it depends on who reads that.
-            yield from () if _is_strided(step) else step.node.inputs
+            yield from () if _is_strided(step) or step.reads_device else step.node.inputs
         elif step.kernel is None:
             yield from step.region.inputs
         else:

@@ -6,16 +6,17 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from flowcompute.graph import Graph
-from flowcompute.ir import FoldSpec
+from flowcompute.ir import FoldSpec, host_fold
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import attention_state
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
+from flowcompute.schedule.memory.fold_bytes import device_fold_bytes
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
 from flowcompute.schedule.memory.worker_needs import isolated_placements
 from flowcompute.schedule.placement import direct_inputs, early_inputs, early_outputs, kernels_of
 from flowcompute.schedule.plan import Pass
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
 from flowcompute.strategy import Config
 
 
@@ -58,7 +59,8 @@ class TransferPlan:
         late: set[int] = set()
         for clock in one_pass.on_placement(placement).clocks if overlap else ():
             if clock.is_root:
-                read = (value for kernel in kernels_of(clock.steps) for value in direct_inputs(kernel))
+                read = [value for kernel in kernels_of(clock.steps) for value in direct_inputs(kernel)]
+                read += [i for step in device_folds(clock.steps) if step.reads_device for i in step.node.inputs]
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
         handed = {i for i, maker in early_outputs(one_pass).items() if maker == placement} & needed
@@ -76,7 +78,7 @@ def _needed(one_pass: Pass, placement: int) -> set[int]:
     needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
     for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
         if isinstance(step, NodeStep):
-            needed.update(step.node.inputs)
+            needed.update(() if step.reads_device else step.node.inputs)
         elif step.placement != placement:
             needed.update(step.region.inputs)
     return needed | {i for step in one_pass.before for i in stored_by(step)}
@@ -111,7 +113,7 @@ def device_buffer_assignment(
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], transfer_plan: TransferPlan, depth: int
 ) -> list[BatchBuffers]:
-    """Return the device buffers that grow with the batches of a pass."""
+    """Return the device buffers of a pass: those that grow with its batches, and the state of folds."""
     moving: frozenset[int] = transfer_plan.moving
     edges: list[BatchBuffers] = []
     for one in dict.fromkeys(device_buffer_assignment(graph, one_pass, transfer_plan).values()):
@@ -129,6 +131,11 @@ def device_edges(
                 BatchBuffers(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
                 for i in blocks
             ]
+        for node in (step.node for step in device_folds(clock.steps)):
+            assert node.op is not None
+            fold = host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
+            size = device_fold_bytes(fold, clock.length)
+            edges.append(BatchBuffers(f"{node.name} (fold)", size, 1, clock.id, 1, grows=False))
         for entry in (entry for entry in clock.entries if entry.value in read):
             # Of windows, only the records in which they overlap are stored.
             name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)

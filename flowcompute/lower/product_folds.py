@@ -1,0 +1,61 @@
+"""Kernels of folds of products whose state lies on a device: a block's product, and sums and casts of its numbers.
+
+They are lowered from small graphs of their own, by the forms that every region has: so a block is multiplied by the
+same code as any product, in the same panels along k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from flowcompute.elements import Compute, cast
+from flowcompute.elements.axes import matrix_transpose
+from flowcompute.elements.math import add, matmul
+from flowcompute.elements.training import GivenStream
+from flowcompute.fuse import build_regions
+from flowcompute.graph import build_graph
+from flowcompute.ir import Kernel
+from flowcompute.lower.forms import lower
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.spec import FLOAT64, Spec, Stream
+
+MADE = 2
+"""What the kernels of this file call their result; operands are 0 and 1."""
+
+
+@lru_cache(64)
+def lower_product(dtype: np.dtype, rows: int, left: int, right: int, style: KernelStyle) -> Kernel:
+    """Return the kernel that multiplies a block: `A.T @ B` of `(rows, left)` and `(rows, right)`."""
+    operands = (_given(place, dtype, (rows, numbers)) for place, numbers in enumerate((left, right)))
+    one, other = operands
+    return _lowered(matmul(matrix_transpose(one), other), f"product_{rows}_{left}_{right}_{dtype.name}", style)
+
+
+@lru_cache(8)
+def lower_sum(style: KernelStyle) -> Kernel:
+    """Return the kernel that adds two nodes of a tree, number by number, in float64."""
+    return _lowered(add(_given(0, FLOAT64, ()), _given(1, FLOAT64, ())), "sum_of_nodes", style)
+
+
+@lru_cache(16)
+def lower_cast(dtype: np.dtype, result: np.dtype, style: KernelStyle) -> Kernel:
+    """Return the kernel that rounds or widens numbers to another dtype."""
+    return _lowered(cast(_given(0, dtype, ()), result), f"cast_{dtype.name}_{result.name}", style)
+
+
+def _given(place: int, dtype: np.dtype, shape: tuple[int, ...]) -> GivenStream:
+    return GivenStream(place, Spec(dtype, shape, Stream(None)))
+
+
+def _lowered(made: object, name: str, style: KernelStyle) -> Kernel:
+    assert isinstance(made, Compute)
+    graph = build_graph([made])
+    (region,), _, _ = build_regions(graph, [0] * len(graph.nodes), [graph.roots[0]], {graph.roots[0]})
+    kernel = lower(graph, region, style, {}, name)
+    places = {node.id: node.element.place for node in graph.nodes if isinstance(node.element, GivenStream)}
+    arguments = tuple(replace(one, value=places.get(one.value, MADE)) for one in kernel.arguments)
+    assert all(one.kind in ("input", "output") for one in arguments), "a product of two arrays needs nothing else"
+    return replace(kernel, name=name, arguments=arguments, contract=style.precision == "fast")
