@@ -100,10 +100,45 @@ def parquet_page(folder: Path) -> Path:
     return folder / "x.parquet"
 
 
+def parquet_lists(folder: Path) -> Path:
+    """A list column of a few hundred bytes whose repetition levels give its first record the numbers of all."""
+    count, item = 1 << 26, 64
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(count, "i1")), item)
+    options = {"compression": "zstd", "data_page_size": 1 << 30, "max_rows_per_page": 1 << 30}
+    pq.write_table(pa.table({"x": lists}), folder / "x.parquet", row_group_size=count, **options)
+    data = bytearray((folder / "x.parquet").read_bytes())
+    chunk = pq.read_metadata(folder / "x.parquet").row_group(0).column(0)
+    at = chunk.data_page_offset
+    repetition = run(1, 0) + run(count - 1, 1)
+    levels = b"".join(len(part).to_bytes(4, "little") + part for part in (repetition, run(count, 3)))
+    page = levels + b"\x01" + run(count, 0)
+    stored, told = (
+        bytes(pa.Codec("zstd").compress(page)),
+        b"\x2c\x15" + varint(count) + b"\x15\x10\x15\x06\x15\x06\x00\x00",
+    )
+    room = chunk.dictionary_page_offset + chunk.total_compressed_size - at
+    header = b"\x15\x00\x15" + varint(len(page)) + b"\x15" + varint(99) + told
+    # A frame that zstd skips fills the column, so that no other page follows.
+    stored += b"\x50\x2a\x4d\x18" + (room - len(header) - len(stored) - 8).to_bytes(4, "little")
+    stored = stored.ljust(room - len(header), b"\0")
+    header = b"\x15\x00\x15" + varint(len(page)) + b"\x15" + varint(len(stored)) + told
+    assert len(header) + len(stored) == room
+    data[at : at + len(header) + len(stored)] = header + stored
+    (folder / "x.parquet").write_bytes(data)
+    assert len(data) < 2000
+    return folder / "x.parquet"
+
+
+def run(count: int, level: int) -> bytes:
+    """A run of equal levels or indices, as Parquet's hybrid of runs and packed bits has them."""
+    return varint(count) + bytes([level])
+
+
 BOMBS = {
     zarr_gzip: ("bytes that are expected", "(2, 0)"),
     hdf5_gzip: ("bytes that are expected", "(2, 0)"),
     parquet_page: (f"a page has {BOMB_BYTES} bytes", "column 'x'"),
+    parquet_lists: ("a record has more numbers than its type", "column 'x'"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,7 +12,15 @@ import numpy as np
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
 from flowcompute.imports import LateModule, import_problem
-from flowcompute.sources.columnar.parquet_pages import PageView
+from flowcompute.sources.columnar.parquet_pages import PageView, read_varint
+from flowcompute.sources.columnar.parquet_plain import (
+    ChunkPages,
+    Leaf,
+    Page,
+    UnusualPageError,
+    check_all_lists,
+    plain_numbers,
+)
 from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile
 
 if TYPE_CHECKING:
@@ -22,6 +31,14 @@ else:
 
 _READ_BYTES = 1 << 17
 """Bytes of a column that are read from the disk at a time."""
+_PAGE_READ_BYTES = 1 << 12
+"""Bytes that are read at a time where we read pages: a page is read as a whole, with the next header."""
+_OWN_CODECS = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd"}
+"""Names of Parquet's compressions and pyarrow's, of those whose pages are decoded by us."""
+_OTHER_CODECS = {"BROTLI": "brotli", "LZ4": "lz4_raw"}
+"""The same of those whose levels alone are looked at."""
+_WHOLE_CODECS = "zstd", "snappy", "lz4_raw"
+"""Codecs that expand a whole; others do it as streams, which tell how many bytes there are."""
 _MOST_DEPTH = 64
 """Of types in types."""
 _PAGE_BYTES = 1 << 20
@@ -119,15 +136,25 @@ def _texts(types: Any) -> tuple[Any, ...]:
 
 
 def decompress(codec: str, data: memoryview, size: int) -> memoryview:
-    """Return what data of a codec, "lz4" or "zstd", expand to, into a room of `size` bytes.
+    """Return what data of a codec of pyarrow expand to, which is to be `size` bytes.
 
     Raises:
-        ColumnarError: if they are damaged, or expand to more.
+        ColumnarError: if they are damaged, or expand to more or less.
     """
     try:
-        return memoryview(pa.Codec(codec).decompress(data, decompressed_size=size))
-    except (pa.ArrowException, OSError, ValueError) as error:
+        if codec in _WHOLE_CODECS:
+            made = memoryview(pa.Codec(codec).decompress(data, decompressed_size=size)).cast("B")
+            # Only the begin of Snappy's data says whether all of the room was filled.
+            found = read_varint(data.cast("B"), 0)[0] if codec == "snappy" else size
+        else:
+            made = np.empty(size, np.uint8).data
+            stream = pa.CompressedInputStream(pa.BufferReader(data), codec)
+            found = stream.readinto(made) + len(stream.read(1))
+    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
         _fail(error)
+    if found != size:
+        raise ColumnarError(f"it is damaged: {found} bytes were compressed, and {size} are expected")
+    return made
 
 
 def open_parquet(files: Files, handle: int, footer: ParquetFooter | None) -> TableFile:
@@ -138,7 +165,7 @@ def open_parquet(files: Files, handle: int, footer: ParquetFooter | None) -> Tab
         OSError: as the system does.
     """
     pages = PageView(files, handle)
-    table: TableFile = _guarded(pages, lambda: _ParquetTable(pages, files.local, footer))
+    table: TableFile = _guarded(pages, lambda: _ParquetTable(pages, files, handle, footer))
     return table
 
 
@@ -191,18 +218,20 @@ class ParquetFooter:
     Attributes:
         metadata: as pyarrow has it.
         columns: in their order.
-        leaves: numbers of columns among the file's leaves, where paths tell them from others.
+        leaves: columns among the file's leaves by their numbers, where paths tell them from others.
     """
 
     metadata: Any
     columns: tuple[Column, ...]
-    leaves: dict[int, int]
+    leaves: dict[int, Leaf]
 
 
 class _ParquetTable(TableFile):
-    def __init__(self, view: PageView, is_local: bool, footer: ParquetFooter | None) -> None:
-        self._view, self._is_local = view, is_local
-        self._part_bytes = _READ_BYTES if is_local else REQUEST_BYTES
+    def __init__(self, view: PageView, files: Files, handle: int, footer: ParquetFooter | None) -> None:
+        self._view, self._own_view = view, FileView(files, handle)
+        self._unusual = set[int]()  # columns that were found to be for pyarrow
+        self._part_bytes = _READ_BYTES if files.local else REQUEST_BYTES
+        self._page_part_bytes = _PAGE_READ_BYTES if files.local else REQUEST_BYTES
         self._file = parquet.ParquetFile(
             pa.PythonFile(view, mode="r"),
             metadata=None if footer is None else footer.metadata,
@@ -220,19 +249,59 @@ class _ParquetTable(TableFile):
             raise ColumnarError("its groups have other records than the file")
 
     def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:
-        """See `TableFile.slices`. A unit is a page."""
-        assert column.dtype is not None
-        numbers_of_item = column.item[0] if column.item else 1
+        """See `TableFile.slices`. A unit is a page.
+
+        Plain pages without nulls are read by us. From the first other page on pyarrow decodes the group.
+        """
         chunk, leaf = self._chunk(column, group), self._leaf(column)
-        if chunk.num_values > self.groups[group] * numbers_of_item:
+        if chunk.num_values > self.groups[group] * math.prod(column.item):
             raise ColumnarError("a group has more numbers than its records have")
-        self._view.watch(*_place(chunk), unit_bytes)
-        # pyarrow's own way by name would decode columns whose names go on behind a dot, too.
-        wanted = {"batch_size": max(1, SLICE_BYTES // (column.dtype.itemsize * numbers_of_item)), "use_threads": False}
-        batches = _guarded(
-            self._view,
-            lambda: iter(self._file.reader.iter_batches(row_groups=[group], column_indices=[leaf], **wanted)),
+        done = 0
+        if self._lies_plain(column, leaf, chunk):
+            try:
+                pages = self._pages(chunk, leaf, unit_bytes)
+                for numbers in plain_numbers(pages, leaf, column, self.groups[group]):
+                    done += len(numbers)
+                    yield numbers
+            except UnusualPageError:
+                self._unusual.add(column.position)
+            else:
+                return
+        if column.item:
+            # pyarrow would expand a record to all numbers that levels give it.
+            check_all_lists(self._pages(chunk, leaf, unit_bytes), column)
+        for numbers in self._decoded(column, group, fill, unit_bytes):
+            yield numbers[min(done, len(numbers)) :]
+            done -= min(done, len(numbers))
+
+    def _lies_plain(self, column: Column, leaf: Leaf, chunk: Any) -> bool:
+        """Check whether the pages of a column in a group are worth a look without pyarrow."""
+        return (
+            leaf.lies_plain(column)
+            and column.position not in self._unusual
+            and chunk.compression in _OWN_CODECS
+            and set(chunk.encodings) <= {"PLAIN", "RLE", "BIT_PACKED"}
         )
+
+    def _pages(self, chunk: Any, leaf: Leaf, unit_bytes: int) -> Iterator[Page]:
+        """Return the pages of a column in a group."""
+        codec = _OWN_CODECS.get(chunk.compression, _OTHER_CODECS.get(chunk.compression))
+        if codec is None and chunk.compression != "UNCOMPRESSED":
+            raise ColumnarError(f"its compression is not known: {chunk.compression[:40]}")
+
+        def expand(data: memoryview, size: int) -> memoryview:
+            return data if codec is None else decompress(codec, data, size)
+
+        return ChunkPages(self._own_view, _place(chunk), unit_bytes, self._page_part_bytes, expand).read(leaf)
+
+    def _decoded(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:
+        """Yield the numbers of a column in a group as pyarrow decodes them."""
+        assert column.dtype is not None
+        self._view.watch(*_place(self._chunk(column, group)), unit_bytes)
+        # pyarrow's own way by name would decode columns whose names go on behind a dot, too.
+        records = max(1, SLICE_BYTES // (column.dtype.itemsize * math.prod(column.item)))
+        wanted = {"batch_size": records, "column_indices": [self._leaf(column).number], "use_threads": False}
+        batches = _guarded(self._view, lambda: iter(self._file.reader.iter_batches(row_groups=[group], **wanted)))
         left = self.groups[group]
         while (batch := _guarded(self._view, lambda: next(batches, None))) is not None:
             numbers = _guarded(self._view, lambda batch=batch: _numbers(batch.column(0), column, fill))
@@ -245,10 +314,10 @@ class _ParquetTable(TableFile):
 
     def _chunk(self, column: Column, group: int) -> Any:
         """Return what the footer says of a column in a group."""
-        return self._metadata.row_group(group).column(self._leaf(column))
+        return self._metadata.row_group(group).column(self._leaf(column).number)
 
-    def _leaf(self, column: Column) -> int:
-        """Return the number of a column among the file's, which count a structure's parts one by one."""
+    def _leaf(self, column: Column) -> Leaf:
+        """Return a column as Parquet has it."""
         if column.position not in self._leaves:
             raise ColumnarError(
                 "its name is that of a part of a structure, or it is laid out in another way than a list"
@@ -281,11 +350,13 @@ class _ParquetTable(TableFile):
         return SLICE_BYTES + self._part_bytes + unit_bytes + stored
 
 
-def _leaves(schema: Any, columns: tuple[Column, ...]) -> dict[int, int]:
-    """Return the numbers of columns among a file's leaves, where paths tell them from others."""
-    by_path: dict[str, list[int]] = {}
+def _leaves(schema: Any, columns: tuple[Column, ...]) -> dict[int, Leaf]:
+    """Return the columns among a file's leaves by their numbers, where paths tell them from others."""
+    by_path: dict[str, list[Leaf]] = {}
     for i in range(len(schema)):
-        by_path.setdefault(schema.column(i).path, []).append(i)
+        said = schema.column(i)
+        levels = int(said.max_repetition_level), int(said.max_definition_level)
+        by_path.setdefault(said.path, []).append(Leaf(i, str(said.physical_type), int(said.length), *levels))
     found = {}
     for column in columns:
         paths = [f"{column.name}.list.{end}" for end in ("element", "item")] if column.item else [column.name]

@@ -6,7 +6,7 @@ thrift-compact-protocol.md. Sizes in headers are claims: pyarrow allocates what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from flowcompute.files import FileView
 from flowcompute.sources.columnar.table_file import ColumnarError
@@ -15,10 +15,13 @@ MOST_HEADER_BYTES = 1 << 16
 """Bytes of a header at most. Those of pages of numbers have a hundred."""
 _PEEK_BYTES = 1 << 9
 _MOST_DEPTH = 8
+PLAIN, RLE = 0, 3
+"""Numbers of encodings in parquet.thrift."""
+_DATA_PAGE, _DATA_PAGE_2 = 0, 3
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return a number of any length at a place, and the place behind it."""
     value = 0
     for shift in range(0, 70, 7):
@@ -27,7 +30,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise ColumnarError("it is damaged: a page's header has a number of more than ten bytes")
+    raise ColumnarError("it is damaged: a number in a page's header or levels has more than ten bytes")
 
 
 def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
@@ -35,10 +38,10 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     if depth > _MOST_DEPTH:
         raise ColumnarError("it is damaged: a page's header is nested too deeply")
     if kind == _BINARY:
-        size, at = _varint(data, at)
+        size, at = read_varint(data, at)
         return at + size
     if kind in (_I16, _I32, _I64):
-        return _varint(data, at)[1]
+        return read_varint(data, at)[1]
     if kind in (_TRUE, _FALSE, _BYTE):
         return at + 1
     if kind == _DOUBLE:
@@ -48,14 +51,14 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     if kind not in (_LIST, _SET, _MAP):
         raise ColumnarError(f"it is damaged: a page's header has a field of kind {kind}")
     if kind == _MAP:
-        count, at = _varint(data, at)
+        count, at = read_varint(data, at)
         kinds: tuple[int, ...] = ()
         if count:
             kinds, at = (data[at] >> 4, data[at] & 15), at + 1
     else:
         count, kinds, at = data[at] >> 4, (data[at] & 15,), at + 1
         if count == 15:
-            count, at = _varint(data, at)
+            count, at = read_varint(data, at)
     for _ in range(count):
         for each in kinds:
             at = _skip(data, at, each, depth + 1)
@@ -64,8 +67,8 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     return at
 
 
-def _structure(data: bytes, at: int, depth: int, found: dict[int, int]) -> int:
-    """Put the 32-bit integers of a structure into `found` by their numbers; return the place behind it."""
+def _structure(data: bytes, at: int, depth: int, found: dict[int, Any]) -> int:
+    """Put 32-bit integers, bools and structures of them into `found` by their numbers; return the place behind it."""
     number = 0
     while said := data[at]:
         at += 1
@@ -73,31 +76,58 @@ def _structure(data: bytes, at: int, depth: int, found: dict[int, int]) -> int:
         if said > 15:
             number += said >> 4
         else:
-            number, at = _varint(data, at)
+            number, at = read_varint(data, at)
             number = (number >> 1) ^ -(number & 1)
         if kind == _I32:
-            value, at = (data[at], at + 1) if data[at] < 0x80 else _varint(data, at)
+            value, at = (data[at], at + 1) if data[at] < 0x80 else read_varint(data, at)
             found[number] = (value >> 1) ^ -(value & 1)
         elif kind == _BINARY and data[at] < 0x80:
             at += 1 + data[at]
-        elif kind not in (_TRUE, _FALSE):  # the value of a bool is in its kind
+        elif kind in (_TRUE, _FALSE):  # the value of a bool is in its kind
+            found[number] = kind == _TRUE
+        elif kind == _STRUCT and depth < _MOST_DEPTH:
+            inner: dict[int, Any] = {}
+            found[number] = inner
+            at = _structure(data, at, depth + 1, inner)
+        else:
             at = _skip(data, at, kind, depth)
     return at + 1
 
 
-@dataclass(frozen=True)
-class PageHeader:
+class DataHeader(NamedTuple):
+    """What a header says of a page of data.
+
+    Attributes:
+        values: its numbers, nulls included.
+        encoding: of its numbers.
+        level_encodings: of its definition levels and its repetition levels.
+        level_bytes: of both, where the header says them: then they are not compressed.
+        is_compressed: whether what follows the levels is.
+    """
+
+    values: int
+    encoding: int
+    level_encodings: tuple[int, int]
+    level_bytes: tuple[int, int] | None
+    is_compressed: bool
+
+
+class PageHeader(NamedTuple):
     """What a page's header says.
 
     Attributes:
         header_bytes: of the header itself.
         stored_bytes: of the page behind it.
         page_bytes: of the page once it is decompressed.
+        checksum: CRC32 of the page as it is stored; None where there is none.
+        data: of a page of data; None for others.
     """
 
     header_bytes: int
     stored_bytes: int
     page_bytes: int
+    checksum: int | None
+    data: DataHeader | None
 
 
 def read_header(data: memoryview) -> PageHeader | None:
@@ -106,7 +136,7 @@ def read_header(data: memoryview) -> PageHeader | None:
     Raises:
         ColumnarError: if it is none.
     """
-    said: dict[int, int] = {}
+    said: dict[int, Any] = {}
     try:
         size = _structure(bytes(data), 0, 0, said)
     except IndexError:
@@ -115,10 +145,47 @@ def read_header(data: memoryview) -> PageHeader | None:
         if len(data) >= MOST_HEADER_BYTES:
             raise ColumnarError(f"it is damaged: a page's header has more than {MOST_HEADER_BYTES} bytes")
         return None
-    stored, whole = said.get(3, -1), said.get(2, -1)
-    if not (0 <= stored < 1 << 31 and 0 <= whole < 1 << 31):
+    stored, whole, checksum = _count(said, 3), _count(said, 2), said.get(4)
+    return PageHeader(size, stored, whole, checksum if isinstance(checksum, int) else None, _data_header(said, whole))
+
+
+def _count(said: dict[int, Any], number: int) -> int:
+    """Return a count or a size in a field."""
+    count = said.get(number, -1)
+    if not isinstance(count, int) or not 0 <= count < 1 << 31:
         raise ColumnarError("it is damaged: a page's header has no sizes")
-    return PageHeader(size, stored, whole)
+    return count
+
+
+def _data_header(said: dict[int, Any], page_bytes: int) -> DataHeader | None:
+    kind = said.get(1)
+    if kind not in (_DATA_PAGE, _DATA_PAGE_2):
+        return None
+    own = said.get(5 if kind == _DATA_PAGE else 8)
+    if not isinstance(own, dict):
+        raise ColumnarError("it is damaged: a page's header does not say what is in the page")
+    if kind == _DATA_PAGE:
+        return DataHeader(_count(own, 1), _count(own, 2), (_count(own, 3), _count(own, 4)), None, True)
+    levels = _count(own, 5), _count(own, 6)
+    if sum(levels) > page_bytes:
+        raise ColumnarError("it is damaged: a page's levels are larger than the page")
+    return DataHeader(_count(own, 1), _count(own, 4), (RLE, RLE), levels, own.get(7) is not False)
+
+
+def check_size(header: PageHeader, most_bytes: int) -> None:
+    """Check that a page has no more bytes than the plan counts.
+
+    Args:
+        header: of the page.
+        most_bytes: of a page, once it is decompressed. Compressed it may be a sixth and 64 KiB larger, which is what
+            codecs make of noise.
+
+    Raises:
+        ColumnarError: if it has more.
+    """
+    if header.page_bytes > most_bytes or header.stored_bytes > most_bytes + most_bytes // 6 + (1 << 16):
+        size = max(header.page_bytes, header.stored_bytes)
+        raise ColumnarError(f"a page has {size} bytes, and the plan counts {most_bytes}, as its other pages have")
 
 
 class PageView(FileView):
@@ -134,8 +201,7 @@ class PageView(FileView):
 
         Args:
             begin, stop: the place of the column.
-            most_bytes: of a page, once it is decompressed. Compressed it may be a sixth and 64 KiB larger, which is
-                what codecs make of noise.
+            most_bytes: of a page; see `check_size`.
         """
         self._next, self._stop, self._most = begin, stop, most_bytes
 
@@ -151,7 +217,7 @@ class PageView(FileView):
             raise ColumnarError("it is damaged: its pages do not follow each other")
         while begin <= self._next < min(begin + len(room), self._stop):
             header = self.header_at(self._next, room[self._next - begin :])
-            self._check(header)
+            check_size(header, self._most)
             self._next += header.header_bytes + header.stored_bytes
         return room
 
@@ -175,12 +241,6 @@ class PageView(FileView):
                 raise ColumnarError("it is damaged: it ends within a page's header")
             size = min(8 * size, MOST_HEADER_BYTES)
         return header
-
-    def _check(self, header: PageHeader) -> None:
-        stored = self._most + self._most // 6 + (1 << 16)
-        if header.page_bytes > self._most or header.stored_bytes > stored:
-            size = max(header.page_bytes, header.stored_bytes)
-            raise ColumnarError(f"a page has {size} bytes, and the plan counts {self._most}, as its other pages have")
 
     def largest_page(self, begin: int, stop: int, most_pages: int) -> int:
         """Return the bytes of the largest of the first pages from byte `begin` to `stop`."""
