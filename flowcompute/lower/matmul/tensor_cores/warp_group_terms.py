@@ -2,8 +2,8 @@
 
 A work-group keeps a compute unit to itself. Tensor copies bring boxes of both operands into a ring of stages. Four
 sub-groups split each box of A in local memory into leading parts and rests, by which other groups then multiply. These
-read B as fragments, which they split in registers. So B may lie along k or across it, while tensor cores take 32-bit
-numbers of local memory along k only. The result is computed as its transpose: columns of B stand for rows.
+read B as fragments, which they split in registers. So B may lie across k, while tensor cores take 32-bit numbers of
+local memory along k only. The result is computed as its transpose: columns of B stand for rows.
 
 Parts, terms, steps of k and additions of 32 numbers of k are those of `tensor_matmul`, whose bits results have.
 """
@@ -25,7 +25,6 @@ from flowcompute.ir import (
     BoxCopy,
     Combine,
     For,
-    Fragment,
     FreeStage,
     GroupMultiply,
     IndexLike,
@@ -75,14 +74,10 @@ class _ThreeTermLowering:
     def __init__(self, task: LoweringTask) -> None:
         self.task = task
         self.one = one = MatmulAnchor(task.graph, task.region)
-        self.along_k = one.b.rows.stride == 1
         assert one.row_stride is not None
         self.left = TensorMap(one.a.argument, one.a.lies.offset, one.inner, N, one.row_stride, (DEPTH, ROWS))
-        if self.along_k:
-            width, rows, pitch, box = one.inner, one.columns, one.b.columns.stride, (DEPTH, COLUMNS)
-        else:
-            width, rows, pitch, box = one.columns, one.inner, one.b.rows.stride, (DEPTH, DEPTH)
-        self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box)
+        pitch, box = one.b.rows.stride, (DEPTH, DEPTH)
+        self.right = TensorMap(one.b.argument, one.b.lies.offset, one.columns, one.inner, pitch, box)
         room = one.arguments.get("maps", UINT8, one.node.id)
         self.ring = OpenRing((self.left, self.right), room, FIELDS, BARRIERS, STAGES, WORKERS, GROUP)
 
@@ -119,13 +114,10 @@ class _ThreeTermLowering:
         begin, k = _STAGE * _STAGE_NUMBERS, STEP * DEPTH
         of_b = begin + 2 * _SIDE
         copies = [BoxCopy(self.left, begin, k, row)]
-        if self.along_k:
-            copies.append(BoxCopy(self.right, of_b, k, column))
-        else:
-            copies += [
-                BoxCopy(self.right, of_b + part * DEPTH * DEPTH, column + part * DEPTH, k)
-                for part in range(COLUMNS // DEPTH)
-            ]
+        copies += [
+            BoxCopy(self.right, of_b + part * DEPTH * DEPTH, column + part * DEPTH, k)
+            for part in range(COLUMNS // DEPTH)
+        ]
         body = scope.inner()
         sums = [body.let(self.one.zero(), FLOAT32, 4) for _ in totals]
         body.add(AwaitStage(self.ring, STEP, _STAGE))
@@ -160,30 +152,20 @@ class _ThreeTermLowering:
     def _places(self, scope: Scope) -> None:
         """Declare the first of the work-item's two columns in the tile, and where its fragments are.
 
-        Rows r and r + 8 of a fragment are any two columns, as long as results go to the same. They are chosen so that
-        a sub-group reads all banks at once.
+        Rows r and r + 8 of a fragment are any two columns, as long as results go to the same: here neighbours, eight
+        bytes of one of the four chunks that a sub-group has in a line. So it reads all banks at once.
         """
-        group, subgroup = LID // GROUP, LID // SUBGROUP % 4
+        subgroup = LID // SUBGROUP
         row, k = scope.narrow(LID % SUBGROUP // 4), scope.narrow(LID % 4)
-        if self.along_k:
-            line = scope.narrow(group * 64 + subgroup * 16 + LID % 16)
-            self.column, self.apart = scope.narrow(group * 64 + subgroup * 16 + row), 8
-            self.base = scope.narrow(line * DEPTH)
-            self.chunk = scope.narrow(LID // 16 % 2 ^ line % 8)
-            return
-        # Neighbouring columns: eight bytes of one of the four chunks that a sub-group has in a line.
         chunk = scope.narrow(row // 2 % 2 * 4 + row // 4 + subgroup % 2 * 2)
         pair = scope.narrow(row % 2 * 2)
-        box = scope.narrow(group * 2 + subgroup // 2)
-        self.column, self.apart = scope.narrow(box * DEPTH + chunk * 4 + pair), 1
+        box = scope.narrow(subgroup // 2)
+        self.column = scope.narrow(box * DEPTH + chunk * 4 + pair)
         self.base = scope.narrow(box * (DEPTH * DEPTH) + k * DEPTH + pair)
         self.chunk = scope.narrow(chunk ^ k)
 
     def _fragment(self, scope: Scope, begin: IndexLike, step: int) -> Var:
         """Read a fragment of 16 columns and 8 numbers of k."""
-        if self.along_k:
-            at = self.chunk ^ step * 2 if step else self.chunk
-            return scope.let(Fragment(TILES, begin + self.base + at * 4, FLOAT32), _UINT32, 4)
         halves = []
         for further in (0, 4):
             at = self.chunk ^ further if further else self.chunk
@@ -198,14 +180,18 @@ class _ThreeTermLowering:
         pitch = COLUMNS + PITCH
         place = scope.narrow(LID % 4 * 2 * pitch + self.column)
         for i, total in enumerate(totals):
-            for lane in range(4):
-                one = scope.let(Picked((total,), (lane,)), FLOAT32, 1)
-                scope.add(PutItem(TILES, place + (8 * i + lane % 2) * pitch + lane // 2 * self.apart, one))
+            for row in (0, 1):
+                pair = scope.let(Picked((total,), (row, 2 + row)), FLOAT32, 2)
+                scope.add(PutItem(TILES, place + (8 * i + row) * pitch, pair, vector=True))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
     dtypes = (FLOAT32,) if task.style.precision == "tf32x3" else ()
-    return why_no_groups(task, dtypes, lambda _: 4 * STAGES * _STAGE_NUMBERS)
+    if (reason := why_no_groups(task, dtypes, lambda _: 4 * STAGES * _STAGE_NUMBERS)) is not None:
+        return reason
+    if MatmulAnchor(task.graph, task.region).b.columns.stride != 1:
+        return task.refuse("no neighbours of the right factor lie across k")
+    return None
 
 
 def _lower(task: LoweringTask) -> Kernel:
