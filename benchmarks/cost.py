@@ -32,6 +32,7 @@ FLOW_ITEMS = 8
 COMMANDS = {
     "an interpreter with NumPy": ["-c", "import numpy"],
     "`import flowcompute`": ["-c", "import flowcompute"],
+    "importing, and a first name": ["-c", "import flowcompute as fc; fc.source"],
     "importing, and planning a sum": ["-c", "import flowcompute as fc; fc.arange(9).sum().plan(device='numpy')"],
     "`flowcompute --help`": ["-m", "flowcompute", "--help"],
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import flowcompute as fc
+from flowcompute import api
 from flowcompute.cli import main
 from flowcompute.cli.command import command_parser
 from flowcompute.cli.command import main as command_main
@@ -44,12 +45,12 @@ def names_imported(body: list[ast.stmt]) -> dict[str, str | None]:
 
 def test_all_is_complete_and_importable() -> None:
     assert len(fc.__all__) == len(set(fc.__all__))
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "api" / "__init__.py").read_text())
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
-    assert names_imported(checked.body) == fc._LATE
+    assert names_imported(checked.body) == api._LATE
     imported = names_imported(tree.body).keys() - {"TYPE_CHECKING"}
-    assert not imported & fc._LATE.keys()
-    assert set(fc.__all__) == imported | fc._LATE.keys()
+    assert not imported & api._LATE.keys()
+    assert set(fc.__all__) == imported | api._LATE.keys()
     for name in fc.__all__:
         assert (getattr(fc, name) is None) == (name == "newaxis")
 
@@ -78,8 +79,8 @@ def test_the_package_is_typed() -> None:
 
 
 def test_files_have_one_subject() -> None:
-    # The door of the package is a list of names.
-    files = [path for path in OURS if "programs" not in path.parts and path != PACKAGE / "__init__.py"]
+    # The public names are a list.
+    files = [path for path in OURS if "programs" not in path.parts and path != PACKAGE / "api" / "__init__.py"]
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
 
@@ -142,7 +143,7 @@ def test_importing_starts_nothing() -> None:
         "import os, sys, threading, tempfile\n"
         "cache = tempfile.mkdtemp()\n"
         "os.environ['FLOWCOMPUTE_CACHE'] = os.path.join(cache, 'programs')\n"
-        "import flowcompute\n"
+        "import flowcompute.api\n"
         "print(threading.active_count(), os.listdir(cache), 'pytest' in sys.modules)\n"
         "os.rmdir(cache)\n"
     )
@@ -172,6 +173,25 @@ def test_a_late_name_is_there_whichever_comes_first(verb: str) -> None:
     assert (done.returncode, done.stdout) == (0, "36\n"), done.stderr
 
 
+def test_rooms_are_loaded_without_the_public_names() -> None:
+    done = python(
+        "import sys\n"
+        "from flowcompute import function_ir, elements\n"
+        "import flowcompute as fc\n"
+        "print(fc.function_ir is function_ir, fc.sinks.__name__, 'flowcompute.api' in sys.modules)\n"
+        "print(fc.arange(3).sum().resolve(device='numpy'))\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "True flowcompute.sinks False\n3\n"), done.stderr
+
+
+def test_what_is_no_name_is_told_with_the_nearest() -> None:
+    for name in ("sourc", "a.b", "", "..", "__wrapped__"):
+        with pytest.raises(AttributeError, match="has no"):
+            getattr(fc, name)
+    with pytest.raises(AttributeError, match=r"did you mean fc\.source\?"):
+        _ = fc.sourc
+
+
 def test_only_public_names_are_completed() -> None:
     assert dir(fc) == sorted(fc.__all__)
     assert dir(fc.fft) == sorted(fc.fft.__all__)
@@ -188,7 +208,7 @@ def test_help_and_version_load_no_commands() -> None:
         "for option in ('--help', '--version'):\n"
         "    with contextlib.suppress(SystemExit):\n"
         "        main([option])\n"
-        "heavy = {'rich', 'trio', 'pyopencl', 'h5py', 'pyarrow', 'flowcompute.flow', 'flowcompute.cli.command'}\n"
+        "heavy = {'numpy', 'rich', 'trio', 'flowcompute.api', 'flowcompute.elements', 'flowcompute.cli.command'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     assert done.returncode == 0, done.stderr
