@@ -2,8 +2,9 @@
 
     python -m benchmarks.vectors [--device gpu] [--rows 4096] [--columns 4096] [--launches 200] [--reps 7]
 
-Each matrix is multiplied `--launches` times, one launch right after the other, as layers of a model are;
-bytes are those of the matrix. Results are checked against NumPy in float64.
+A matrix of numbers is the stream; one in blocks of Q8_0 or Q4_0 is resident and multiplied with one record, as models
+do. Each is multiplied `--launches` times, one launch right after the other, as layers of a model are; bytes are those
+of the matrix. Results are checked against NumPy in float64.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import argparse
 import statistics
 from collections.abc import Callable
 
+import gguf
 import numpy as np
 
 import flowcompute as fc
+from benchmarks.decoding import random_blocks
 from benchmarks.device import Resident, copy_of
 from benchmarks.interleaved import interleaved
 from flowcompute.gpu.device._cl import cl
@@ -54,6 +57,19 @@ def jobs(rows: int, columns: int) -> dict[str, tuple[fc.Element, np.ndarray, np.
     return made
 
 
+def quantized(rows: int, columns: int) -> dict[str, tuple[fc.Element, np.ndarray, np.ndarray, int]]:
+    """By name: one record times weights in blocks, the record, what it should be, and the bytes of the weights."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, columns), dtype=np.float32)
+    made: dict[str, tuple[fc.Element, np.ndarray, np.ndarray, int]] = {}
+    for kind in ("Q8_0", "Q4_0"):
+        raw = random_blocks(rng, kind, rows, columns)
+        wanted = x.astype("f8") @ gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind]).astype("f8").T
+        product = fc.source(x) @ fc.dequantize(fc.constant(raw), kind).T
+        made[f"{kind}, one record"] = product, x, wanted, raw.nbytes
+    return made
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="gpu")
@@ -67,6 +83,11 @@ def main() -> None:
         queued = Queued(job, matrix, options.device, options.launches)
         calls[name] = (queued.run, float(matrix.nbytes * options.launches))
     calls["copy of 1 GiB"] = (copy_of(queued, 1 << 30), float(2 << 30))
+    for name, (job, record, wanted, size) in quantized(options.rows, options.columns).items():
+        got = job.resolve(device=options.device, progress=False)
+        np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
+        queued = Queued(job, record, options.device, options.launches)
+        calls[name] = (queued.run, float(size * options.launches))
     seconds = interleaved({name: run for name, (run, _) in calls.items()}, options.reps)
     rates = {name: calls[name][1] / statistics.median(times) / 1e9 for name, times in seconds.items()}
     print(f"{queued.plan.backend.capabilities.name}: ({options.rows}, {options.columns}) times a vector")
