@@ -176,15 +176,21 @@ class ObjectStore:
         return sorted(key.removeprefix(below).rstrip("/") for key in keys)
 
     def remove(self, urls: Sequence[ObjectUrl]) -> None:
-        """Remove objects.
+        """Remove objects; one that is gone already is no error.
 
         Raises:
             StoreError: if the store refuses.
         """
         with store_errors():
             for start in range(0, len(urls), _REMOVED_AT_A_TIME):
-                with contextlib.suppress(FileNotFoundError):
-                    obstore.delete(self._store, [_key(url) for url in urls[start : start + _REMOVED_AT_A_TIME]])
+                keys = [_key(url) for url in urls[start : start + _REMOVED_AT_A_TIME]]
+                try:
+                    obstore.delete(self._store, keys)
+                except FileNotFoundError:
+                    # Where each is a request, the first that is gone already ends them all.
+                    for key in keys:
+                        with contextlib.suppress(FileNotFoundError):
+                            obstore.delete(self._store, key)
 
 
 def store_of(url: ObjectUrl) -> ObjectStore:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 CHANGED = "Mon, 23 Nov 2026 10:00:00 GMT"
@@ -48,7 +48,7 @@ class ObjectServer:
             def do_HEAD(self) -> None:
                 outer.answer(self)
 
-            do_GET = do_HEAD
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = False
@@ -125,7 +125,7 @@ class ObjectServer:
             handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
-        if handler.command == "GET":
+        if handler.command != "HEAD":
             handler.wfile.write(body)
 
     def _give(
@@ -144,9 +144,12 @@ class ObjectServer:
         handler.wfile.write(body)
 
 
+S = TypeVar("S", bound=ObjectServer)
+
+
 @contextmanager
-def serving() -> Iterator[ObjectServer]:
-    server = ObjectServer()
+def serving(kind: type[S] = ObjectServer) -> Iterator[S]:
+    server = kind()
     server.start()
     try:
         yield server
