@@ -44,8 +44,8 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
-from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN, block_numbers, reads_along_blocks
-from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
+from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_numbers, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
 from flowcompute.spec import FLOAT32

@@ -14,9 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flowcompute.elements.math import MATMUL
-from flowcompute.elements.nn import EXPERTS
-from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse import FEW_ROWS, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
@@ -44,8 +41,6 @@ from flowcompute.ir import (
     While,
     equal,
     index_min,
-    seen_as,
-    views_of,
 )
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.emit import Scope
@@ -53,7 +48,7 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.lane_sums import added_up
-from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.rows import ProductRows
 from flowcompute.spec import BOOL, FLOAT32
@@ -79,9 +74,6 @@ FEWEST_ROWS = 32
 """Rows for which it pays to decode a column, however long they are."""
 RIGHT_BYTES = 512 << 10
 """Most bytes of decoded columns in a private array. Longer columns are decoded for each row."""
-
-_ALONG_K = {MATMUL: -2, EXPERTS: -1}
-"""The axis of k in the right factor of each operation."""
 
 TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
 """A strip of columns of a block of rows, how many there are, and the end of those of a work-item."""
@@ -405,29 +397,6 @@ def _why_not(task: LoweringTask) -> Reason | None:
     if not reads_along_blocks(task.graph, task.anchor.id):
         return task.refuse("its right factor is not decoded from blocks along the sum")
     return None
-
-
-def reads_along_blocks(graph: Graph, product: int) -> bool:
-    """Check whether the columns of the right factor are neighbouring numbers of blocks.
-
-    It is a property of the graph: whether the numbers are decoded here or were stored changes no bit.
-    """
-    node = graph.nodes[product]
-    if node.op not in _ALONG_K or node.attrs.get("depth", 1) != 1 or node.attrs.get("columns", 1) != 1:
-        return False
-    root, views = views_of(graph, node.inputs[1])
-    if not isinstance(graph.nodes[root].op, Dequantize) or node.spec.dtype != FLOAT32:
-        return False
-    lies = seen_as(graph, root, views)
-    return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
-
-
-def block_numbers(graph: Graph, factor: int) -> int:
-    """Return the numbers in a block of a right factor that is read along blocks."""
-    root, _ = views_of(graph, factor)
-    op = graph.nodes[root].op
-    assert isinstance(op, Dequantize)
-    return op.block_format.numbers
 
 
 def _lower(task: LoweringTask) -> Kernel:

@@ -23,15 +23,29 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import ATTENTION, EXPERTS
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Argument, ArrayNumber, ConstantValue, IndexLike, Storage, c_strides, to_long
+from flowcompute.ir import (
+    Argument,
+    ArrayNumber,
+    ConstantValue,
+    IndexLike,
+    Storage,
+    c_strides,
+    seen_as,
+    to_long,
+    views_of,
+)
 from flowcompute.lower.anchor_point import Anchor, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
-from flowcompute.spec import is_float
+from flowcompute.spec import FLOAT32, is_float
 
 PANEL = 512
+
+_ALONG_K = {MATMUL: -2, EXPERTS: -1}
+"""The axis of k in the right factor of each operation."""
 
 _INT32 = np.dtype(np.int32)
 
@@ -147,6 +161,29 @@ def why_no_product(task: LoweringTask) -> Reason | None:
     if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op is not ATTENTION:
         return None
     return task.refuse("its anchor is no product of matrices")
+
+
+def reads_along_blocks(graph: Graph, product: int) -> bool:
+    """Check whether the columns of the right factor are neighbouring numbers of blocks.
+
+    It is a property of the graph: whether the numbers are decoded here or were stored changes no bit.
+    """
+    node = graph.nodes[product]
+    if node.op not in _ALONG_K or node.attrs.get("depth", 1) != 1 or node.attrs.get("columns", 1) != 1:
+        return False
+    root, views = views_of(graph, node.inputs[1])
+    if not isinstance(graph.nodes[root].op, Dequantize) or node.spec.dtype != FLOAT32:
+        return False
+    lies = seen_as(graph, root, views)
+    return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
+
+
+def block_numbers(graph: Graph, factor: int) -> int:
+    """Return the numbers in a block of a right factor that is read along blocks."""
+    root, _ = views_of(graph, factor)
+    op = graph.nodes[root].op
+    assert isinstance(op, Dequantize)
+    return op.block_format.numbers
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
