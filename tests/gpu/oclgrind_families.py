@@ -62,11 +62,13 @@ def layer(size: int) -> list[Element]:
 def blocks(size: int) -> list[Element]:
     """Decoded in an element-wise kernel, in a product of thin and of many rows, and along rows."""
     weights = fc.dequantize(fc.constant(drawn(19, 2 * 18, dtype="u1")), "Q4_0")
+    matrices = fc.dequantize(fc.constant(drawn(3, 5, 2 * 18, dtype="u1")), "Q4_0")
     rows = fc.dequantize(stream(size, 144, dtype="u1"), "Q4_K")
     return [
         rows * 2,
         rows.max(axis=1),
         stream(size, 64) @ weights.T,
+        fc.nn.experts(stream(9, 64), matrices, stream(9, 4, dtype="i4") % 3) + 1,
         fc.dequantize(stream(3, 50 * size, dtype="u1"), "IQ1_S"),
     ]
 

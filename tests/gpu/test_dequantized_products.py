@@ -216,6 +216,20 @@ def test_chosen_matrices_are_summed_like_single_ones() -> None:
     assert_bits(part.resolve(device="cpu"), single[1])
 
 
+@pytest.mark.compiles
+@pytest.mark.parametrize("computed", slow_but([False], [False, True]))
+def test_rows_are_grouped_by_the_matrix_that_they_choose(computed: bool) -> None:
+    """More rows than a block of them has, and a matrix that nobody chooses."""
+    chosen = np.random.default_rng(5).integers(0, 2, (37, 30)) * 2
+    x = fc.tanh(fc.source(X)) if computed else fc.source(X)
+    made = fc.nn.experts(x, fc.dequantize(fc.constant(STACK), NAME), fc.source(chosen))
+    matrices = [fc.dequantize(fc.constant(one), NAME) for one in STACK]
+    single = np.stack(fc.resolve(*(x @ one.T for one in matrices), device="cpu"))
+    wanted = single[chosen, np.arange(37)[:, None]]
+    for batch_bytes in (1 << 20, 1, 3 * X[0].nbytes):
+        assert_bits(made.resolve(device="cpu", strategy=fc.Strategy(batch_bytes=batch_bytes)), wanted)
+
+
 # Whole blocks and parts of blocks; one row, some, and a tile of many with a part of one; fewer columns than a tile.
 GROUPS = [
     ("Q8_0", 1, 64, 37),

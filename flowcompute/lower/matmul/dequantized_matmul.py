@@ -50,6 +50,7 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.lane_sums import added_up
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
+from flowcompute.lower.row_groups import group_arrays, group_end, group_rows, row_at
 from flowcompute.lower.rows import ProductRows
 from flowcompute.spec import BOOL, FLOAT32
 from flowcompute.strategy import KernelKnobs
@@ -72,6 +73,8 @@ STAGES = 2
 """Launches of a product whose rows of A are made by a row_maker: one stores them, one multiplies."""
 FEWEST_ROWS = 32
 """Rows for which it pays to decode a column, however long they are."""
+GROUPED_ROWS = 1024
+"""Rows of a block whose rows choose their matrices: each matrix is decoded once for those that choose it."""
 RIGHT_BYTES = 512 << 10
 """Most bytes of decoded columns in a private array. Longer columns are decoded for each row."""
 
@@ -80,6 +83,8 @@ TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
 FIRST_STRIP, LAST_STRIP, STRIP_INDEX = Name("first_strip"), Name("last_strip"), Name("strip")
 BEGIN, END, TILED = Name("begin"), Name("end"), Name("tiled")
 """Rows of a block, and the end of those in whole tiles."""
+FROM, TO = Name("from"), Name("to")
+"""Places of a group of rows that choose one matrix."""
 ROW, COLUMN, WITHIN, PART = Name("r"), Name("j"), Name("c"), Name("d")
 """A row, the first column of a strip, the first one of those decoded together, and of a tile among them."""
 
@@ -112,13 +117,18 @@ class _DequantizedLowering:
         in_place = not one.is_computed(one.a) and one.a.columns.stride == 1 and one.a.argument.dtype == FLOAT32
         # Where A is computed as it is loaded, or scattered, each number is computed and picked once.
         self.kept = (self.rows is not None or not in_place) and self.row_bytes <= LEFT_BYTES
-        self.many = (region.stream if one.shared else False) or one.height > 1 or (one.shared and one.units > 1)
+        self.grouped = one.chosen is not None
+        # Blocks are cut from all rows, and not from those of each matrix.
+        self.across = one.shared or self.grouped
+        self.many = one.height > 1 or (self.across and (region.stream or one.units > 1))
+        # Places of rows that multiply one matrix: rows of the block, or of a group.
+        self.first, self.last = (FROM, TO) if self.grouped else (BEGIN, END)
         whole = one.inner - one.inner % LANES
         self.together = UNROLL if whole % (UNROLL * LANES) == 0 and self._is_aligned(one.b, UNROLL * LANES) else 1
         self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
         fit = LEFT_BYTES // max(1, self.row_bytes)
-        fewest = 1 if self.kept else FEWEST_ROWS
-        self.block = min(ROWS_PER_ITEM, max(fewest, fit)) if self.many else 1
+        fewest, most = (GROUPED_ROWS, GROUPED_ROWS) if self.grouped else (FEWEST_ROWS, ROWS_PER_ITEM)
+        self.block = min(most, max(1 if self.kept else fewest, fit)) if self.many else 1
         self.strips = max(1, -(-one.columns // STRIP))
         # What is computed around the product calls functions, for which the device may not take wider vectors.
         self.width = min(style.capabilities.lanes, LANES)
@@ -154,9 +164,9 @@ class _DequantizedLowering:
     # -- rows and strips ----------------------------------------------------------------------------
 
     def _blocks(self) -> IndexLike:
-        """Return the blocks of rows of a launch. The rows of a block multiply one matrix."""
-        one = self.contraction
-        return (N + self.block - 1) // self.block if one.shared else N // one.height * self._blocks_of_matrix
+        """Return the blocks of rows of a launch. The rows of a block, or of its groups, multiply one matrix."""
+        each = self.contraction.height
+        return (N + self.block - 1) // self.block if self.across else N // each * self._blocks_of_matrix
 
     @property
     def _blocks_of_matrix(self) -> int:
@@ -168,7 +178,7 @@ class _DequantizedLowering:
         block = TASK // self.strips
         begin: IndexLike = block * self.block
         until: IndexLike = N
-        if not one.shared:
+        if not self.across:
             matrix = block // self._blocks_of_matrix
             begin = matrix * one.height + block % self._blocks_of_matrix * self.block
             until = (matrix + 1) * one.height
@@ -182,17 +192,39 @@ class _DequantizedLowering:
         scope.add(SetInteger(TASK, TASK + LAST_STRIP - FIRST_STRIP, new=False))
         if self.kept:
             scope.add(self._keep())
-        at_b = one.of_b(scope, one.row(scope, BEGIN))
         strip = scope.inner()
         strip.add(SetInteger(COLUMN, STRIP_INDEX * STRIP))
-        groups = index_min(STRIP, one.columns - COLUMN) if one.columns % STRIP else STRIP
-        strip.add(For(WITHIN, 0, groups, DECODED, tuple(self._columns(strip, at_b))))
+        if self.grouped:
+            group_rows(scope, END - BEGIN, lambda inner, row: one.matrix_of(one.row(inner, inner.integer(BEGIN + row))))
+            strip.add(*self._groups(strip))
+        else:
+            strip.add(self._sums(strip, one.of_b(scope, one.row(scope, BEGIN))))
         strip.add(*self._epilogue())
         scope.add(For(STRIP_INDEX, FIRST_STRIP, LAST_STRIP, 1, tuple(strip.statements)))
         return scope.statements
 
+    def _groups(self, strip: Scope) -> list[Stmt]:
+        """Compute the sums of a strip, of one group of rows after the other."""
+        scope = strip.inner()
+        scope.add(SetInteger(TO, group_end(FROM)))
+        at_b = self.contraction.of_b(scope, self._row(scope, FROM))
+        scope.add(self._sums(scope, at_b), SetInteger(FROM, TO, new=False))
+        return [SetInteger(FROM, 0), While(FROM < END - BEGIN, tuple(scope.statements))]
+
+    def _sums(self, strip: Scope, at_b: IndexLike) -> Stmt:
+        """Compute the sums of a strip, of rows that multiply one matrix."""
+        columns = self.contraction.columns
+        groups = index_min(STRIP, columns - COLUMN) if columns % STRIP else STRIP
+        return For(WITHIN, 0, groups, DECODED, tuple(self._columns(strip, at_b)))
+
+    def _row(self, scope: Scope, place: IndexLike) -> Row:
+        """Declare the row that stands at a place: itself, or one of a group."""
+        return self.contraction.row(scope, scope.integer(BEGIN + row_at(place) if self.grouped else place))
+
     def _arrays(self) -> list[Stmt]:
         arrays: list[Stmt] = [Array("sums", FLOAT32, 1, self.block * STRIP)]
+        if self.grouped:
+            arrays += group_arrays(self.block)
         if self.kept:
             arrays.append(Array("left", FLOAT32, 1, self.block * self.pitch or 1))
         if self.buffered:
@@ -263,12 +295,13 @@ class _DequantizedLowering:
             return self._right(inner, start, at, count)
 
         # Of one column at a time, since scales take many registers.
-        one_column.add(For(ROW, BEGIN, END, 1, tuple(self._tile(one_column, ROW, 1, PART, 1, in_place, self.together))))
+        tile = self._tile(one_column, ROW, 1, PART, 1, in_place, self.together)
+        one_column.add(For(ROW, self.first, self.last, 1, tuple(tile)))
         alone = For(PART, 0, DECODED, 1, tuple(one_column.statements))
         if not self.buffered:
             scope.add(alone)
         else:
-            scope.add(If(END - BEGIN < 2, (alone,), tuple(self._buffered(scope, at_b))))
+            scope.add(If(self.last - self.first < 2, (alone,), tuple(self._buffered(scope, at_b))))
         return scope.statements
 
     def _start(self, scope: Scope, at_b: IndexLike, column: IndexLike) -> IndexLike:
@@ -313,9 +346,9 @@ class _DequantizedLowering:
         whole = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, high, PART, wide, decoded)))
         alone = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, 1, PART, wide, decoded)))
         made.add(
-            SetInteger(TILED, BEGIN + (END - BEGIN) // high * high),
-            For(ROW, BEGIN, TILED, high, (whole,)),
-            For(ROW, TILED, END, 1, (alone,)),
+            SetInteger(TILED, self.first + (self.last - self.first) // high * high),
+            For(ROW, self.first, TILED, high, (whole,)),
+            For(ROW, TILED, self.last, 1, (alone,)),
         )
         return made.statements
 
@@ -332,11 +365,11 @@ class _DequantizedLowering:
         """Compute `columns` sums of each of `rows` rows, and keep them for the epilogue."""
         one = self.contraction
         scope = outer.inner()
-        at_a = [self._of_a(scope, one.row(scope, scope.integer(first + row))) for row in range(rows)]
+        at_rows = [(one_row := self._row(scope, first + number), self._of_a(scope, one_row)) for number in range(rows)]
         totals = zeros(one, scope, rows, columns)
 
         def products(inner: Scope, sums: list[list[Var]], at: _Along, count: int | None) -> None:
-            left = [self._left(inner, row, at.index, count) for row in at_a]
+            left = [self._left(inner, at_a, at.index, count) for _, at_a in at_rows]
             mask = None if count is None else inner.let(Below(count), BOOL, mask_bytes=FLOAT32.itemsize)
             for column in range(columns):
                 b = right(inner, column, at, count)
@@ -356,9 +389,9 @@ class _DequantizedLowering:
             last = scope.inner()
             products(last, totals, _Along(one.inner - rest), rest)
             scope.add(If(True, tuple(last.statements)))
-        for row, own in enumerate(added_up(scope, [total for line in totals for total in line], rows, LANES)):
-            place = (first + row - BEGIN) * STRIP + WITHIN + part
-            scope.add(PutItem("sums", place, own, vector=own.lanes > 1))
+        for number, own in enumerate(added_up(scope, [total for line in totals for total in line], rows, LANES)):
+            row = at_rows[number][0].number if self.grouped else first + number
+            scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN + part, own, vector=own.lanes > 1))
         return scope.statements
 
     def _of_a(self, scope: Scope, row: Row) -> IndexLike:

@@ -100,7 +100,7 @@ class MatmulAnchor(Anchor):
         alike = math.prod(right.shape[: -depth - columns]) == 1 and node.op is not EXPERTS
         self.shared = self.stream_rows or (not right.is_stream and alike)
 
-    def _number_of_matrix(self, row: Row) -> IndexLike:
+    def matrix_of(self, row: Row) -> IndexLike:
         """Return the number of the matrix that a row chooses, in 64 bits where places in the matrices need them."""
         assert self.chosen is not None
         lies, argument = self.chosen
@@ -140,7 +140,7 @@ class MatmulAnchor(Anchor):
     def of_b(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the offset of the matrix that a row multiplies."""
         if self.chosen is not None:
-            return scope.integer(self.b.lies.offset + self._number_of_matrix(row) * self.b.lies.strides[0])
+            return scope.integer(self.b.lies.offset + self.matrix_of(row) * self.b.lies.strides[0])
         return scope.integer(self.matrix_base(self.b, row.record, row.matrix))
 
     def placed(self, row: Row, column: IndexLike) -> tuple[Row, IndexLike]:
