@@ -52,6 +52,7 @@ class PassExecutor(Executor):
         self._steps = StepRunner(state, runners, self._between.array)
         self._scheduler = StreamScheduler(state, self._run_slices)
         self._placements = {clock.id: placements_of(clock.steps) for clock in one.clocks}
+        self._scans: dict[int, list[tuple[Step, Carry]]] = {}
         self._notes: dict[int, str] = {}
         self._kept: Mapping[int, object] = {}
         self._batches = dict.fromkeys(self._steps.seconds, 0)
@@ -100,6 +101,9 @@ class PassExecutor(Executor):
             lambda step: self.runners[step.placement].make_carry(step),
             lambda step: self.runners[0].make_fold(step.node),
         )
+        scans = self.state.scans
+        for clock in self._pass.clocks:
+            self._scans[clock.id] = [(step, scans[i]) for step in clock.steps if (i := scan_in(step)) in scans]
 
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Return memory that the first device across a bus reads by itself; see `Executor.room`."""
@@ -246,8 +250,7 @@ class PassExecutor(Executor):
             mine = {value: array[done:stop] for value, array in outputs.items()}
             take_back: list[Callable[[], None]] = []
             try:
-                scans = ((step, self.state.scans.get(scan_in(step))) for step in clock.steps)
-                take_back = [self._begin_scan(step, scan) for step, scan in scans if scan is not None]
+                take_back = [self._begin_scan(step, scan) for step, scan in self._scans[clock.id]]
                 part = sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
                 values = self._run_slice(clock, start + done, stop - done, part, mine, done)
             except DeviceFullError as error:

@@ -103,11 +103,17 @@ class LaunchLog:
             if self._tell is not None:
                 self._tell(Launch(step, ended_s, device_s))
 
-    def launched_again(self, steps: Iterable[str]) -> None:
-        """Record launches that were not timed."""
+    def launched_again(self, steps: Iterable[str]) -> bool:
+        """Record launches that nobody waits for; False, and none of them, where one is to be timed first."""
         with self._lock:
-            for step in steps:
-                self._of(step).launches += 1
+            every = [self._of(step) for step in steps]
+            if self._tell is not None or any(
+                one.launches < FIRST or one.launches % EVERY_DEFERRED == 0 for one in every
+            ):
+                return False
+            for one in every:
+                one.launches += 1
+        return True
 
     def _of(self, step: str) -> StepLaunches:
         if step not in self.steps:

@@ -31,6 +31,7 @@ class RepeatedLaunch:
         arrays: of the values that it reads and writes.
         buffers: its arguments before the numbers: buffers of the arrays, and scalars.
         total, chunk, groups: its division.
+        phases: of its kernel, a launch each.
     """
 
     step: RegionStep
@@ -43,6 +44,7 @@ class RepeatedLaunch:
     total: int
     chunk: int
     groups: int
+    phases: range
 
     def again(self, launcher: Launcher, start: int, on_host: Callable[[int, int], np.ndarray]) -> None:
         """Launch it over the records from `start` on, and leave the waiting to others.
@@ -58,7 +60,7 @@ class RepeatedLaunch:
             chunk = self.carry.begin(scanned) or chunk
         if not memory.in_place:
             self._hand_on(memory)
-        for stage in kernel.phases(self.items):
+        for stage in self.phases:
             values = [*self.buffers, self.total, chunk, 0, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:
@@ -129,8 +131,9 @@ class RepeatedLaunches:
         if kernel.block or not known or not self._passing.isdisjoint(pointers):
             return
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in pointers)
+        items = batch_slice.items
         self._last[step.name] = RepeatedLaunch(
-            step, kernel, compiled, carry, batch_slice.items, arrays, buffers, *division
+            step, kernel, compiled, carry, items, arrays, buffers, *division, kernel.phases(items)
         )
 
     def clear(self) -> None:

@@ -75,7 +75,9 @@ class RepeatingRunner(TransferringRunner):
     def repeat(self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice) -> bool:  # type: ignore[override]
         """Launch steps as they were launched last, where nothing but the record index differs."""
         assert self._launcher is not None
-        if not self._repeated.are_last(known) or any(self._is_timed(one.step, deferred=True) for one in known):
+        if not self._repeated.are_last(known):
+            return False
+        if self.log is not None and not self.log.launched_again([one.step.name for one in known]):
             return False
         on_host = partial(self._on_host, batch_slice)
         for one in known:
@@ -84,9 +86,7 @@ class RepeatingRunner(TransferringRunner):
             except Exception:
                 with self._told(one.step):
                     raise
-            batch_slice.launches += len(one.kernel.phases(one.items))
-        if self.log is not None:
-            self.log.launched_again(one.step.name for one in known)
+            batch_slice.launches += len(one.phases)
         return True
 
     def wait(self) -> None:
