@@ -425,7 +425,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
 
 def elementwise() -> dict[str, Build]:
     """A job for each element-wise function, of every dtype that it takes."""
-    found = {name: value for room in (fc, fc.nn) for name, value in vars(room).items() if isinstance(value, Function)}
+    public = {name: getattr(room, name) for room in (fc, fc.nn) for name in room.__all__}
+    found = {name: value for name, value in public.items() if isinstance(value, Function)}
     return {name: lambda _, function=function: _in_all_dtypes(function) for name, function in found.items()}
 
 
