@@ -251,6 +251,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=128)
     parser.add_argument("--reps", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rows", default="", help="measure only rows that have this in their names")
     parser.add_argument("--data", default=None, help="folder for the files (a temporary one by default)")
     options = parser.parse_args()
     x = numbers(options.mib)
@@ -265,6 +266,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=options.data) as folder:
             rows = readers(Path(folder), x, threads) if threads else writers(Path(folder), x)
             for name, peer, ours in rows:
+                if options.rows not in name and not name.startswith("npy"):
+                    continue
                 text, rate = row(name, peer, ours, options.mib, options.reps, npy if _lies_together(name) else None)
                 npy = rate if name.startswith("npy") else npy
                 print(text, flush=True)

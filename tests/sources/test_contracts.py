@@ -277,9 +277,16 @@ class ColumnContract(SourceContract):
 
 
 class TestParquet(ColumnContract):
+    options: ClassVar[dict[str, Any]] = {}
+
     def make(self, records: np.ndarray, folder: Path) -> Source:
-        pq.write_table(self.table(records), folder / "x.parquet", row_group_size=3)
+        pq.write_table(self.table(records), folder / "x.parquet", row_group_size=3, **self.options)
         return fc_open(folder / "x.parquet")["x"]
+
+
+class TestParquetPlain(TestParquet):
+    dtypes = tuple(map(np.dtype, ("i1", "f4", "bool")))
+    options: ClassVar[dict[str, Any]] = {"use_dictionary": False, "data_page_size": 1}
 
 
 class TestArrow(ColumnContract):

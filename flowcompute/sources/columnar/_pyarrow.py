@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -219,34 +220,48 @@ class ParquetFooter:
         metadata: as pyarrow has it.
         columns: in their order.
         leaves: columns among the file's leaves by their numbers, where paths tell them from others.
+        groups: records of each group.
     """
 
     metadata: Any
     columns: tuple[Column, ...]
     leaves: dict[int, Leaf]
+    groups: tuple[int, ...]
 
 
 class _ParquetTable(TableFile):
+    footer: ParquetFooter
+
     def __init__(self, view: PageView, files: Files, handle: int, footer: ParquetFooter | None) -> None:
         self._view, self._own_view = view, FileView(files, handle)
         self._unusual = set[int]()  # columns that were found to be for pyarrow
         self._part_bytes = _READ_BYTES if files.local else REQUEST_BYTES
         self._page_part_bytes = _PAGE_READ_BYTES if files.local else REQUEST_BYTES
-        self._file = parquet.ParquetFile(
-            pa.PythonFile(view, mode="r"),
-            metadata=None if footer is None else footer.metadata,
+        self.footer = footer or self._read_footer()
+        self._metadata, self.columns, self._leaves = self.footer.metadata, self.footer.columns, self.footer.leaves
+        self.groups = self.footer.groups
+
+    @cached_property
+    def _file(self) -> Any:
+        """What pyarrow reads by, once it is asked for: plain pages need none."""
+        return self._opened(self._metadata)
+
+    def _opened(self, metadata: Any) -> Any:
+        return parquet.ParquetFile(
+            pa.PythonFile(self._view, mode="r"),
+            metadata=metadata,
             buffer_size=self._part_bytes,
             pre_buffer=False,
             page_checksum_verification=True,
         )
-        if footer is None:
-            columns = _columns(self._file.schema_arrow)
-            footer = ParquetFooter(self._file.metadata, columns, _leaves(self._file.metadata.schema, columns))
-        self.footer = footer
-        self._metadata, self.columns, self._leaves = footer.metadata, footer.columns, footer.leaves
-        self.groups = tuple(int(self._metadata.row_group(i).num_rows) for i in range(self._metadata.num_row_groups))
-        if min(self.groups, default=0) < 0 or sum(self.groups) != self._metadata.num_rows:
+
+    def _read_footer(self) -> ParquetFooter:
+        file = self._opened(None)
+        metadata, columns = file.metadata, _columns(file.schema_arrow)
+        groups = tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
+        if min(groups, default=0) < 0 or sum(groups) != metadata.num_rows:
             raise ColumnarError("its groups have other records than the file")
+        return ParquetFooter(metadata, columns, _leaves(metadata.schema, columns), groups)
 
     def slices(self, column: Column, group: int, fill: Any, unit_bytes: int) -> Iterator[np.ndarray]:
         """See `TableFile.slices`. A unit is a page.

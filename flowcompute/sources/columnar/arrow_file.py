@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,8 @@ from flowcompute.spec import BOOL
 
 _PADDING = 4096
 """Bytes that a buffer may have beyond its numbers: writers pad to a multiple of 8 or 64."""
+_KEPT_BYTES, _MOST_LAYOUTS = 1 << 16, 16
+"""Bytes of the metadata of a batch whose layout is kept, and how many are."""
 _PREFIX = struct.Struct("<q")
 """The bytes of a compressed buffer once it is decompressed, which stand before it; -1 where it is not."""
 
@@ -32,6 +36,7 @@ class ArrowFooter:
         blocks: where the batches lie.
         groups: records of each batch.
         is_big: whether numbers are big-endian.
+        layouts: of batches that were read last: columns advance together.
     """
 
     columns: tuple[Column, ...]
@@ -39,6 +44,29 @@ class ArrowFooter:
     blocks: tuple[FileBlock, ...]
     groups: tuple[int, ...]
     is_big: bool
+    layouts: RecentLayouts
+
+
+class RecentLayouts:
+    """Layouts of the record batches of a file that were read last, a megabyte of metadata at most."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, BatchLayout] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, group: int) -> BatchLayout | None:
+        """Return the layout of a batch if it is kept."""
+        with self._lock:
+            return self._kept.get(group)
+
+    def put(self, group: int, layout: BatchLayout, size: int) -> None:
+        """Keep the layout of a batch, whose metadata have so many bytes."""
+        if size > _KEPT_BYTES:
+            return
+        with self._lock:
+            self._kept[group] = layout
+            if len(self._kept) > _MOST_LAYOUTS:
+                self._kept.popitem(last=False)
 
 
 class ArrowFile(TableFile):
@@ -49,6 +77,8 @@ class ArrowFile(TableFile):
         footer: what is said at its end, if it was read before: each batch is looked at for how long it is.
     """
 
+    footer: ArrowFooter
+
     def __init__(self, files: Files, handle: int, footer: ArrowFooter | None) -> None:
         self._view = FileView(files, handle)
         self._slice_bytes = SLICE_BYTES if files.local else REQUEST_BYTES
@@ -56,17 +86,18 @@ class ArrowFile(TableFile):
             columns, places = _pyarrow.arrow_columns(self._view)
             blocks, is_big = read_footer(self._view)
             groups = tuple(read_batch(self._view, block).records for block in blocks)
-            footer = ArrowFooter(columns, places, blocks, groups, is_big)
+            footer = ArrowFooter(columns, places, blocks, groups, is_big, RecentLayouts())
         self.footer = footer
         self.columns, self._places, self._is_big = footer.columns, footer.places, footer.is_big
         self.groups, self._blocks = footer.groups, footer.blocks
-        self._last: tuple[int, BatchLayout] | None = None
 
     def _batch(self, group: int) -> BatchLayout:
         """Return what is said of a batch."""
-        if self._last is None or self._last[0] != group:
-            self._last = group, read_batch(self._view, self._blocks[group])
-        batch = self._last[1]
+        batch = self.footer.layouts.get(group)
+        if batch is None:
+            block = self._blocks[group]
+            batch = read_batch(self._view, block)
+            self.footer.layouts.put(group, batch, block.metadata_bytes)
         if batch.records != self.groups[group]:
             raise ColumnarError("a batch has other records than when it was opened")
         return batch
