@@ -85,7 +85,7 @@ def _structure(data: bytes, at: int, depth: int, found: dict[int, Any]) -> int:
             at += 1 + data[at]
         elif kind in (_TRUE, _FALSE):  # the value of a bool is in its kind
             found[number] = kind == _TRUE
-        elif kind == _STRUCT and depth < _MOST_DEPTH:
+        elif kind == _STRUCT and depth == 0:
             inner: dict[int, Any] = {}
             found[number] = inner
             at = _structure(data, at, depth + 1, inner)
@@ -119,15 +119,38 @@ class PageHeader(NamedTuple):
         header_bytes: of the header itself.
         stored_bytes: of the page behind it.
         page_bytes: of the page once it is decompressed.
-        checksum: CRC32 of the page as it is stored; None where there is none.
-        data: of a page of data; None for others.
+        said: all else, by the numbers of fields.
     """
 
     header_bytes: int
     stored_bytes: int
     page_bytes: int
-    checksum: int | None
-    data: DataHeader | None
+    said: dict[int, Any]
+
+    @property
+    def checksum(self) -> int | None:
+        """CRC32 of the page as it is stored; None where there is none."""
+        checksum = self.said.get(4)
+        return checksum & 0xFFFFFFFF if isinstance(checksum, int) else None
+
+    def data(self) -> DataHeader | None:
+        """Return what is said of a page of data; None of others.
+
+        Raises:
+            ColumnarError: if that is missing.
+        """
+        kind = self.said.get(1)
+        if kind not in (_DATA_PAGE, _DATA_PAGE_2):
+            return None
+        own = self.said.get(5 if kind == _DATA_PAGE else 8)
+        if not isinstance(own, dict):
+            raise ColumnarError("it is damaged: a page's header does not say what is in the page")
+        if kind == _DATA_PAGE:
+            return DataHeader(_count(own, 1), _count(own, 2), (_count(own, 3), _count(own, 4)), None, True)
+        levels = _count(own, 5), _count(own, 6)
+        if sum(levels) > self.page_bytes:
+            raise ColumnarError("it is damaged: a page's levels are larger than the page")
+        return DataHeader(_count(own, 1), _count(own, 4), (RLE, RLE), levels, own.get(7) is not False)
 
 
 def read_header(data: memoryview) -> PageHeader | None:
@@ -145,8 +168,7 @@ def read_header(data: memoryview) -> PageHeader | None:
         if len(data) >= MOST_HEADER_BYTES:
             raise ColumnarError(f"it is damaged: a page's header has more than {MOST_HEADER_BYTES} bytes")
         return None
-    stored, whole, checksum = _count(said, 3), _count(said, 2), said.get(4)
-    return PageHeader(size, stored, whole, checksum if isinstance(checksum, int) else None, _data_header(said, whole))
+    return PageHeader(size, _count(said, 3), _count(said, 2), said)
 
 
 def _count(said: dict[int, Any], number: int) -> int:
@@ -155,21 +177,6 @@ def _count(said: dict[int, Any], number: int) -> int:
     if not isinstance(count, int) or not 0 <= count < 1 << 31:
         raise ColumnarError("it is damaged: a page's header has no sizes")
     return count
-
-
-def _data_header(said: dict[int, Any], page_bytes: int) -> DataHeader | None:
-    kind = said.get(1)
-    if kind not in (_DATA_PAGE, _DATA_PAGE_2):
-        return None
-    own = said.get(5 if kind == _DATA_PAGE else 8)
-    if not isinstance(own, dict):
-        raise ColumnarError("it is damaged: a page's header does not say what is in the page")
-    if kind == _DATA_PAGE:
-        return DataHeader(_count(own, 1), _count(own, 2), (_count(own, 3), _count(own, 4)), None, True)
-    levels = _count(own, 5), _count(own, 6)
-    if sum(levels) > page_bytes:
-        raise ColumnarError("it is damaged: a page's levels are larger than the page")
-    return DataHeader(_count(own, 1), _count(own, 4), (RLE, RLE), levels, own.get(7) is not False)
 
 
 def check_size(header: PageHeader, most_bytes: int) -> None:

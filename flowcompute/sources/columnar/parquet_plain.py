@@ -137,10 +137,11 @@ class ChunkPages:
             if len(stored) < header.stored_bytes:
                 raise ColumnarError("it is damaged: it ends within a page")
             self._at += header.stored_bytes
-            if header.checksum is not None and zlib.crc32(stored) != header.checksum & 0xFFFFFFFF:
+            if header.checksum is not None and zlib.crc32(stored) != header.checksum:
                 raise ColumnarError("it is damaged: the checksum of a page is wrong")
-            if header.data is not None:
-                yield self._page(header, header.data, stored, leaf)
+            data = header.data()
+            if data is not None:
+                yield self._page(header, data, stored, leaf)
 
     def _page(self, header: PageHeader, said: DataHeader, stored: memoryview, leaf: Leaf) -> Page:
         if said.level_bytes is None:
