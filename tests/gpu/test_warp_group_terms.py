@@ -140,6 +140,7 @@ def special(shape: tuple[int, int], kind: str, seed: int = 0) -> np.ndarray:
         ((300, 200, 136), "tiny and huge"),
         ((300, 128, 128), "not finite"),
         ((5, 5000, 256), "normal"),
+        ((300, 4, 128), "normal"),
     ],
     ids=str,
 )
