@@ -212,7 +212,8 @@ class OpenCLRunner(StayingRunner):
         kernel = self.adopted.get(kernel.name, kernel)
         deferred = self._is_deferred(step, items)
         last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and region.stream else None
-        if last is not None and self.repeat([last], batch_slice):
+        self._written = []
+        if last is not None and self._launch_again([last], batch_slice, outputs):
             return
         start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
@@ -220,7 +221,6 @@ class OpenCLRunner(StayingRunner):
         if region.folds:
             assert batch_slice.clock is not None
             self._blocks.make(region.folds, blocks, batch_slice.clock.batch_items // kernel.block + 2)
-        self._written = []
         scan = self.state.scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
@@ -233,7 +233,8 @@ class OpenCLRunner(StayingRunner):
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
         if deferred and count and region.stream and not batch_slice.bases and self._stays(kernel):
             compiled = self._compiled(kernel)
-            self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, (count, chunk, groups))
+            divided, in_place = (count, chunk, groups), self.memory.in_place
+            self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, divided, in_place=in_place)
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
             if panel:

@@ -1,4 +1,4 @@
-"""Launches of a flow that differ from the last ones of their step in the record index alone."""
+"""Launches of a flow that differ from the last ones of their step in the record index, and in arrays that pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowcompute.engine.scans import Carry
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
-from flowcompute.ir import Kernel
+from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
 
 
@@ -28,8 +28,9 @@ class RepeatedLaunch:
         compiled: what is launched.
         carry: what the kernel changes beside its results, if anything.
         items: records.
-        arrays: of the values that it reads and writes.
-        buffers: its arguments before the numbers: buffers of the arrays, and scalars.
+        arrays: of the values that it reads and writes, as far as they stay.
+        passing: places of arguments whose arrays are others each time. Only memory in place takes these.
+        buffers: its arguments before the numbers: buffers of the arrays, and scalars; None where arrays pass.
         total, chunk, groups: its division.
         phases: of its kernel, a launch each.
     """
@@ -40,19 +41,27 @@ class RepeatedLaunch:
     carry: DeviceCarry | None
     items: int
     arrays: tuple[tuple[int, np.ndarray], ...]
+    passing: tuple[int, ...]
     buffers: Sequence[Any]
     total: int
     chunk: int
     groups: int
     phases: range
 
-    def again(self, launcher: Launcher, start: int, on_host: Callable[[int, int], np.ndarray]) -> None:
+    def again(
+        self,
+        launcher: Launcher,
+        start: int,
+        on_host: Callable[[int, int], np.ndarray],
+        buffer: Callable[[Argument], Any],
+    ) -> None:
         """Launch it over the records from `start` on, and leave the waiting to others.
 
         Args:
             launcher: of the device.
             start: the first record.
             on_host: gives the numbers of an operand on the host, by its scan and place.
+            buffer: gives the buffer of an argument whose array passes.
         """
         kernel, chunk, memory = self.kernel, self.chunk, launcher.memory
         if self.carry is not None:
@@ -60,8 +69,11 @@ class RepeatedLaunch:
             chunk = self.carry.begin(scanned) or chunk
         if not memory.in_place:
             self._hand_on(memory)
+        buffers = list(self.buffers)
+        for place in self.passing:
+            buffers[place] = buffer(kernel.arguments[place])
         for stage in self.phases:
-            values = [*self.buffers, self.total, chunk, 0, start, stage]
+            values = [*buffers, self.total, chunk, 0, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:
             self.carry.advanced(start + self.items)
@@ -94,7 +106,7 @@ class RepeatedLaunches:
     def find(
         self, step: RegionStep, kernel: Kernel, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
     ) -> RepeatedLaunch | None:
-        """Return the last launch of a step, if it had the same kernel, as many records and the very same arrays."""
+        """Return the last launch of a step, if it had the same kernel, as many records and the arrays that stay."""
         last = self._last.get(step.name)
         if last is None or last.items != batch_slice.items or last.kernel is not kernel:
             return None
@@ -123,17 +135,22 @@ class RepeatedLaunches:
         outputs: Mapping[int, np.ndarray],
         buffers: Sequence[Any],
         division: tuple[int, int, int],
+        *,
+        in_place: bool,
     ) -> None:
-        """Keep a launch whose arguments are arrays that stay, and numbers."""
-        pointers = [one.value for one in kernel.arguments if one.kind in ("input", "output")]
+        """Keep a launch whose arguments are arrays and numbers; no array that passes is kept alive."""
+        pointers = [one.value if one.kind in ("input", "output") else None for one in kernel.arguments]
+        passing = tuple(place for place, value in enumerate(pointers) if value in self._passing)
         kinds = {"scalar", "input", "output"} | ({"state"} if carry is not None and carry.stays else set())
         known = all(one.kind in kinds for one in kernel.arguments)
-        if kernel.block or not known or not self._passing.isdisjoint(pointers):
+        if kernel.block or not known or (passing and not in_place):
             return
-        arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in pointers)
+        staying = [value for value in pointers if value is not None and value not in self._passing]
+        arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in staying)
+        kept = [None if place in passing else buffer for place, buffer in enumerate(buffers)]
         items = batch_slice.items
         self._last[step.name] = RepeatedLaunch(
-            step, kernel, compiled, carry, items, arrays, buffers, *division, kernel.phases(items)
+            step, kernel, compiled, carry, items, arrays, passing, kept, *division, kernel.phases(items)
         )
 
     def clear(self) -> None:

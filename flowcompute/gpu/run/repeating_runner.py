@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from flowcompute.engine import BatchSlice
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
 from flowcompute.gpu.worker import Launcher
-from flowcompute.ir import Kernel
+from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
 
 FEW_RECORDS = 32
@@ -46,6 +47,12 @@ class RepeatingRunner(TransferringRunner):
     def _on_host(self, batch_slice: BatchSlice, anchor: int | None, place: int) -> np.ndarray:
         """Return the numbers of an operand of an anchor on the host."""
 
+    @abstractmethod
+    def _argument(
+        self, argument: Argument, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], stream: bool
+    ) -> Any:
+        """Return a value for an argument of a kernel: a buffer, or a number."""
+
     def _is_timed(self, step: RegionStep, *, deferred: bool = False) -> bool:
         return self.log is not None and self.log.is_timed(step.name, deferred=deferred)
 
@@ -70,19 +77,27 @@ class RepeatingRunner(TransferringRunner):
         """See `RegionRunner.known`."""
         if step.kernel is None or not self._is_deferred(step, batch_slice.items):
             return None
-        return self._repeated.find(step, self.adopted.get(step.kernel.name, step.kernel), batch_slice, outputs)
+        found = self._repeated.find(step, self.adopted.get(step.kernel.name, step.kernel), batch_slice, outputs)
+        return None if found is None or found.passing else found
 
     def repeat(self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice) -> bool:  # type: ignore[override]
         """Launch steps as they were launched last, where nothing but the record index differs."""
+        return self._launch_again(known, batch_slice, {})
+
+    def _launch_again(
+        self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
+    ) -> bool:
+        """Launch steps as they were launched last; `outputs` has what a launch makes in arrays that pass."""
         assert self._launcher is not None
         if not self._repeated.are_last(known):
             return False
         if self.log is not None and not self.log.launched_again([one.step.name for one in known]):
             return False
         on_host = partial(self._on_host, batch_slice)
+        buffer = partial(self._argument, batch_slice=batch_slice, outputs=outputs, stream=True)
         for one in known:
             try:
-                one.again(self._launcher, batch_slice.start, on_host)
+                one.again(self._launcher, batch_slice.start, on_host, buffer)
             except Exception:
                 with self._told(one.step):
                     raise
