@@ -178,9 +178,12 @@ def test_what_took_longest_is_kept_first_and_for_as_long_as_compiling_was_waited
     with monkeypatch.context() as patch:
         patch.setattr(programs, "save_new_programs", limits.append)
         programs._save_when_it_ends()
+        for spent_s in (20.0, 2.0):
+            patch.setattr(programs, "_UNSAVED", {"one": (None, 0, spent_s)})
+            programs._save_when_it_ends()
         patch.setattr(programs, "_UNSAVED", {})
         programs._save_when_it_ends()
-    assert limits == [10.0, 0.5]
+    assert limits == [10.0, 6.0, 2.0, 0.5]
     assert save_new_programs() == 3
     assert kept == [keys[1], keys[2], keys[0]]
 

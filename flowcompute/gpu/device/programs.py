@@ -30,6 +30,9 @@ _EXIT_LIMIT_S = 0.5
 _EXIT_SHARE = 0.25
 """Share of the seconds that compiling took, which may be spent at exit on keeping what was made: the next process waits
 for none of it."""
+_EXIT_WHOLE_S = 6.0
+"""Seconds at exit that may be as many as compiling took. PoCL takes nearly as long to keep a large kernel as to build
+it, and about as long again to launch it first, so that all kernels of a vision transformer are kept at once."""
 
 _LOCK = threading.RLock()
 _UNSAVED: dict[str, tuple[cl.Program, int, float]] = {}
@@ -139,7 +142,8 @@ def _save_at_exit() -> None:
 
 def _save_when_it_ends() -> None:
     """Store programs for as long as an exit may take."""
-    save_new_programs(max(_EXIT_LIMIT_S, _EXIT_SHARE * sum(spent_s for _, _, spent_s in _UNSAVED.values())))
+    spent_s = sum(one_s for _, _, one_s in _UNSAVED.values())
+    save_new_programs(max(_EXIT_LIMIT_S, min(spent_s, _EXIT_WHOLE_S), _EXIT_SHARE * spent_s))
 
 
 def save_new_programs(limit_s: float = float("inf")) -> int:
