@@ -10,7 +10,10 @@ from flowcompute.schedule.memory import padding, span
 COUNTED = "select"
 """The operation whose records are known by counting alone."""
 
-ENTERING = frozenset({"select", "section", "flatten", "repeat", "cut", "each", "window"})
+JOINED = "concat"
+"""The operation that joins streams end to end."""
+
+ENTERING = frozenset({"select", "section", "flatten", "repeat", "cut", "each", "window", JOINED})
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class EntryRecords:
 
 
 def records_at(entry: Entry) -> EntryRecords:
-    """Return how records enter at an entry that is no `COUNTED`."""
+    """Return how records enter at an entry that is neither `COUNTED` nor `JOINED`."""
     node = entry.node
     if node is None or node.op is None:
         return EntryRecords()
@@ -85,6 +88,11 @@ def records_at(entry: Entry) -> EntryRecords:
         return EntryRecords(name, size, step, after=size - 1 if attrs["tail"] == "pad" else 0)
     before, after = padding(node)
     return EntryRecords(name, size, step, before, after, reflects=node.attrs["pad"] == "reflect")
+
+
+def is_joined(entry: Entry) -> bool:
+    """Check whether an entry joins streams end to end."""
+    return entry.node is not None and entry.node.op is not None and entry.node.op.name == JOINED
 
 
 def is_counted(entry: Entry) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from flowcompute.distributed.clock_places import ClockPlaces, RecordCounts
 from flowcompute.distributed.reduced_plans import count_clocks, for_entries, for_totals, part_of, parts_of, scans_of
-from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
+from flowcompute.distributed.shard_ranges import Records, part_ranges, shard_unit
 from flowcompute.distributed.shard_reading import MALFORMED
 from flowcompute.distributed.shard_start import ShardStart, ShardState
 from flowcompute.elements import State
@@ -38,7 +38,7 @@ class PartShards:
         job: a plan that `check_shardable` has passed, and what computes it here.
         index: which of its passes; it reads something.
         part: which of its parts; see `parts_of`.
-        shards: the most shards; see `shard_ranges`.
+        shards: the most shards; see `part_ranges`.
         run_shards: runs them.
 
     Attributes:
@@ -52,8 +52,7 @@ class PartShards:
         self._part = part
         self._pass = job.plan.passes[index]
         self._before = for_entries(job, index)
-        root = self._pass.clocks[0]
-        self._ranges = shard_ranges(root.length or 0, shard_unit(job.plan, root), shards)
+        self._ranges = part_ranges(job.plan, self._pass.clocks, shards)
         self._run_shards = run_shards
         self.lengths: list[int] = []
         self.states: list[ShardState] = []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from flowcompute.distributed.entry_records import ENTERING
-from flowcompute.distributed.reduced_plans import parts_of
+from collections.abc import Sequence
+from itertools import pairwise
+
+from flowcompute.distributed.entry_records import ENTERING, is_joined
+from flowcompute.distributed.reduced_plans import count_clocks, parts_of
+from flowcompute.distributed.shard_ranges import roots_of
 from flowcompute.elements import Kind
 from flowcompute.elements.creation import PACK_ROWS
 from flowcompute.elements.training import TRAIN
@@ -12,6 +16,8 @@ from flowcompute.errors import PlanError
 from flowcompute.graph import Node
 from flowcompute.rewrite import Entry
 from flowcompute.schedule import Clock, ExecutionPlan, Pass, policies
+
+_AS_ONE = ("read files as one stream: fc.open([a, b])",)
 
 _CUT = frozenset(
     {
@@ -54,18 +60,39 @@ def _check_pass(plan: ExecutionPlan, one: Pass) -> None:
                 raise _refused(node, "it adds up record after record, and sums of parts are rounded otherwise")
             why = _why_not(plan, one, node)
             if why is not None:
-                joins = node.op is not None and node.op.name == "concat"
-                raise _refused(node, why, *(["read files as one stream: fc.open([a, b])"] if joins else []))
+                raise _refused(node, why)
     for sink in one.sinks:
         if sink.spec.is_stream and not (sink.element.takes_regions or sink.element.in_memory):
             hint = "write it to a file of its own: x >> fc.save('x.npy')"
             raise _refused(nodes[sink.value], f"its records go to {sink.name}, which one writer fills in order", hint)
     for part in parts_of(one):
-        roots = [clock for clock in part if clock.is_root]
-        for clock in roots:
-            _check_root(plan, clock)
-        if len(roots) > 1:
-            raise _refused(nodes[min(roots[1].values)], "it meets a stream that is read at another pace")
+        for clock in part:
+            if clock.is_root:
+                _check_root(plan, clock)
+        _check_paces(plan, one, part)
+
+
+def _check_paces(plan: ExecutionPlan, one: Pass, part: Sequence[Clock]) -> None:
+    """Check that streams of a part that are read apart are read one after the other, to be joined end to end."""
+    nodes, reads = plan.graph.nodes, roots_of(part)
+    joins = [entry for clock in part for entry in clock.entries if is_joined(entry)]
+    for clock in part:
+        ways = [[reads[origin] for origin, _ in entry.inputs] for entry in clock.entries]
+        for entry, roots in zip(clock.entries, ways, strict=True):
+            if frozenset().union(*roots) != reads[clock.id]:
+                apart = [min(other.values) for other in part if other.id in reads[clock.id]][1]
+                meeting = next((one.value for one in clock.entries if is_joined(one)), apart)
+                raise _refused(nodes[meeting], "it meets a stream that is read at another pace")
+            if is_joined(entry) and any(max(a) >= min(b) for a, b in pairwise(roots)):
+                raise _refused(nodes[entry.value], "it joins streams that are read together", *_AS_ONE)
+    surveyed = {clock.id for clock in part} & {clock.id for clock in count_clocks(one)}
+    surveyed |= {clock.id for clock in part if not clock.values.isdisjoint(_carried(plan, one))}
+    if joins and surveyed:
+        raise _refused(nodes[joins[0].value], "it joins streams end to end beside a selection or a scan", *_AS_ONE)
+
+
+def _carried(plan: ExecutionPlan, one: Pass) -> set[int]:
+    return {i for clock in one.clocks for i in clock.values if is_carried(plan.graph.nodes[i])}
 
 
 def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
@@ -76,7 +103,7 @@ def _why_not(plan: ExecutionPlan, one: Pass, node: Node) -> str | None:
         if _follows_scan(plan, node):
             return "it adds up what another scan carries"
     if node.kind is Kind.REBATCH and node.op is not None and node.op.name not in ENTERING:
-        return "it joins streams end to end"
+        return "it cuts its stream in a way of its own"
     if node.kind is Kind.SELECT and any(not one.clocks[origin].is_root for origin, _ in _entry(one, node).inputs):
         return "it selects of a stream whose records have other places than those that are read"
     return None

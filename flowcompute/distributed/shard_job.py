@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.distributed.pass_shards import PartShards, RunShards, end_pass
 from flowcompute.distributed.reduced_plans import count_clocks, parts_of, scans_of
 from flowcompute.distributed.refusals import check_shardable
-from flowcompute.distributed.shard_ranges import Records, shard_ranges, shard_unit
+from flowcompute.distributed.shard_ranges import Records, part_ranges
 from flowcompute.distributed.shard_runner import run_shard
 from flowcompute.distributed.shard_start import Resident, ShardStart, ShardState
 from flowcompute.elements import Constant, Writer
@@ -35,7 +35,7 @@ class ShardedJob:
 
     Args:
         job: a plan, and what computes it here.
-        shards: the most shards of a pass; see `shard_ranges`.
+        shards: the most shards of a part of a pass; see `part_ranges`.
 
     Raises:
         PlanError: naming the element, if the job cannot be cut; or if `shards` is no positive number.
@@ -58,9 +58,7 @@ class ShardedJob:
         """Return the records of each shard of a pass, part by part; none where it reads nothing."""
         plan = self._job.plan
         return tuple(
-            records
-            for clock, *_ in parts_of(plan.passes[index])
-            for records in shard_ranges(clock.length or 0, shard_unit(plan, clock), self._shards)
+            records for clocks in parts_of(plan.passes[index]) for records in part_ranges(plan, clocks, self._shards)
         )
 
     def total_items(self) -> int:
@@ -69,7 +67,7 @@ class ShardedJob:
         total = 0
         for index, one in enumerate(plan.passes):
             stages = 1 + bool(count_clocks(one)) + bool(scans_of(plan, index))
-            total += stages * sum(clock.length or 0 for clock, *_ in parts_of(one))
+            total += stages * sum(clock.length or 0 for clock in one.clocks if clock.is_root)
         return total
 
     def run(self, run_shards: RunShards | None = None, writing: Writing | None = None) -> tuple[Any, ...]:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.distributed.shard_ranges import Records
+from flowcompute.distributed.shard_ranges import Records, RootRecords
 from flowcompute.distributed.shard_work import ShardWork
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
 from flowcompute.errors import SourceError
-from flowcompute.schedule import SourceStage, with_defaults
+from flowcompute.schedule import Clock, SourceStage, with_defaults
 from flowcompute.spec import Spec
 from flowcompute.thread_pool import PendingCalls, ThreadPool
 
@@ -35,13 +35,13 @@ class ShardReading:
 
     Args:
         job: the job.
-        index: which of its passes; its first clock reads the sources, and no other does.
+        index: which of its passes, of one part.
         resident: whole values of earlier passes, by id; left as it is.
         work: where it counts what it does.
 
     Attributes:
         executor: of the pass.
-        position: the record that is read next.
+        position: the place of the record that is read next; see `RootRecords`.
     """
 
     def __init__(self, job: PlannedJob, index: int, resident: Mapping[int, np.ndarray], work: ShardWork) -> None:
@@ -51,8 +51,10 @@ class ShardReading:
         self.position = 0
         self._job = job
         self._pass = job.plan.passes[index]
-        self._root = self._pass.clocks[0]
-        self._inputs: list[_Input] = []
+        self._roots = RootRecords(self._pass.clocks)
+        self._starts: list[int] = []
+        self._ended: list[bool] = []
+        self._inputs: dict[int, list[_Input]] = {}
         self._outputs: list[_Output] = []
         self._gathered: dict[int, _Gathered] = {}
         self._batches = 0
@@ -70,17 +72,13 @@ class ShardReading:
         """
         self.executor.open()
         self.go_on(state(self.executor.snapshot()))
-        knobs = with_defaults(self._job.plan.strategy, self._job.plan.backend.capabilities)
-        for source in self._root.sources:
-            reader = source.element.open(position=self.position, mapped=knobs.input == "mapped")
-            self._inputs.append(_Input(source, reader, self._root.batch_items))
-            reader.element = source.name
-            reader.threads = knobs.reader_threads or 1
+        self._open_sources(self._roots.at(self.position))
 
     def go_on(self, state: State) -> None:
-        """Go on from another state, whose first clock stands where the sources are read, or are opened next."""
+        """Go on from another state, whose clocks stand where the sources are read, or are opened next."""
         self.executor.restore(dict(state))
-        self.position = clock_starts(state)[0]
+        self._starts, self._ended = clock_starts(state), list(state["clocks"]["ended"])
+        self.position = self._roots.place(self._starts)
 
     def join(self, regions: Mapping[int, str], gathered: Mapping[str, np.ndarray]) -> None:
         """Open what is written; the rest of what the pass makes for destinations goes nowhere.
@@ -97,7 +95,7 @@ class ShardReading:
             if output is None:
                 shape = (self._pass.clock_of(sink.value).batch_items, *sink.spec.shape)
                 rooms = [np.empty(shape, sink.spec.dtype) for _ in range(min(2, self._job.plan.depth))]
-                output = _Output(sink.value, sink.value in self._root.values, rooms, self._work)
+                output = _Output(sink.value, rooms, self._work)
                 self._outputs.append(output)
             if place in regions and sink.element.in_memory:
                 self._gathered[place] = _Gathered(sink.spec, gathered.get(str(place)))
@@ -106,23 +104,36 @@ class ShardReading:
                 output.writers[sink.name] = sink.element.join(sink.spec, regions[place])
 
     def feed(self, stop: int, after_batch: Callable[[], object] = lambda: None) -> None:
-        """Compute the records up to one.
+        """Compute the records up to one. Clocks end whose records are all before those of another that is read.
 
         Args:
-            stop: the record after the last.
+            stop: the place after the last.
             after_batch: called after each batch.
         """
         while self.position < stop:
             check_stopped()
-            self._compute(min(self.position + self._root.batch_items, stop))
+            root = self._roots.at(self.position)
+            self._end_before(root)
+            start = self._starts[root.id]
+            items = min(root.batch_items, stop - self.position, (root.length or 0) - start)
+            self._compute(root, start, start + items)
             self.drain()
             part_done()
             after_batch()
 
     def end(self) -> None:
-        """End the sources, which have no more records."""
-        self._write(self.executor.end(self._root.id, {one.value: one.room for one in self._outputs}))
-        self.drain()
+        """End the clocks that have no more records to read."""
+        self._end_before(None)
+
+    def _end_before(self, root: Clock | None) -> None:
+        """End those that come before a clock, and have no more records; all such for None."""
+        for one in self._roots.clocks:
+            if one is root or self._starts[one.id] < (one.length or 0):
+                return
+            if not self._ended[one.id]:
+                self._ended[one.id] = True
+                self._write(self.executor.end(one.id, {output.value: output.room for output in self._outputs}))
+                self.drain()
 
     def sync(self) -> None:
         """Make durable what was written."""
@@ -141,8 +152,8 @@ class ShardReading:
         Raises:
             SourceError: if one is not.
         """
-        for one in self._inputs:
-            one.reader.check()
+        for one in self._readers():
+            one.check()
 
     def close(self) -> None:
         """Let go of everything, and leave what was written where it is."""
@@ -150,23 +161,40 @@ class ShardReading:
             self._writing.forget()
         self._threads.close()
         self._work.unwatch(self.executor)
-        close_all((*(one.reader for one in self._inputs), *self._outputs, self.executor))
+        close_all((*self._readers(), *self._outputs, self.executor))
 
-    def _compute(self, stop: int) -> None:
+    def _readers(self) -> list[Reader]:
+        return [one.reader for inputs in self._inputs.values() for one in inputs]
+
+    def _open_sources(self, root: Clock) -> list[_Input]:
+        """Open the sources of a clock where it stands."""
+        knobs = with_defaults(self._job.plan.strategy, self._job.plan.backend.capabilities)
+        opened = self._inputs[root.id] = []
+        for source in root.sources:
+            reader = source.element.open(position=self._starts[root.id], mapped=knobs.input == "mapped")
+            opened.append(_Input(source, reader, root.batch_items))
+            reader.element = source.name
+            reader.threads = knobs.reader_threads or 1
+        return opened
+
+    def _compute(self, root: Clock, start: int, stop: int) -> None:
         executor = self.executor
         began_s = perf_counter()
-        arrays = {one.stage.value: one.read(self.position, stop, self._work) for one in self._inputs}
+        inputs = self._inputs[root.id] if root.id in self._inputs else self._open_sources(root)
+        arrays = {one.stage.value: one.read(start, stop, self._work) for one in inputs}
         self._work.read_s += perf_counter() - began_s
-        batch = Batch(self._batches, self.position, stop, arrays, self._root.id)
+        batch = Batch(self._batches, start, stop, arrays, root.id)
         if executor.in_flight > 1:
             executor.upload(batch)
-        rooms = {one.value: one.room[: batch.items] if one.is_root else one.room for one in self._outputs}
+        rooms = {one.value: one.room[: batch.items] if one.value in root.values else one.room for one in self._outputs}
         made = executor.process(batch, rooms)
         if executor.in_flight > 1:
             executor.download(batch)
         self._write(made)
-        self.position, self._batches = stop, self._batches + 1
-        self._work.position = stop
+        self._starts[root.id] = stop
+        self.position += stop - start
+        self._batches += 1
+        self._work.position = self.position
 
     def drain(self) -> bool:
         """Compute with what waits; gives whether anything did."""
@@ -252,7 +280,6 @@ class _Output:
     """A stream that destinations take: memory for its next batch, and perhaps for one that is being written."""
 
     value: int
-    is_root: bool
     rooms: list[np.ndarray]
     work: ShardWork
     writers: dict[str, Writer] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.distributed.reduced_plans import count_clocks, for_counts, for_entries, for_totals, part_of, scans_of
+from flowcompute.distributed.shard_ranges import RootRecords
 from flowcompute.distributed.shard_reading import MALFORMED, ShardReading, clock_starts
 from flowcompute.distributed.shard_start import OnBatch, ShardProgress, ShardStart, ShardState, Task
 from flowcompute.distributed.shard_work import ShardWork
@@ -74,6 +75,7 @@ class _RunningShard(ABC):
         self._index = index
         self._start = start
         self._clocks = job.plan.passes[index].clocks
+        self._roots = RootRecords(self._clocks)
         self._work = work
         self._reading = ShardReading(job, index, start.resident, work)
         self._found: dict[str, Any] = {}
@@ -109,7 +111,7 @@ class _RunningShard(ABC):
         if (records, task) != (self._start.records, self._start.task) or type(position) is not int:
             raise ValueError(f"the state of records {records} at {position!r}, to {task}")
         state = dict(kept["state"])
-        if position > records[1] or clock_starts(state)[0] != position:
+        if position > records[1] or self._roots.place(clock_starts(state)) != position:
             raise ValueError(f"record {position} of a shard of records {records}")
         self._found = dict(kept["found"])
         return state
@@ -153,9 +155,11 @@ class _Computing(_RunningShard):
     def __init__(self, job: PlannedJob, index: int, start: ShardStart, work: ShardWork) -> None:
         super().__init__(job, index, start, work)
         self._places = start.places or (ClockPlace(start.records[0], *start.records),)
-        self._is_last = start.records[1] == self._clocks[0].length
+        self._is_last = start.records[1] == self._roots.total
         self._before: State | None = None
-        if len(self._places) != len(self._clocks) or (self._places[0].first, self._places[0].stop) != start.records:
+        stands = [[place.first for place in self._places], [place.stop for place in self._places]]
+        fits = len(self._places) == len(self._clocks) and (*map(self._roots.place, stands),) == start.records
+        if not fits:
             raise RunError("cannot begin a shard: it stands elsewhere in its clocks", hint="please report this")
 
     def _prepare(self) -> None:
@@ -173,7 +177,8 @@ class _Computing(_RunningShard):
 
         try:
             reading.open(begin)
-            reading.feed(self._places[0].first)
+            reading.feed(self._start.records[0])
+            reading.end()
             self._before = reading.executor.snapshot()
             reading.check()
         finally:
@@ -192,8 +197,7 @@ class _Computing(_RunningShard):
         """Compute the records, batch by batch."""
         start, stop = self._start.records
         self._feed(stop, on_batch)
-        if self._is_last:
-            self._reading.end()
+        self._reading.end()
         state = self._reading.executor.snapshot()
         if clock_starts(state) != [place.stop for place in self._places]:
             raise RunError(

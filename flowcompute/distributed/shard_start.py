@@ -27,7 +27,7 @@ class ShardStart:
     of a pass has shards of several tasks, one task after the other.
 
     Attributes:
-        records: the first record and the one after the last; both are multiples of `shard_unit`, but for the end.
+        records: the first record and the one after the last, of those that are read; see `part_ranges`.
         resident: whole values of earlier passes, by id.
         regions: what `Writer.lend` gave of each stream that is written, by the place of its sink in the pass; "" for
             one that goes to memory.
@@ -169,14 +169,17 @@ OnBatch = Callable[[ShardProgress], object]
 
 def _place_data(place: ClockPlace) -> State:
     skips = {str(value): skip for value, skip in place.skips.items()}
-    return {"begin": place.begin, "first": place.first, "stop": place.stop, "skips": skips}
+    return {"begin": place.begin, "first": place.first, "stop": place.stop, "skips": skips, "ended": place.ended}
 
 
 def _place(data: Mapping[str, Any]) -> ClockPlace:
     begin, first, stop = (_whole(data[key]) for key in ("begin", "first", "stop"))
     if not begin <= first <= stop:
         raise ValueError(f"a clock from {begin}, {first} to {stop}")
-    return ClockPlace(begin, first, stop, {int(value): _whole(skip) for value, skip in data["skips"].items()})
+    if not isinstance(data["ended"], bool):
+        raise ValueError("a clock that may have ended")
+    skips = {int(value): _whole(skip) for value, skip in data["skips"].items()}
+    return ClockPlace(begin, first, stop, skips, data["ended"])
 
 
 def _whole(value: object) -> int:

@@ -21,12 +21,14 @@ class ClockPlace:
         first: the first record that counts; those before it are computed for what their neighbours see of them.
         stop: the record after the last one that counts; `first` where none does.
         skips: by value that enters the clock, how many records are dropped of what comes first.
+        ended: whether it has ended before the part begins, as streams do that others are joined to.
     """
 
     begin: int
     first: int
     stop: int
     skips: Mapping[int, int] = field(default_factory=dict)
+    ended: bool = False
 
 
 def fold_block(spec: FoldSpec | HostFold) -> int:
@@ -59,10 +61,14 @@ def begun_at(
             # Behind the first record of its stream nothing is added before a window.
             if "begun" in own and places[entry.inputs[0][0]].begin:
                 own["begun"] = True
+            over = [places[origin].ended for origin, _ in entry.inputs]
+            if "arm" in own:
+                own["arm"] = [*over, False].index(False)
+            own["ended"] = all(over)
             begun[str(entry.value)] = own
         inlets.append(begun)
     starts = [place.begin for place in places]
-    streams = {"starts": starts, "ended": [False] * len(starts), "inlets": inlets}
+    streams = {"starts": starts, "ended": [place.ended for place in places], "inlets": inlets}
     return {**state, "folds": _begun_folds(state, plan, clocks, starts), "clocks": streams}
 
 

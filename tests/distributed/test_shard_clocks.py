@@ -59,6 +59,17 @@ STREAMS: dict[str, Make] = {
     "window of a sum of selected": lambda x: fc.window(fc.cumulative_sum(x[x[:, 1] > 0, 0], axis=0), size=7).sum(
         axis=1
     ),
+    "joined": lambda x: fc.concat([x[:, 0], x[:, 1] * 2]),
+    "joined with nothing": lambda x: fc.concat([x[:0], x, x[7:7] + 1, x[3:] * 2, x[:0]]),
+    "window of joined": lambda x: fc.window(fc.concat([x[:, 0], x[:99, 1], x[:, 2]]), size=33).max(axis=1),
+    "window of joined padded": lambda x: fc.window(fc.concat([x, x[5:9], x[5:900]])[:, 0], size=9, pad=1.5).sum(axis=1),
+    "joined windows": lambda x: fc.concat(
+        [fc.window(x[:, 0], size=9, pad=0.5).sum(axis=1), fc.window(x[:, 1], size=4, step=3).max(axis=1)]
+    ),
+    "joined beside its numbers": lambda x: fc.concat([x, x * x[:, :1]])[:, :2] * 3,
+    "section of joined": lambda x: fc.concat([x, x * 2])[900:-7:3],
+    "joined twice": lambda x: fc.concat([fc.concat([x[:9], x]), fc.cut(x[:, 0], every=3, tail="drop"), x[-5:]]),
+    "numbers of joined": lambda x: fc.flatten(fc.concat([x, x[:500] * 2])) + 1,
     "sum of items": lambda x: fc.cumulative_sum(x, axis=1),
 }
 
@@ -169,6 +180,45 @@ def test_shards_of_all_tasks_can_be_stopped(
     assert contents(many) == contents(one)
     assert stopped.keys() == {"count", "totals", "compute"}
     assert batches > 1 or all(stopped.values())
+
+
+@cases(4)
+@given(
+    lengths=st.lists(st.sampled_from([0, 1, 1023, 1025, 5000]), min_size=2, max_size=4),
+    shards=st.integers(1, 9),
+    batches=st.integers(0, 30),
+    order=st.randoms(use_true_random=False),
+)
+def test_shards_of_joined_streams_can_be_stopped(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], shards: int, batches: int, order: Any
+) -> None:
+    """The streams that are joined have folds, windows and files of their own, too."""
+    one, many = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("many")
+    sources = [fc.source(numbers(length, seed)) for seed, length in enumerate(lengths)]
+
+    def job(folder: Path) -> tuple[Element, ...]:
+        y = fc.concat([x * (i + 1) for i, x in enumerate(sources)])
+        return (
+            y >> fc.save(folder / "y.npy"),
+            fc.table({"a": y[:, 0]}) >> fc.save(folder / "t.parquet", chunk=700),
+            fc.window(y[:, 1], size=9, pad=0.25).sum(axis=1) >> fc.save(folder / "w.npy"),
+            fc.window(sources[0][:, 0], size=5, pad=1.0).sum(axis=1) >> fc.save(folder / "v.npy"),
+            y.var(axis=0),
+            *(x.sum(axis=0) for x in sources),
+        )
+
+    want = fc.run(*job(one), device="numpy", progress=False).values
+    ran = planned(*job(many), strategy=fc.Strategy(batch_bytes=1 << 12))
+
+    def run_shards(index: int, starts: Sequence[ShardStart]) -> list[ShardState]:
+        mixed = list(starts)
+        order.shuffle(mixed)
+        sent = [ShardStart.of_data(unpack(pack(start.as_data()))) for start in mixed]
+        return [run_with_stops(ran, index, start, batches)[0] for start in sent]
+
+    made = ShardedJob(ran, shards).run(run_shards)
+    assert bits(made[4:]) == bits(want[4:])
+    assert contents(many) == contents(one)
 
 
 def test_the_carry_of_a_shard_is_that_of_one_run() -> None:

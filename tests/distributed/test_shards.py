@@ -164,7 +164,13 @@ REFUSED: dict[str, tuple[str, Job]] = {
         lambda x: (fc.cumulative_sum(x[fc.cumulative_sum(x[:, 0], axis=0) > 0], axis=0).sum(),),
     ),
     "selected twice": ("select", lambda x: (twice_selected(x),)),
-    "joined": ("concat", lambda x: (fc.concat([x[:, 0], x[:, 1] * 2]).sum(),)),
+    "joined and selected": ("concat", lambda x: (fc.concat([x[x[:, 0] > 0], x]).sum(),)),
+    "joined and added up": ("concat", lambda x: (fc.cumulative_sum(fc.concat([x, x]), axis=0).sum(),)),
+    "joined side by side": (
+        "concat",
+        lambda x: ((fc.concat([x, x[:9] + 1]) * fc.concat([x * 3, x[9:18]])).sum(),),
+    ),
+    "joined and another": ("concat", lambda x: ((fc.concat([x, x]) * fc.source(numbers(10_000))).sum(),)),
     "two paces": ("x[4", lambda x: (x[4:, 0] @ fc.window(x[:, 1], size=5).sum(axis=1),)),
     "sums of keys": ("segment_sum", lambda x: (fc.segment_sum(x, fc.astype(x[:, 0] > 0, "int64"), 2),)),
 }
