@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.store import pack
 from flowcompute.distributed import ShardMessages, ShardStart, answer
-from flowcompute.distributed.kept import ShardFolder
+from flowcompute.distributed.kept import ShardFolder, shard_folder
 from flowcompute.distributed.shard_answer import stop
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.sinks.file_sink import StoredWriter
@@ -49,6 +51,28 @@ def test_a_full_disk_of_one_worker_is_told_and_the_job_goes_on(
     assert not visible(folder / "b")
     made = run(folder)
     assert made.shards.resumed >= 10
+    check(folder, made)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_folder_of_states_that_one_worker_cannot_write_is_told(
+    folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The worker could write when it was asked, and cannot in the middle of the job."""
+    own = shard_folder.atomic_write_bytes
+
+    def write(files: Any, path: str, data: bytes) -> None:
+        if len(asked) == 7:
+            raise OSError(code, os.strerror(code), path)
+        own(files, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_folder, "atomic_write_bytes", write)
+        with pytest.raises(RunError, match=rf"a shard failed on its worker: cannot write to .*: {os.strerror(code)}"):
+            run(folder)
+    assert not visible(folder / "b")
+    made = run(folder)
+    assert made.shards.resumed >= 6
     check(folder, made)
 
 
