@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import SourceError
+from flowcompute.files import FILES
 from flowcompute.sources.columnar import _pyarrow
 from flowcompute.sources.columnar.parquet_levels import all_present, check_lists
 from flowcompute.sources.columnar.table_file import ColumnarError
@@ -135,6 +137,24 @@ def test_pyarrow_goes_on_where_nulls_begin(tmp_path: Path, decoded_by_pyarrow: l
         fc.open(tmp_path / "x.parquet")["x"].resolve(progress=False)
     assert caught.value.records is not None
     assert caught.value.records[0] <= 17_001 < caught.value.records[1]
+
+
+def test_one_request_is_held_at_a_time(tmp_path: Path) -> None:
+    x = np.arange(1_000_000, dtype="f4")
+    pq.write_table(pa.table({"x": x}), tmp_path / "x.parquet", compression="none", use_dictionary=False)
+    table = fc.open(tmp_path / "x.parquet").tables[0]
+    handle = FILES.open_read(str(tmp_path / "x.parquet"))
+    try:
+        table = _pyarrow.open_parquet(FILES, handle, table.footer)
+        table._page_part_bytes = 2 << 20  # as where a read is a request
+        tracemalloc.start()
+        firsts = [int(part[0]) for part in table.slices(table.columns[0], 0, None, 2 << 20)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        FILES.close(handle)
+    assert firsts == list(range(0, len(x), 20_000))
+    assert peak < 3 << 20
 
 
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4"])

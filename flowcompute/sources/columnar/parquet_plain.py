@@ -105,6 +105,7 @@ class ChunkPages:
         begin = self._at - self._begin
         if begin + size > len(self._window):
             begin, self._begin = 0, self._at
+            self._window = memoryview(b"")  # its memory is free before more is taken
             self._view.seek(self._at)
             self._window = self._view.read(min(max(size + _HEADER_BYTES, self._least), self._stop - self._at))
         return self._window[begin : begin + most]
@@ -134,6 +135,8 @@ class ChunkPages:
         while self._at < self._stop:
             header = self._header()
             stored = self._bytes(header.stored_bytes, header.stored_bytes)
+            if self._least > SLICE_BYTES:
+                stored = memoryview(bytes(stored))  # what is given would keep all that was read with it
             if len(stored) < header.stored_bytes:
                 raise ColumnarError("it is damaged: it ends within a page")
             self._at += header.stored_bytes
