@@ -34,13 +34,13 @@ static inline float4 fc_multiply_f16(uint4 a, uint2 b, float4 c) {
 }
 
 static inline float4 fc_round_float16_4(float4 x) {
-    uint4 bits = as_uint4(x), sign = bits & (uint4)(0x80000000), size = bits ^ sign;
-    uint4 near = (size + (uint4)(0xfff) + ((size >> (uint4)(13)) & (uint4)(1))) & (uint4)(0xffffe000);
-    float4 tiny = (as_float4(size) + (float4)(0.5f)) - (float4)(0.5f);
-    uint4 result = size < (uint4)(0x38800000) ? as_uint4(tiny) : near;
-    result = near >= (uint4)(0x47800000) ? (uint4)(0x7f800000) : result;
-    result = size > (uint4)(0x7f800000) ? (uint4)(0x7fc00000) : result;
-    return as_float4(result | sign);
+    float y0, y1, y2, y3;
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y0) : "f"(x.s0));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y1) : "f"(x.s1));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y2) : "f"(x.s2));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y3) : "f"(x.s3));
+    uint4 quiet = as_uint4(x) & (uint4)(0x80000000) | (uint4)(0x7fc00000);
+    return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
 static inline void fc_scatter_float16_4(float4 value, __global half *p, long stride, long count) {

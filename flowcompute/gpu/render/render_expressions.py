@@ -21,7 +21,7 @@ from flowcompute.gpu.render.opencl_types import (
 )
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
-from flowcompute.gpu.render.ptx import of_fragments
+from flowcompute.gpu.render.ptx import of_fragments, rounding_helper
 from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
@@ -35,10 +35,12 @@ class ExpressionRenderer:
     Args:
         cpu: whether kernels have one work-item in a work-group.
         unroll: iterations that are unrolled in loops of users' functions that do not say so.
+        tensor: whether the device has tensor cores, and so instructions that round to half formats.
     """
 
-    def __init__(self, cpu: bool, unroll: int = 1) -> None:
+    def __init__(self, cpu: bool, unroll: int = 1, *, tensor: bool = False) -> None:
         self.cpu = cpu
+        self.tensor = tensor
         self.unroll = unroll
         self.helpers: dict[str, str] = {}
 
@@ -257,7 +259,9 @@ class ExpressionRenderer:
     def helper(self, kind: str, dtype: np.dtype, lanes: int) -> str:
         """Return the name of a prelude function for a stored dtype, defined on first use."""
         name = f"fc_{kind}_{dtype.name}_{lanes}"
-        if name not in self.helpers:
+        if name not in self.helpers and kind == "round" and self.tensor:
+            self.helpers[name] = rounding_helper(dtype, lanes, name) + "\n"
+        elif name not in self.helpers:
             words = {
                 "NAME": name,
                 "M": memory_type(dtype),

@@ -89,7 +89,8 @@ def _frame(kernel: Kernel) -> tuple[object, ...]:
     """Return what a text depends on beside the body."""
     parameters = tuple((one.name, one.kind, one.dtype, one.period, one.blocks) for one in kernel.arguments)
     unroll, shape = kernel.knobs.function_unroll, (kernel.work_group, kernel.lanes, kernel.columns, kernel.tile)
-    return parameters, kernel.work, shape, kernel.block, kernel.units, kernel.stages, kernel.contract, unroll
+    counts = kernel.block, kernel.units, kernel.stages
+    return parameters, kernel.work, shape, counts, kernel.contract, kernel.tensor, unroll
 
 
 def _forget(kernel: int, body: int, gone: weakref.ref[Kernel]) -> None:
@@ -112,7 +113,7 @@ class _Renderer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.cpu = kernel.work_group == 1
-        self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1)
+        self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1, tensor=kernel.tensor)
         self.lines: list[str] = []
         self.depth = 1
 

@@ -1,6 +1,6 @@
 """Inline PTX for NVIDIA's tensor cores."""
 
-from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments
+from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments, rounding_helper
 from flowcompute.gpu.render.ptx.rings import (
     MARK,
     await_stage,
@@ -27,5 +27,6 @@ __all__ = [
     "of_fragments",
     "open_ring",
     "ring_copies",
+    "rounding_helper",
     "stage_prepared",
 ]

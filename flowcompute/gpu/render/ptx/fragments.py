@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.gpu.render.opencl_types import type_of
+from flowcompute.gpu.render.opencl_types import type_of, vector
 from flowcompute.ir import (
     Across,
     AwaitCopies,
@@ -56,6 +56,11 @@ _PACK = """static inline uint4 fc_pack_{name}(float4 low, float4 high) {{
 }}
 """
 
+_ROUND = {
+    FLOAT16: "{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}",
+    BFLOAT16: "{.reg .b16 h, z; mov.b16 z, 0; cvt.rn.bf16.f32 h, %1; mov.b32 %0, {z, h};}",
+}
+
 # Half of a unit in the last place is added, then the bits behind that place are cut off. A NaN may thereby
 # become a number, but its remainder is NaN.
 _LEADING = """static inline uint4 fc_leading(uint4 x) {
@@ -78,6 +83,25 @@ _COPY = """static inline void fc_copy_{size}(__local void *to, const __global vo
 """
 
 FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
+
+
+def rounding_helper(dtype: np.dtype, lanes: int, name: str) -> str:
+    """Return the function that rounds floats to a half format, in a few instructions a number.
+
+    Its results have the bits of the function that other devices have, those of NaN included.
+    """
+    kind, words = vector("float", lanes), vector("uint", lanes)
+    each = ["x"] if lanes == 1 else [f"x.s{lane:x}" for lane in range(lanes)]
+    return "\n".join(
+        [
+            f"static inline {kind} {name}({kind} x) {{",
+            f"    float {', '.join(f'y{lane}' for lane in range(lanes))};",
+            *(f'    asm("{_ROUND[dtype]}" : "=f"(y{lane}) : "f"({one}));' for lane, one in enumerate(each)),
+            f"    {words} quiet = as_{words}(x) & ({words})(0x80000000) | ({words})(0x7fc00000);",
+            f"    return x == x ? ({kind})({', '.join(f'y{lane}' for lane in range(lanes))}) : as_{kind}(quiet);",
+            "}",
+        ]
+    )
 
 
 def multiply_helper(dtype: np.dtype) -> tuple[str, str]:
