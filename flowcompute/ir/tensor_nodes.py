@@ -19,6 +19,12 @@ MAP_BYTES = 128
 """Bytes of the map of a tensor copy."""
 MOST_MAPS = 3
 """Most maps that a kernel makes."""
+RING_GROUP = Name("ring_group")
+"""Number of the work-item's group of four sub-groups, behind `OpenRing`.
+
+The compiler knows that it is the same in a whole sub-group, which it does not know of `LID // 128`. Operands of
+products are then computed once a sub-group.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,16 @@ class Across(OfFragments):
 
     operand: Var
     bit: int
+
+
+@dataclass(frozen=True, slots=True)
+class NormalPower(OfFragments):
+    """Two to the power of floats: the bits of the device's own function where the result is a normal number, else 0.
+
+    One instruction a number. The device's own function takes four, since it gives numbers below 2^-126.
+    """
+
+    operand: Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +249,56 @@ class RingLoop(Copying):
     work: tuple[Stmt, ...]
     first: tuple[BoxCopy, ...] = ()
     prepare: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RingRoles(Copying):
+    """Part a work-group for good: one work-item copies for one tile after another, and the workers work on them.
+
+    Work-items meet before, and not at the end. Copies run ahead of the work, also to the next tile, as far as there
+    are stages. Both sides pass the same steps, by `FillStages` and `PassSteps`.
+
+    Attributes:
+        ring: what was opened; it has no preparers.
+        copies: what the copying work-item does.
+        work: what the workers do.
+    """
+
+    ring: OpenRing
+    copies: tuple[Stmt, ...]
+    work: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FillStages(Copying):
+    """Fill stages of a local array by copies, step after step, and pass these steps.
+
+    Attributes:
+        ring, array, step, stage, steps, fills, first: as those of `RingLoop`.
+        behind: `first` replaces what is read until the stage of so many steps before step 0 is given back.
+    """
+
+    ring: OpenRing
+    array: str
+    step: Name
+    stage: Name
+    steps: IndexLike
+    fills: tuple[tuple[BoxCopy, ...], ...]
+    first: tuple[BoxCopy, ...]
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassSteps(Copying):
+    """Pass steps of which the workers need no more: steps are counted from behind them."""
+
+    ring: OpenRing
+    steps: IndexLike
+
+
+@dataclass(frozen=True, slots=True)
+class RingGroupBarrier(Copying):
+    """Meeting of the four sub-groups of a group in local memory; the other groups go on."""
 
 
 @dataclass(frozen=True, slots=True)

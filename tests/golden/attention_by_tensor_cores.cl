@@ -27,6 +27,12 @@ static inline float fc_across(float a, uint bit) {
     return b;
 }
 
+static inline float fc_normal_power(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static inline uint4 fc_fragment_transposed(const __local void *from) {
     uint a, b, c, d;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -44,13 +50,13 @@ static inline uint4 fc_pack_f16(float4 low, float4 high) {
 }
 
 static inline float4 fc_round_float16_4(float4 x) {
-    uint4 bits = as_uint4(x), sign = bits & (uint4)(0x80000000), size = bits ^ sign;
-    uint4 near = (size + (uint4)(0xfff) + ((size >> (uint4)(13)) & (uint4)(1))) & (uint4)(0xffffe000);
-    float4 tiny = (as_float4(size) + (float4)(0.5f)) - (float4)(0.5f);
-    uint4 result = size < (uint4)(0x38800000) ? as_uint4(tiny) : near;
-    result = near >= (uint4)(0x47800000) ? (uint4)(0x7f800000) : result;
-    result = size > (uint4)(0x7f800000) ? (uint4)(0x7fc00000) : result;
-    return as_float4(result | sign);
+    float y0, y1, y2, y3;
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y0) : "f"(x.s0));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y1) : "f"(x.s1));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y2) : "f"(x.s2));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y3) : "f"(x.s3));
+    uint4 quiet = as_uint4(x) & (uint4)(0x80000000) | (uint4)(0x7fc00000);
+    return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
@@ -382,28 +388,28 @@ void k0(
             float4 v251 = (float4)(v249, v250);
             float4 v252 = v43;
             float4 v253 = fma(v55, v252, v251);
-            float4 v254 = native_exp2(v253);
+            float4 v254 = (float4)(fc_normal_power(v253.s0), fc_normal_power(v253.s1), fc_normal_power(v253.s2), fc_normal_power(v253.s3));
             float4 v255 = v43;
             float4 v256 = fma(v56, v255, v251);
-            float4 v257 = native_exp2(v256);
+            float4 v257 = (float4)(fc_normal_power(v256.s0), fc_normal_power(v256.s1), fc_normal_power(v256.s2), fc_normal_power(v256.s3));
             float4 v258 = v43;
             float4 v259 = fma(v57, v258, v251);
-            float4 v260 = native_exp2(v259);
+            float4 v260 = (float4)(fc_normal_power(v259.s0), fc_normal_power(v259.s1), fc_normal_power(v259.s2), fc_normal_power(v259.s3));
             float4 v261 = v43;
             float4 v262 = fma(v58, v261, v251);
-            float4 v263 = native_exp2(v262);
+            float4 v263 = (float4)(fc_normal_power(v262.s0), fc_normal_power(v262.s1), fc_normal_power(v262.s2), fc_normal_power(v262.s3));
             float4 v264 = v43;
             float4 v265 = fma(v59, v264, v251);
-            float4 v266 = native_exp2(v265);
+            float4 v266 = (float4)(fc_normal_power(v265.s0), fc_normal_power(v265.s1), fc_normal_power(v265.s2), fc_normal_power(v265.s3));
             float4 v267 = v43;
             float4 v268 = fma(v60, v267, v251);
-            float4 v269 = native_exp2(v268);
+            float4 v269 = (float4)(fc_normal_power(v268.s0), fc_normal_power(v268.s1), fc_normal_power(v268.s2), fc_normal_power(v268.s3));
             float4 v270 = v43;
             float4 v271 = fma(v61, v270, v251);
-            float4 v272 = native_exp2(v271);
+            float4 v272 = (float4)(fc_normal_power(v271.s0), fc_normal_power(v271.s1), fc_normal_power(v271.s2), fc_normal_power(v271.s3));
             float4 v273 = v43;
             float4 v274 = fma(v62, v273, v251);
-            float4 v275 = native_exp2(v274);
+            float4 v275 = (float4)(fc_normal_power(v274.s0), fc_normal_power(v274.s1), fc_normal_power(v274.s2), fc_normal_power(v274.s3));
             float4 v276 = (v42 * v248);
             float4 v277 = (v276 + v254);
             float4 v278 = (v277 + v257);
@@ -488,28 +494,28 @@ void k0(
             float4 v354 = (float4)(v352, v353);
             float4 v355 = v47;
             float4 v356 = fma(v63, v355, v354);
-            float4 v357 = native_exp2(v356);
+            float4 v357 = (float4)(fc_normal_power(v356.s0), fc_normal_power(v356.s1), fc_normal_power(v356.s2), fc_normal_power(v356.s3));
             float4 v358 = v47;
             float4 v359 = fma(v64, v358, v354);
-            float4 v360 = native_exp2(v359);
+            float4 v360 = (float4)(fc_normal_power(v359.s0), fc_normal_power(v359.s1), fc_normal_power(v359.s2), fc_normal_power(v359.s3));
             float4 v361 = v47;
             float4 v362 = fma(v65, v361, v354);
-            float4 v363 = native_exp2(v362);
+            float4 v363 = (float4)(fc_normal_power(v362.s0), fc_normal_power(v362.s1), fc_normal_power(v362.s2), fc_normal_power(v362.s3));
             float4 v364 = v47;
             float4 v365 = fma(v66, v364, v354);
-            float4 v366 = native_exp2(v365);
+            float4 v366 = (float4)(fc_normal_power(v365.s0), fc_normal_power(v365.s1), fc_normal_power(v365.s2), fc_normal_power(v365.s3));
             float4 v367 = v47;
             float4 v368 = fma(v67, v367, v354);
-            float4 v369 = native_exp2(v368);
+            float4 v369 = (float4)(fc_normal_power(v368.s0), fc_normal_power(v368.s1), fc_normal_power(v368.s2), fc_normal_power(v368.s3));
             float4 v370 = v47;
             float4 v371 = fma(v68, v370, v354);
-            float4 v372 = native_exp2(v371);
+            float4 v372 = (float4)(fc_normal_power(v371.s0), fc_normal_power(v371.s1), fc_normal_power(v371.s2), fc_normal_power(v371.s3));
             float4 v373 = v47;
             float4 v374 = fma(v69, v373, v354);
-            float4 v375 = native_exp2(v374);
+            float4 v375 = (float4)(fc_normal_power(v374.s0), fc_normal_power(v374.s1), fc_normal_power(v374.s2), fc_normal_power(v374.s3));
             float4 v376 = v47;
             float4 v377 = fma(v70, v376, v354);
-            float4 v378 = native_exp2(v377);
+            float4 v378 = (float4)(fc_normal_power(v377.s0), fc_normal_power(v377.s1), fc_normal_power(v377.s2), fc_normal_power(v377.s3));
             float4 v379 = (v46 * v351);
             float4 v380 = (v379 + v357);
             float4 v381 = (v380 + v360);

@@ -14,6 +14,12 @@ static inline void fc_expect(uint barrier, uint bytes) {
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 
+static inline uint fc_uniform(uint x) {
+    uint first;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(first) : "r"(x));
+    return first;
+}
+
 static inline void fc_copy_box(uint to, ulong map, int column, int row, uint barrier) {
     asm volatile("//sm_90a cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                  :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(barrier) : "memory");
@@ -24,13 +30,13 @@ static inline ulong fc_operand(const __local void *from, ulong step) {
 }
 
 static inline float4 fc_round_float16_4(float4 x) {
-    uint4 bits = as_uint4(x), sign = bits & (uint4)(0x80000000), size = bits ^ sign;
-    uint4 near = (size + (uint4)(0xfff) + ((size >> (uint4)(13)) & (uint4)(1))) & (uint4)(0xffffe000);
-    float4 tiny = (as_float4(size) + (float4)(0.5f)) - (float4)(0.5f);
-    uint4 result = size < (uint4)(0x38800000) ? as_uint4(tiny) : near;
-    result = near >= (uint4)(0x47800000) ? (uint4)(0x7f800000) : result;
-    result = size > (uint4)(0x7f800000) ? (uint4)(0x7fc00000) : result;
-    return as_float4(result | sign);
+    float y0, y1, y2, y3;
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y0) : "f"(x.s0));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y1) : "f"(x.s1));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y2) : "f"(x.s2));
+    asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y3) : "f"(x.s3));
+    uint4 quiet = as_uint4(x) & (uint4)(0x80000000) | (uint4)(0x7fc00000);
+    return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
 __kernel __attribute__((reqd_work_group_size(384, 1, 1)))
@@ -51,6 +57,8 @@ void k0(
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     const uint ring_full = (uint)(size_t)&barriers[0], ring_empty = ring_full + 32;
     uint ring_turn = 0;
+    const uint ring_subgroup = fc_uniform((uint)lid / 32);
+    const long ring_group = ring_subgroup / 4;
     const ulong ring_map0 = (ulong)(maps0 + (gid * 2 + 0) * 128);
     const ulong ring_map1 = (ulong)(maps0 + (gid * 2 + 1) * 128);
     if (lid < 32) {
@@ -124,7 +132,7 @@ void k0(
         float4 v21 = (float4)(-0x0.0p+0f);
         asm volatile("//sm_90a fence.proxy.async.shared::cta;" ::  : "memory");
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid >= 256) {
+        if (ring_subgroup >= 8) {
             for (long s = 0; lid == 256 && s < 1; s++) {
                 const uint at = ring_turn + (uint)s;
                 const long stage = at % 4;
@@ -139,7 +147,7 @@ void k0(
                 const long stage = (ring_turn + (uint)(s)) % 4;
                 fc_await(ring_full + 8 * (uint)stage, (ring_turn + (uint)(s)) / 4 & 1);
                 {
-                    const ulong left = fc_operand((const __local ushort *)tiles + (stage * 16384 + lid / 128 * 4096), 16);
+                    const ulong left = fc_operand((const __local ushort *)tiles + (stage * 16384 + ring_group * 4096), 16);
                     const ulong right = fc_operand((const __local ushort *)tiles + (stage * 16384 + 8192), 8192);
                     float v6_0 = v6.s0, v6_1 = v6.s1, v6_2 = v6.s2, v6_3 = v6.s3, v7_0 = v7.s0, v7_1 = v7.s1, v7_2 = v7.s2, v7_3 = v7.s3, v8_0 = v8.s0, v8_1 = v8.s1, v8_2 = v8.s2, v8_3 = v8.s3, v9_0 = v9.s0, v9_1 = v9.s1, v9_2 = v9.s2, v9_3 = v9.s3, v10_0 = v10.s0, v10_1 = v10.s1, v10_2 = v10.s2, v10_3 = v10.s3, v11_0 = v11.s0, v11_1 = v11.s1, v11_2 = v11.s2, v11_3 = v11.s3, v12_0 = v12.s0, v12_1 = v12.s1, v12_2 = v12.s2, v12_3 = v12.s3, v13_0 = v13.s0, v13_1 = v13.s1, v13_2 = v13.s2, v13_3 = v13.s3, v14_0 = v14.s0, v14_1 = v14.s1, v14_2 = v14.s2, v14_3 = v14.s3, v15_0 = v15.s0, v15_1 = v15.s1, v15_2 = v15.s2, v15_3 = v15.s3, v16_0 = v16.s0, v16_1 = v16.s1, v16_2 = v16.s2, v16_3 = v16.s3, v17_0 = v17.s0, v17_1 = v17.s1, v17_2 = v17.s2, v17_3 = v17.s3, v18_0 = v18.s0, v18_1 = v18.s1, v18_2 = v18.s2, v18_3 = v18.s3, v19_0 = v19.s0, v19_1 = v19.s1, v19_2 = v19.s2, v19_3 = v19.s3, v20_0 = v20.s0, v20_1 = v20.s1, v20_2 = v20.s2, v20_3 = v20.s3, v21_0 = v21.s0, v21_1 = v21.s1, v21_2 = v21.s2, v21_3 = v21.s3;
                     asm volatile("//sm_90a {.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0; wgmma.fence.sync.aligned; add.s64 a, %64, 0; add.s64 b, %65, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 2; add.s64 b, %65, 128; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 4; add.s64 b, %65, 256; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 6; add.s64 b, %65, 384; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}"

@@ -14,6 +14,12 @@ static inline void fc_expect(uint barrier, uint bytes) {
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 
+static inline uint fc_uniform(uint x) {
+    uint first;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(first) : "r"(x));
+    return first;
+}
+
 static inline void fc_copy_box(uint to, ulong map, int column, int row, uint barrier) {
     asm volatile("//sm_90a cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                  :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(barrier) : "memory");
@@ -45,6 +51,8 @@ void k0(
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     const uint ring_full = (uint)(size_t)&barriers[0], ring_empty = ring_full + 32;
     uint ring_turn = 0;
+    const uint ring_subgroup = fc_uniform((uint)lid / 32);
+    const long ring_group = ring_subgroup / 4;
     const uint ring_ready = ring_empty + 32;
     const ulong ring_map0 = (ulong)(maps0 + (gid * 2 + 0) * 128);
     const ulong ring_map1 = (ulong)(maps0 + (gid * 2 + 1) * 128);
@@ -129,7 +137,7 @@ void k0(
         float4 v29 = (float4)(-0x0.0p+0f);
         asm volatile("//sm_90a fence.proxy.async.shared::cta;" ::  : "memory");
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid >= 256) {
+        if (ring_subgroup >= 8) {
             for (long s = 0; s <= 2; s++) {
                 if (lid == 256 && s < 2) {
                     const uint at = ring_turn + (uint)s;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,17 @@ class _Arriving:
         self.memory.bytes.reshape(-1, size)[self.rows] = data
 
 
+@dataclass(frozen=True)
+class _Step:
+    """What fills a stage, with the names that it is known by; the step behind which it waits, or -1; what prepares."""
+
+    array: str
+    copies: list[ir.BoxCopy]
+    names: dict[str, int]
+    behind: int
+    prepare: tuple[Stmt, ...]
+
+
 class _WorkGroup:
     def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
         self.kernel, self.memory = kernel, memory
@@ -165,6 +176,16 @@ class _WorkGroup:
                 self.begun = []
             case ir.OpenRing():
                 assert self.mask.all(), "all meet"
+                self.names[ir.RING_GROUP.name] = self.lid // 128
+            case ir.RingRoles():
+                self.roles(statement)
+            case ir.FillStages():
+                self.plan_copies(statement)
+            case ir.PassSteps():
+                self.passed += int(self.integer(statement.steps))
+            case ir.RingGroupBarrier():
+                for memory in self.local.values():
+                    memory.meet_in_groups(self.lid[self.mask])
             case ir.RingLoop():
                 self.ring(statement)
             case ir.AwaitStage():
@@ -209,40 +230,72 @@ class _WorkGroup:
         self.begun.append(arriving)
 
     def ring(self, loop: ir.RingLoop) -> None:
-        """As if copies were as far ahead of the work as the ring allows."""
+        """A tile: its copies are planned, and workers begin."""
+        self.open_roles()
+        self.plan_copies(loop, loop.prepare)
+        self.work(loop.ring, (*loop.work, ir.PassSteps(loop.ring, loop.steps)))
+
+    def roles(self, roles: ir.RingRoles) -> None:
+        self.open_roles()
+        self.under(self.lid == roles.ring.workers, roles.copies)
+        self.work(roles.ring, roles.work)
+
+    def open_roles(self) -> None:
         assert self.mask.all(), "all meet"
         for memory in self.local.values():
             memory.meet()
-        self.loop, self.filled, self.freed = loop, 0, 0
-        self.steps = int(self.integer(loop.steps))
+        self.planned: list[_Step] = []
+        self.filled = self.freed = self.passed = 0
         self.stages_of: dict[str, int] = {}
+        self.early: set[int] = set()
+
+    def work(self, ring: ir.OpenRing, body: tuple[Stmt, ...]) -> None:
+        """As if copies were as far ahead of the work as the ring allows."""
+        self.opened = ring
         self.fill()
-        self.under(self.lid < loop.ring.workers, loop.work)
-        assert self.filled == self.freed == self.steps, "each stage is given back"
+        self.under(self.lid < ring.workers, body)
+        assert self.filled == self.freed == self.passed == len(self.planned), "each stage is given back"
+
+    def plan_copies(self, fill: ir.RingLoop | ir.FillStages, prepare: tuple[Stmt, ...] = ()) -> None:
+        """Note the copies of all steps with their places; `fill` does them when their stages are free."""
+        begin = len(self.planned)
+        for step in range(int(self.integer(fill.steps))):
+            names = {fill.step.name: step, fill.stage.name: (begin + step) % fill.ring.stages}
+            self.names |= names
+            copies = (fill.first if step == 0 else ()) + fill.fills[step % len(fill.fills)]
+            placed = [
+                replace(
+                    copy, **{at: int(self.integer(getattr(copy, at))) for at in ("place", "column", "row", "matrix")}
+                )
+                for copy in copies
+            ]
+            behind = begin - fill.behind if isinstance(fill, ir.FillStages) and step == 0 else -1
+            self.planned.append(_Step(fill.array, placed, names, behind, prepare))
 
     def fill(self) -> None:
         """Fill the stages that are free, and prepare them."""
-        loop, ring = self.loop, self.loop.ring
         workers, mask = self.names.copy(), self.mask
-        while self.filled < min(self.freed + ring.stages, self.steps):
-            step = self.filled
-            self.names |= {loop.step.name: step, loop.stage.name: step % ring.stages}
-            for copy in (loop.first if step == 0 else ()) + loop.fills[step % len(loop.fills)]:
-                self.copy_box(loop.array, copy)
-            self.mask = self.lid >= ring.workers
-            self.block(loop.prepare)
+        while self.filled < min(self.freed + self.opened.stages, len(self.planned)):
+            step = self.planned[self.filled]
+            if self.freed <= step.behind and step.behind not in self.early:
+                break
+            for copy in step.copies:
+                self.copy_box(step.array, copy)
+            self.names |= step.names
+            self.mask = self.lid >= self.opened.workers
+            self.block(step.prepare)
             self.filled += 1
         self.names, self.mask = workers, mask
 
     def await_stage(self, one: ir.AwaitStage) -> None:
         """Stages are given back nearly in order; one that is given back early is free when those before it are."""
-        step = int(self.integer(one.step))
+        step = self.passed + int(self.integer(one.step))
         assert self.freed <= step < self.filled, "a stage that is never filled is waited for"
         self.stages_of[one.stage.name] = step
-        self.names[one.stage.name] = step % self.loop.ring.stages
+        self.names[one.stage.name] = step % self.opened.stages
 
     def free_stage(self, one: ir.FreeStage) -> None:
-        self.early = getattr(self, "early", set()) | {self.stages_of.pop(one.stage.name)}
+        self.early.add(self.stages_of.pop(one.stage.name))
         while self.freed in self.early:
             self.early.remove(self.freed)
             self.freed += 1
@@ -437,6 +490,9 @@ class _WorkGroup:
                     return np.concatenate([of(low), of(high)], axis=1)
                 case Across(operand, bit):
                     return of(operand)[self.lid ^ bit]
+                case ir.NormalPower(operand):
+                    made = np.exp2(of(operand))
+                    return np.where(made < np.finfo(np.float32).tiny, np.float32(0), made)
                 case ir.MultiplyAdd(a, b, c):
                     return (of(a).astype("f8") * of(b) + of(c)).astype(var.dtype)
                 case ir.Below(count):

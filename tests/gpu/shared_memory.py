@@ -4,46 +4,52 @@ from __future__ import annotations
 
 import numpy as np
 
-SUBGROUP = 32
-NOBODY, SEVERAL = -1, -2
+SUBGROUP, GROUP = 32, 128
 
 
 class SharedMemory:
-    """One local array, in pieces of two bytes, with who wrote and read each of them since the last barrier.
+    """One local array, in pieces of two bytes, with who wrote and read each of them since they met.
 
-    Work-items of one team are taken to run in step, as those of a warp do where they exchange fragments.
+    Work-items of one team are taken to run in step, as those of a warp do where they exchange fragments. Each team
+    has a bit. Four teams are a group, which may meet without the others: then its bit is set in place of theirs.
     """
 
     def __init__(self, size_bytes: int) -> None:
         self.bytes = np.full(size_bytes, 0xFF, np.uint8)
-        self._writer = np.full(size_bytes // 2, NOBODY)
-        self._reader = np.full(size_bytes // 2, NOBODY)
+        self._writers, self._readers = (np.zeros((2, size_bytes // 2), np.uint32) for _ in range(2))
 
     def meet(self) -> None:
         """All teams have met."""
-        self._writer[...] = NOBODY
-        self._reader[...] = NOBODY
+        self._writers[...] = self._readers[...] = 0
+
+    def meet_in_groups(self, lid: np.ndarray) -> None:
+        """The teams of each group of these work-items have met, and no others."""
+        for marks in (self._writers, self._readers):
+            for group in set(lid // GROUP):
+                teams = np.uint32(0xF << 4 * group)
+                marks[1][(marks[0] & teams) != 0] |= np.uint32(1 << group)
+                marks[0] &= ~teams
 
     def wrote(self, places: np.ndarray, size: int, lid: np.ndarray) -> None:
         """Work-items write `size` bytes each, from these bytes on."""
-        pieces, subgroups = _pieces(places, size, lid)
-        others = [(marks[pieces] != NOBODY) & (marks[pieces] != subgroups) for marks in (self._writer, self._reader)]
+        pieces, teams, groups = _pieces(places, size, lid)
+        others = [
+            (marks[0][pieces] & ~teams) | (marks[1][pieces] & ~groups) for marks in (self._writers, self._readers)
+        ]
         assert not np.any(others), "no barrier since another team wrote or read this"
-        self._writer[pieces] = subgroups
+        np.bitwise_or.at(self._writers[0], pieces, teams)
 
     def read(self, places: np.ndarray, size: int, lid: np.ndarray) -> None:
         """Work-items read `size` bytes each, from these bytes on."""
-        pieces, subgroups = _pieces(places, size, lid)
-        writer = self._writer[pieces]
-        assert not ((writer != NOBODY) & (writer != subgroups)).any(), "no barrier since another team wrote this"
-        marks = self._reader[pieces]
-        mine = np.where((marks == NOBODY) | (marks == subgroups), subgroups, SEVERAL)
-        self._reader[pieces] = mine
-        # Of teams that read a piece at once the last one's mark is there, and another's is not.
-        self._reader[pieces[self._reader[pieces] != mine]] = SEVERAL
+        pieces, teams, groups = _pieces(places, size, lid)
+        others = (self._writers[0][pieces] & ~teams) | (self._writers[1][pieces] & ~groups)
+        assert not others.any(), "no barrier since another team wrote this"
+        np.bitwise_or.at(self._readers[0], pieces, teams)
 
 
-def _pieces(places: np.ndarray, size: int, lid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pieces(places: np.ndarray, size: int, lid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the pieces, and the bits of the team and of the group that use each."""
     count = max(1, size // 2)
     pieces = (places.reshape(-1, 1) // 2 + np.arange(count)).ravel()
-    return pieces, np.repeat(lid.ravel() // SUBGROUP, count)
+    teams, groups = (np.uint32(1) << (lid.ravel() // one).astype(np.uint32) for one in (SUBGROUP, GROUP))
+    return pieces, np.repeat(teams, count), np.repeat(groups, count)

@@ -46,3 +46,19 @@ def test_teams_may_read_together_and_write_alone() -> None:
     memory.read(own[:32], 4, WORK_ITEMS[:32])
     with pytest.raises(AssertionError, match="wrote this"):
         memory.read(own[:1], 2, WORK_ITEMS[32:33])
+
+
+def test_teams_of_a_group_meet_without_the_others() -> None:
+    memory = SharedMemory(1024)
+    group = np.arange(128)
+    memory.wrote(group * 4, 4, group)
+    with pytest.raises(AssertionError, match="wrote this"):
+        memory.read(group * 4, 4, group[::-1])
+    memory.meet_in_groups(group)
+    memory.read(group * 4, 4, group[::-1])
+    with pytest.raises(AssertionError, match="wrote this"):
+        memory.read(group * 4, 4, group + 128)
+    with pytest.raises(AssertionError, match="wrote or read this"):
+        memory.wrote(group * 4, 4, group)
+    memory.meet_in_groups(group)
+    memory.wrote(group * 4, 4, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -98,6 +99,17 @@ def test_the_emulator_notices_weights_that_change_too_early(monkeypatch: pytest.
         emulated(case.root(), streams(case), capabilities=HOPPER)
     PLANS.clear()
     KERNELS.clear()
+
+
+def test_the_emulator_notices_queries_that_are_replaced_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hurried(*fields: Any, behind: int) -> ir.FillStages:
+        assert behind
+        return ir.FillStages(*fields, behind=0)
+
+    monkeypatch.setattr("flowcompute.lower.attention.warp_group_attention.FillStages", hurried)
+    case = CASES["causal"]
+    with pytest.raises(AssertionError, match="Not equal"):
+        case.check(emulated(case.root(), streams(case), capabilities=HOPPER))
 
 
 @pytest.mark.parametrize(

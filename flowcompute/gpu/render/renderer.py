@@ -13,13 +13,17 @@ from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
 from flowcompute.gpu.render.ptx import (
     await_stage,
+    begin_copies,
     begin_overlapped,
     copying,
     end_loop,
     end_overlapped,
+    fill_stages,
     free_stage,
+    group_barrier,
     group_multiply,
     open_ring,
+    pass_steps,
     ring_copies,
     stage_prepared,
 )
@@ -238,6 +242,18 @@ class _Renderer:
                     self._lines(stage_prepared(statement))
                 self._inside(statement.work)
                 self._lines(end_loop(statement))
+            case ir.RingRoles(ring, copies, work):
+                self._lines(begin_copies(statement))
+                self.depth += 1
+                self._nest(f"if (lid == {ring.workers}) {{", copies)
+                self.depth -= 1
+                self._nest("} else {", work)
+            case ir.FillStages():
+                self._lines(fill_stages(statement, helpers))
+            case ir.PassSteps():
+                self._line(pass_steps(statement))
+            case ir.RingGroupBarrier():
+                self._line(group_barrier())
             case ir.AwaitStage():
                 self._lines(await_stage(statement))
             case ir.FreeStage():
@@ -381,6 +397,9 @@ def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
                 | ir.OverlappedMultiply(between=inner)
             ):
                 yield from _every(inner)
+            case ir.RingRoles(copies=copies, work=work):
+                yield from _every(copies)
+                yield from _every(work)
             case ir.If(body=inner, otherwise=otherwise):
                 yield from _every(inner)
                 yield from _every(otherwise)

@@ -17,11 +17,12 @@ from flowcompute.ir import (
     ConditionLike,
     ConstantValue,
     Half,
-    If,
     IndexLike,
     Join,
     MultiplyAdd,
+    NormalPower,
     PutItem,
+    RingGroupBarrier,
     Splat,
     Var,
     all_of,
@@ -31,8 +32,8 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.attention.attention_anchor import AttentionAnchor, Combination, QueryBlock
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul import EDGE, LANES, SUBGROUP, Results
-from flowcompute.spec import FLOAT32
+from flowcompute.lower.matmul import EDGE, LANES, SUBGROUP, TILES, Results
+from flowcompute.spec import FLOAT16, FLOAT32
 
 WHOLE = "whole"
 """Local array of the sums of each query's weights."""
@@ -54,6 +55,9 @@ class Weights:
         self.highest = [scope.let(one.lowest, FLOAT32, 1) for _ in HALVES]
         self.total = scope.let(ConstantValue(0.0), FLOAT32, 4)
         self.shrink = self.total
+        # As halves such weights are 0, and they are lost beside that of the largest score. Factors of sums are not
+        # among them: a sum times 2^-127 has a sign.
+        self.normal = one.q.argument.dtype == FLOAT16
         self.scale = None if one.mask is not None else scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
 
     def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
@@ -65,7 +69,7 @@ class Weights:
         units = [self._minus_powers(scope, score) for score in highest]
         shrinks = [self._power(scope, before, unit) for before, unit in zip(self.highest, units, strict=True)]
         shrink, unit = _joined(scope, shrinks), _joined(scope, units)
-        weights = [self._power(scope, score, unit) for score in scores]
+        weights = [self._power(scope, score, unit, normal=self.normal) for score in scores]
         total = one.sum_of_weights(scope, self.total, shrink, weights)
         scope.add(Assign(self.total, Splat(total)))
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
@@ -106,14 +110,14 @@ class Weights:
             score = one.larger_number(scope, one.apply(scope, multiply.op, score, scale), lowest)
         return one.apply(scope, multiply.op, score, scope.let(ConstantValue(-1.0), FLOAT32, 1))
 
-    def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
-        """Compute two to the power of scores plus `unit`, the negated largest score."""
+    def _power(self, scope: Scope, score: Var, unit: Var, *, normal: bool = False) -> Var:
+        """Compute two to the power of scores plus `unit`, the negated largest score; `normal` makes 0 of small ones."""
         if self.scale is None:
             above = self.one.added(scope, score, unit)
         else:
             scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
             above = scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
-        return self.one.apply(scope, POWER, above)
+        return scope.let(NormalPower(above), FLOAT32) if normal else self.one.apply(scope, POWER, above)
 
 
 def in_powers(scale: float) -> float:
@@ -139,7 +143,7 @@ class Quotients:
         top: first query of the sub-group.
         correct: recomputes results that values at unseen keys may have spoilt; None where there are no such keys.
         subgroups: sub-groups that share queries, one block of rows below the other.
-        workers: work-items that hold sums, the first ones; None where all do.
+        apart: local array that results go through where groups of a ring do not wait for each other; else None.
     """
 
     one: AttentionAnchor
@@ -149,7 +153,7 @@ class Quotients:
     top: IndexLike
     correct: Callable[[Scope, IndexLike, IndexLike, IndexLike | None, Var, Var], None] | None
     subgroups: int = 1
-    workers: int | None = None
+    apart: str | None = None
 
     def store(
         self,
@@ -167,15 +171,15 @@ class Quotients:
         """
         one = self.one
         place = scope.narrow(self.top + to_int(LID) % SUBGROUP // 4)
-        held = scope if self.workers is None else scope.inner()
+        if self.apart is not None:
+            # Others of the group may still read those of the block before.
+            scope.add(RingGroupBarrier())
         for edge, of_edge in enumerate(weights):
             for lower in HALVES:
-                whole = of_edge.whole(held, lower)
+                whole = of_edge.whole(scope, lower)
                 if shares is not None:
-                    whole = one.apply(held, multiply.op, whole, shares[lower])
-                held.add(PutItem(WHOLE, place + (edge * EDGE + 8 * lower), whole))
-        if self.workers is not None:
-            scope.add(If(LID < self.workers, tuple(held.statements)))
+                    whole = one.apply(scope, multiply.op, whole, shares[lower])
+                scope.add(PutItem(WHOLE, place + (edge * EDGE + 8 * lower), whole))
 
         def finish(edge: int, lower: bool, pair: Var) -> Var:
             del edge
@@ -184,7 +188,16 @@ class Quotients:
             return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
 
         columns = -(-one.columns // 8) * 8
-        results = Results(self.rows, columns, self.group, self._store, self._exists, self.subgroups, self.workers)
+        results = Results(
+            self.rows,
+            columns,
+            self.group,
+            self._store,
+            self._exists,
+            self.subgroups,
+            array=self.apart or TILES,
+            apart=self.apart is not None,
+        )
         results.add(scope, totals, self.top, 0, finish)
 
     def _exists(self, row: IndexLike, column: IndexLike) -> ConditionLike:

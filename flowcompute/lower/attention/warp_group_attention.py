@@ -1,9 +1,10 @@
 """Attention by groups of four sub-groups, whose operands tensor copies bring: half formats on Hopper.
 
 A work-group keeps a compute unit to itself and takes one block of queries after the other. One work-item copies tiles
-of keys and values into a ring of stages in local memory. Each group of four sub-groups has 64 queries. It starts the
-scores of a tile and the weighted values of the tile before. Weights are computed while the values are added
-(FlashAttention-3, Shah et al., 2024). Weights stay in the registers in which the second product needs them.
+of keys and values into a ring of stages in local memory, also those of the next block while one is stored. Each group
+of four sub-groups has 64 queries. It starts the scores of a tile and the weighted values of the tile before. Weights
+are computed while the values are added (FlashAttention-3, Shah et al., 2024). They stay in the registers in which the
+second product needs them.
 
 Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`).
 So are blocks of queries under a causal mask. No form changes a bit on a device.
@@ -12,6 +13,7 @@ So are blocks of queries under a causal mask. No form changes a bit on a device.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -24,11 +26,13 @@ from flowcompute.ir import (
     LID,
     MAP_BYTES,
     MOST_MAPS,
+    RING_GROUP,
     Array,
     Assign,
     AwaitStage,
     BoxCopy,
     ConstantValue,
+    FillStages,
     For,
     FragmentOf,
     FreeStage,
@@ -40,10 +44,10 @@ from flowcompute.ir import (
     Name,
     OpenRing,
     OverlappedMultiply,
-    RingLoop,
+    PassSteps,
+    RingRoles,
     SetInteger,
     Splat,
-    Stmt,
     TensorMap,
     Var,
     choose,
@@ -63,7 +67,7 @@ from flowcompute.lower.attention.tensor_tiling import WIDE
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_resident_tiles
-from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, LANES, PITCH, SUBGROUP, TILES
+from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, LANES, PITCH, STRIP, SUBGROUP, TILES
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
 
 GROUP = 4 * SUBGROUP
@@ -75,9 +79,13 @@ WORK_GROUP = WORKERS + SUBGROUP
 SLAB = 64
 """Numbers of a query, key or value in a box: lines of 128 bytes, in which copies exchange chunks."""
 STAGES = 8
-"""Stages, each with a tile of keys or of values."""
+"""Most stages, each with a tile of keys or of values."""
+LEAST_STAGES = 4
+"""Fewest: keys and values of a tile, and those of the next one."""
 BARRIERS, FIELDS = "barriers", "fields"
 """Local arrays of the barriers of stages, and of the maps that are being made."""
+RESULTS = "results"
+"""Local array that results go through, while the stages are filled for the next block."""
 _ROUND, _STEP, _STAGE = Name("round"), Name("s"), Name("stage")
 _OF_KEYS, _OF_VALUES = Name("of_keys"), Name("of_values")
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
@@ -93,11 +101,16 @@ def _local_numbers(one: AttentionAnchor) -> tuple[int, int]:
     return ROWS * SLAB * _slabs(one.size), KEYS * SLAB * max(_slabs(one.size), _slabs(one.columns))
 
 
-def _local_bytes(one: AttentionAnchor) -> int:
-    """Return the bytes of queries and stages, or of the results that replace them."""
-    queries, stage = _local_numbers(one)
-    results = ROWS * (-(-one.columns // 8) * 8 + PITCH) * FLOAT32.itemsize
-    return max((queries + STAGES * stage) * one.q.argument.dtype.itemsize, results)
+def _result_numbers(one: AttentionAnchor) -> int:
+    """Return the numbers of the results of a block that are in local memory at a time."""
+    return ROWS * (min(STRIP, -(-one.columns // 8) * 8) + PITCH)
+
+
+def _stages(one: AttentionAnchor, local_bytes: int) -> int:
+    """Return how many stages local memory holds beside queries, results and what else is there; STAGES at most."""
+    queries, stage = (numbers * one.q.argument.dtype.itemsize for numbers in _local_numbers(one))
+    others = (_result_numbers(one) + ROWS) * FLOAT32.itemsize + MOST_MAPS * MAP_BYTES + 1024
+    return min(STAGES, (local_bytes - queries - others) // stage)
 
 
 def _distance(operand: Operand) -> int:
@@ -127,30 +140,26 @@ class _WarpGroupAttentionLowering:
         ]
         room = one.arguments.get("maps", UINT8, one.node.id)
         # Equal views of one argument share a map.
-        self.ring = OpenRing(tuple(dict.fromkeys(self.maps)), room, FIELDS, BARRIERS, STAGES, WORKERS)
+        stages = _stages(one, task.style.capabilities.local_bytes)
+        self.ring = OpenRing(tuple(dict.fromkeys(self.maps)), room, FIELDS, BARRIERS, stages, WORKERS)
 
     def lower(self) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
-        one = self.one
-        scope = Scope(one.names, lanes=LANES)
-        self._block(scope)
-        # Work-groups take blocks there and back, so that all have blocks of about as many tiles.
-        turned = choose(_ROUND % 2 < 1, GID, GSIZE - 1 - GID)
-        of_round = (
-            SetInteger(BLOCK_INDEX, _ROUND * GSIZE + turned),
-            If(BLOCK_INDEX < N, tuple(scope.statements)),
-        )
+        one, ring = self.one, self.ring
+        roles = RingRoles(ring, (self._each_block(self._copies),), (self._each_block(self._block),))
+        operands = (self.queries + ring.stages * self.stage) * self.dtype.itemsize // FLOAT32.itemsize
         return Kernel(
             self.task.name,
             self.task.region.name,
             one.arguments.ordered(),
             (
-                Array(TILES, FLOAT32, 1, _local_bytes(one) // FLOAT32.itemsize, local=True, alignment=1024),
+                Array(TILES, FLOAT32, 1, operands, local=True, alignment=1024),
+                Array(RESULTS, FLOAT32, 1, _result_numbers(one), local=True),
                 Array(WHOLE, FLOAT32, 1, ROWS, local=True),
-                Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
+                Array(BARRIERS, _UINT64, 1, 2 * ring.stages, local=True),
                 Array(FIELDS, _UINT32, 1, MOST_MAPS * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
-                self.ring,
-                For(_ROUND, 0, (N + GSIZE - 1) // GSIZE, 1, of_round),
+                ring,
+                roles,
             ),
             work="matmul",
             work_group=WORK_GROUP,
@@ -159,9 +168,19 @@ class _WarpGroupAttentionLowering:
             tensor=True,
         )
 
+    def _each_block(self, add: Callable[[Scope], None]) -> For:
+        """Return the loop over the blocks of a work-group."""
+        scope = Scope(self.one.names, lanes=LANES)
+        add(scope)
+        # Work-groups take blocks there and back, so that all have blocks of about as many tiles.
+        turned = choose(_ROUND % 2 < 1, GID, GSIZE - 1 - GID)
+        number = SetInteger(BLOCK_INDEX, _ROUND * GSIZE + turned)
+        return For(_ROUND, 0, (N + GSIZE - 1) // GSIZE, 1, (number, If(BLOCK_INDEX < N, tuple(scope.statements))))
+
     # -- a block of queries -------------------------------------------------------------------------------
 
     def _block(self, scope: Scope) -> None:
+        """Add what the workers do for a block."""
         one = self.one
         block = one.block(scope, ROWS)
         top = scope.narrow(LID // SUBGROUP * EDGE)
@@ -170,20 +189,24 @@ class _WarpGroupAttentionLowering:
         self.masking = Masking(one, block, own, one.base(scope, one.mask, block))
         self.weights = Weights(scope, one)
         self.totals = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))]
-        start, stop = one.tiles(scope, block)
-        tiles = scope.integer((stop - start + KEYS - 1) // KEYS)
+        start, stop, tiles = self._tiles(scope, block)
         work = scope.inner()
         self._work(work, start, stop, tiles)
-        scope.add(self._loop(scope, block, start, tiles, (If(start < stop, tuple(work.statements)),)))
+        scope.add(If(start < stop, tuple(work.statements)), PassSteps(self.ring, 2 * tiles))
         correct = Unseen(one, block).correct if one.causal else None
-        quotients = Quotients(one, block, ROWS, WORK_GROUP, top, correct, workers=WORKERS)
+        quotients = Quotients(one, block, ROWS, WORK_GROUP, top, correct, apart=RESULTS)
         quotients.store(scope, [self.weights], [self.totals])
 
-    def _loop(
-        self, scope: Scope, block: QueryBlock, start: IndexLike, tiles: IndexLike, work: tuple[Stmt, ...]
-    ) -> RingLoop:
-        """Return the loop over tiles: steps of even numbers bring keys, odd ones values."""
+    def _tiles(self, scope: Scope, block: QueryBlock) -> tuple[IndexLike, IndexLike, IndexLike]:
+        """Declare the begin of the first tile of a block, the end of its keys, and the number of its tiles."""
+        start, stop = self.one.tiles(scope, block)
+        return start, stop, scope.integer((stop - start + KEYS - 1) // KEYS)
+
+    def _copies(self, scope: Scope) -> None:
+        """Add the copies for a block: steps of even numbers bring keys, odd ones values."""
         one = self.one
+        block = one.block(scope, ROWS)
+        start, _, tiles = self._tiles(scope, block)
         of_q, of_k, of_v = self.maps
         in_q, in_k, in_v = (self._matrix(scope, side, block) for side in (one.q, one.k, one.v))
         queries = [
@@ -195,7 +218,8 @@ class _WarpGroupAttentionLowering:
             for of, matrix, numbers in ((of_k, in_k, one.size), (of_v, in_v, one.columns))
         )
         fills = (tuple(keys), tuple(values))
-        return RingLoop(self.ring, TILES, _STEP, _STAGE, 2 * tiles, fills, work, tuple(queries))
+        # The last keys of the block before are given back when its queries are no longer read.
+        scope.add(FillStages(self.ring, TILES, _STEP, _STAGE, 2 * tiles, fills, tuple(queries), behind=2))
 
     def _matrix(self, scope: Scope, operand: Operand, block: QueryBlock) -> IndexLike:
         """Declare the number of a block's matrix, counted in the distance of the operand's map."""
@@ -251,7 +275,7 @@ class _WarpGroupAttentionLowering:
 
     def _scores(self, scores: list[Var]) -> GroupMultiply:
         """Return the product of the group's queries with the keys of a stage."""
-        left, right = LID // GROUP * (64 * SLAB), self.queries + _OF_KEYS * self.stage
+        left, right = RING_GROUP * (64 * SLAB), self.queries + _OF_KEYS * self.stage
         depth, further = -(-self.one.size // EDGE) * EDGE, (ROWS * SLAB, KEYS * SLAB)
         return GroupMultiply(tuple(scores), TILES, left, right, True, depth, self.dtype, further, fresh=True)
 
@@ -286,7 +310,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
         return task.refuse(f"rows of an operand do not begin at multiples of {CHUNK_BYTES} bytes")
     if any(side.rows.stride <= 0 for side in operands):
         return task.refuse("rows of an operand lie in the opposite order")
-    if capabilities.local_bytes < _local_bytes(one) + ROWS * FLOAT32.itemsize + 1024:
+    if _stages(one, capabilities.local_bytes) < LEAST_STAGES:
         return task.refuse("local memory is too small")
     return None
 

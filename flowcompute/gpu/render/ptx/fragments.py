@@ -20,6 +20,7 @@ from flowcompute.ir import (
     IndexLike,
     Join,
     Leading,
+    NormalPower,
     OfFragments,
     Rest,
     Words,
@@ -72,6 +73,13 @@ _ACROSS = """static inline float fc_across(float a, uint bit) {
     float b;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(b) : "f"(a), "r"(bit));
     return b;
+}
+"""
+
+_POWER = """static inline float fc_normal_power(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 """
 
@@ -141,6 +149,12 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
         case Across(operand, bit):
             helpers.setdefault("fc_across", _ACROSS)
             return f"fc_across({operand.name}, {bit})"
+        case NormalPower(operand):
+            helpers.setdefault("fc_normal_power", _POWER)
+            if operand.lanes == 1:
+                return f"fc_normal_power({operand.name})"
+            each = (f"fc_normal_power({operand.name}.s{lane:x})" for lane in range(operand.lanes))
+            return f"({type_of(operand.dtype, operand.lanes, 0)})({', '.join(each)})"
         case _:
             raise NotImplementedError(expr)
 

@@ -15,14 +15,18 @@ import numpy as np
 from flowcompute.gpu.render.ptx.fragments import FORMATS
 from flowcompute.ir import (
     MAP_BYTES,
+    RING_GROUP,
     AwaitStage,
     BoxCopy,
+    FillStages,
     FreeStage,
     GroupMultiply,
     IndexLike,
     OpenRing,
     OverlappedMultiply,
+    PassSteps,
     RingLoop,
+    RingRoles,
     TensorMap,
     Var,
     index_text,
@@ -34,6 +38,8 @@ MARK = "//sm_90a "
 
 _TURN = "ring_turn"
 """Steps so far: their stages, and how often these were filled."""
+_SUBGROUP = "ring_subgroup"
+"""Number of the work-item's sub-group."""
 _ELEMENTS = {FLOAT16: 6, FLOAT32: 7, BFLOAT16: 10}
 """Codes of element types in maps."""
 _MANY = (1 << 31) - 1
@@ -55,6 +61,12 @@ _EXPECT = """static inline void fc_expect(uint barrier, uint bytes) {
                  :: "r"(barrier), "r"(bytes) : "memory");
 }
 """
+_UNIFORM = """static inline uint fc_uniform(uint x) {
+    uint first;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(first) : "r"(x));
+    return first;
+}
+"""
 _COPY_BOX = """static inline void fc_copy_box{suffix}(uint to, ulong map, {parameters}, uint barrier) {{
     asm volatile("{mark}{instruction} {operands};"
                  :: "r"(to), "l"(map), {places}, "r"(barrier) : "memory");
@@ -69,12 +81,16 @@ _OPERAND = """static inline ulong fc_operand(const __local void *from, ulong ste
 
 def open_ring(ring: OpenRing, helpers: dict[str, str]) -> list[str]:
     """Return the statements that make the maps and the barriers of a ring."""
-    for name, text in (("fc_await", _AWAIT), ("fc_arrive", _ARRIVE), ("fc_expect", _EXPECT)):
+    needed = (("fc_await", _AWAIT), ("fc_arrive", _ARRIVE), ("fc_expect", _EXPECT), ("fc_uniform", _UNIFORM))
+    for name, text in needed:
         helpers.setdefault(name, text)
     count = len(ring.maps)
     lines = [
         f"const uint ring_full = (uint)(size_t)&{ring.barriers}[0], ring_empty = ring_full + {8 * ring.stages};",
         f"uint {_TURN} = 0;",
+        # A branch by a number that may differ in a sub-group makes all behind it one of each work-item.
+        f"const uint {_SUBGROUP} = fc_uniform((uint)lid / 32);",
+        f"const long {RING_GROUP.name} = {_SUBGROUP} / 4;",
     ]
     arrivals = {"ring_full": 1, "ring_empty": ring.workers // 32}
     if ring.preparers:
@@ -142,15 +158,20 @@ def _made_map(fields: str, number: int, one: TensorMap) -> list[str]:
     ]
 
 
+def begin_copies(part: RingLoop | RingRoles) -> list[str]:
+    """Return the lines up to the part of those that copy."""
+    return [
+        # What was read and written here before goes before the copies.
+        _marked("fence.proxy.async.shared::cta;"),
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+        f"if ({_SUBGROUP} >= {part.ring.workers // 32}) {{",
+    ]
+
+
 def ring_copies(loop: RingLoop, helpers: dict[str, str]) -> list[str]:
     """Return the part of those that copy, up to what they prepare or up to the part of those that multiply."""
     ring, step, steps = loop.ring, loop.step.name, index_text(loop.steps)
-    # What was read and written here before goes before the copies.
-    lines = [
-        _marked("fence.proxy.async.shared::cta;"),
-        "barrier(CLK_LOCAL_MEM_FENCE);",
-        f"if (lid >= {ring.workers}) {{",
-    ]
+    lines = begin_copies(loop)
     if not loop.prepare:
         lines.append(f"    for (long {step} = 0; lid == {ring.workers} && {step} < {steps}; {step}++) {{")
         return [*lines, *_filled_stage(loop, "        ", helpers), "    }", "} else {"]
@@ -168,6 +189,27 @@ def ring_copies(loop: RingLoop, helpers: dict[str, str]) -> list[str]:
     ]
 
 
+def fill_stages(fill: FillStages, helpers: dict[str, str]) -> list[str]:
+    """Return the statements of the one who copies for the steps of a tile."""
+    step = fill.step.name
+    return [
+        f"for (long {step} = 0; {step} < {index_text(fill.steps)}; {step}++) {{",
+        *_filled_stage(fill, "    ", helpers, fill.behind),
+        "}",
+        pass_steps(fill),
+    ]
+
+
+def pass_steps(one: RingLoop | FillStages | PassSteps) -> str:
+    """Return the statement that counts steps."""
+    return f"{_TURN} += (uint)({index_text(one.steps)});"
+
+
+def group_barrier() -> str:
+    """Return the meeting of a group; barrier 0 is that of the work-group."""
+    return f'asm volatile("bar.sync %0, 128;" :: "r"((uint){RING_GROUP.name} + 1) : "memory");'
+
+
 def stage_prepared(loop: RingLoop) -> list[str]:
     """Return the lines behind what prepares a stage, up to the part of those that multiply."""
     return [
@@ -180,7 +222,7 @@ def stage_prepared(loop: RingLoop) -> list[str]:
     ]
 
 
-def _filled_stage(loop: RingLoop, inside: str, helpers: dict[str, str]) -> list[str]:
+def _filled_stage(loop: RingLoop | FillStages, inside: str, helpers: dict[str, str], behind: int = 0) -> list[str]:
     """Return the statements of the one who copies for a step."""
     step, stage, stages = loop.step.name, loop.stage.name, loop.ring.stages
     lines = [
@@ -188,6 +230,10 @@ def _filled_stage(loop: RingLoop, inside: str, helpers: dict[str, str]) -> list[
         f"{inside}const long {stage} = at % {stages};",
         f"{inside}if (at >= {stages}) fc_await(ring_empty + 8 * (uint){stage}, at / {stages} - 1 & 1);",
     ]
+    if behind:
+        before = f"(at - {behind})"
+        awaited = f"fc_await(ring_empty + 8 * ({before} % {stages}), {before} / {stages} & 1);"
+        lines.append(f"{inside}if ({step} == 0 && at >= {behind}) {awaited}")
     for number, fill in enumerate(loop.fills):
         within = inside
         if len(loop.fills) > 1:
@@ -205,7 +251,7 @@ def _filled_stage(loop: RingLoop, inside: str, helpers: dict[str, str]) -> list[
     return lines
 
 
-def _box_copy(loop: RingLoop, copy: BoxCopy, helpers: dict[str, str]) -> str:
+def _box_copy(loop: RingLoop | FillStages, copy: BoxCopy, helpers: dict[str, str]) -> str:
     indices = [copy.column, copy.row, *([copy.matrix] if copy.map.matrices else [])]
     axes, suffix = ["column", "row", "matrix"][: len(indices)], "_of" if copy.map.matrices else ""
     numbers = ", ".join(f"%{2 + axis}" for axis in range(len(axes)))
@@ -226,7 +272,7 @@ def _box_copy(loop: RingLoop, copy: BoxCopy, helpers: dict[str, str]) -> str:
 
 def end_loop(loop: RingLoop) -> list[str]:
     """Return the lines behind both parts."""
-    return ["}", f"{_TURN} += (uint)({index_text(loop.steps)});"]
+    return ["}", pass_steps(loop)]
 
 
 def await_stage(one: AwaitStage) -> list[str]:

@@ -1,7 +1,7 @@
 """Matrix products by tensor cores, and the tiles, fragments and results that attention shares with them."""
 
 from flowcompute.lower.matmul.tensor_cores.tensor_matmul import TENSOR_MATMUL
-from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, STRIP, Results
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
     CHUNK_BYTES,
     EDGE,
@@ -22,6 +22,7 @@ __all__ = [
     "EDGE",
     "LANES",
     "PITCH",
+    "STRIP",
     "SUBGROUP",
     "TENSOR_MATMUL",
     "TILES",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from flowcompute.ir import (
     LID,
+    RING_GROUP,
     ArrayItem,
     Combine,
     ConditionLike,
@@ -16,6 +18,7 @@ from flowcompute.ir import (
     IndexLike,
     Name,
     PutItem,
+    RingGroupBarrier,
     Var,
     WorkGroupBarrier,
     all_of,
@@ -31,13 +34,15 @@ from flowcompute.spec import FLOAT32
 LANES = 4
 PITCH = 8
 """Padding between the rows of a result tile in numbers, so that a sub-group writes to different banks."""
+STRIP = 64
+"""Most columns that a group of a ring stores at a time."""
 _VECTOR = Name("e")
 """Number of a vector of `LANES` numbers in the tile."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Tile of the result that is stored through the local memory of the operands.
+    """Tile of the result that is stored through local memory.
 
     Attributes:
         rows, columns: size of the tile.
@@ -47,6 +52,8 @@ class Results:
         exists: condition under which these numbers exist.
         subgroups: number of partial sums, one block of rows below the other, that are added.
         workers: work-items that hold sums, the first ones; None where all do.
+        array: local array that the sums go through, by default that of the operands.
+        apart: whether each group of four sub-groups of a ring stores its own 64 rows and waits for no other one.
     """
 
     rows: int
@@ -56,10 +63,17 @@ class Results:
     exists: Callable[[IndexLike, IndexLike], ConditionLike]
     subgroups: int = 1
     workers: int | None = None
+    array: str = TILES
+    apart: bool = False
+
+    @property
+    def width(self) -> int:
+        """Columns that are stored at a time: where groups are apart, the operands keep their local memory."""
+        return min(self.columns, STRIP) if self.apart else self.columns
 
     def bytes(self) -> int:
         """Return the bytes of local memory."""
-        return self.rows * (self.columns + PITCH) * FLOAT32.itemsize
+        return self.rows * (self.width + PITCH) * FLOAT32.itemsize
 
     def add(
         self,
@@ -69,7 +83,9 @@ class Results:
         left: IndexLike,
         finish: Callable[[int, bool, Var], Var],
     ) -> None:
-        """Store the sums of all sub-groups; afterwards the local memory is free again.
+        """Store the sums of all sub-groups.
+
+        Afterwards the local memory is free again, or that of a group behind its next barrier.
 
         Args:
             scope: where the statements go.
@@ -78,44 +94,55 @@ class Results:
             finish: maps two sums of a row before they are stored, given the index of their 16 rows and
                 their half.
         """
-        pitch = self.columns + PITCH
+        pitch = self.width + PITCH
 
-        def hold(held: Scope) -> None:
+        def hold(strip: int, held: Scope) -> None:
             place = held.narrow((top + LID % SUBGROUP // 4) * pitch + left + LID % 4 * 2)
             for i, line in enumerate(sums):
-                for j, total in enumerate(line):
+                for j, total in enumerate(line[strip // 8 : (strip + self.width) // 8]):
                     for lower in (False, True):
                         pair = finish(i, lower, held.let(Half(total, lower), FLOAT32, 2))
                         further = (i * EDGE + 8 * lower) * pitch + j * 8
-                        held.add(PutItem(TILES, place + further, pair, vector=True))
+                        held.add(PutItem(self.array, place + further, pair, vector=True))
 
-        self.add_held(scope, hold)
+        for strip in range(0, self.columns, self.width):
+            self._add_strip(scope, partial(hold, strip), strip)
 
     def add_held(self, scope: Scope, hold: Callable[[Scope], None]) -> None:
         """Store what `hold` adds to a scope to put into the tile; afterwards the local memory is free again."""
-        pitch = self.columns + PITCH
-        scope.add(WorkGroupBarrier())
+        self._add_strip(scope, hold, 0)
+
+    def _add_strip(self, scope: Scope, hold: Callable[[Scope], None], strip: int) -> None:
+        """Store the columns of the tile from `strip` on, which `hold` puts into local memory."""
+        columns, pitch = min(self.width, self.columns - strip), self.width + PITCH
+        barrier = RingGroupBarrier() if self.apart else WorkGroupBarrier()
+        scope.add(barrier)
         held = scope if self.workers is None else scope.inner()
         hold(held)
         if self.workers is not None:
             scope.add(If(LID < self.workers, tuple(held.statements)))
-        scope.add(WorkGroupBarrier())
+        scope.add(barrier)
         body = scope.inner(LANES)
-        across = self.columns // LANES
+        across = columns // LANES
         row = body.narrow(to_int(_VECTOR) // across)
         column = body.narrow(to_int(_VECTOR) % across * LANES)
         inside = body.inner(LANES)
         below = self.rows // self.subgroups
         made, *more = (
-            inside.let(ArrayItem(TILES, (row + subgroup * below) * pitch + column, vector=True), FLOAT32, LANES)
+            inside.let(ArrayItem(self.array, (row + subgroup * below) * pitch + column, vector=True), FLOAT32, LANES)
             for subgroup in range(self.subgroups)
         )
         for other in more:
             made = inside.let(Combine("sum", (made,), (other,), 0), FLOAT32, LANES)
-        self.store(inside, row, column, made)
-        body.add(If(self.exists(row, column), tuple(inside.statements)))
-        many = below * across
-        scope.add(For(_VECTOR, LID, many, self.group, tuple(body.statements), unroll=4), WorkGroupBarrier())
+        self.store(inside, row, column + strip, made)
+        body.add(If(self.exists(row, column + strip), tuple(inside.statements)))
+        statements = tuple(body.statements)
+        if self.apart:
+            rows = 64 * across
+            begin = RING_GROUP * rows + LID % 128
+            scope.add(For(_VECTOR, begin, (RING_GROUP + 1) * rows, 128, statements, unroll=4))
+        else:
+            scope.add(For(_VECTOR, LID, below * across, self.group, statements, unroll=4), barrier)
 
 
 def results_of(

@@ -20,6 +20,7 @@ from flowcompute.ir import (
     GSIZE,
     LID,
     MAP_BYTES,
+    RING_GROUP,
     Array,
     AwaitStage,
     BoxCopy,
@@ -129,7 +130,7 @@ class _WarpGroupLowering:
                 BoxCopy(self.right, right + part * DEPTH * DEPTH, column + part * DEPTH, k)
                 for part in range(self.columns // DEPTH)
             ]
-        own = begin + LID // GROUP * (64 * DEPTH)
+        own = begin + RING_GROUP * (64 * DEPTH)
         work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype)
         steps = -(-self.one.inner // DEPTH)
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
