@@ -269,7 +269,7 @@ class _WorkGroup:
                 )
                 for copy in copies
             ]
-            behind = begin - fill.behind if isinstance(fill, ir.FillStages) and step == 0 else -1
+            behind = begin - fill.behind if isinstance(fill, ir.FillStages) and fill.behind and step == 0 else -1
             self.planned.append(_Step(fill.array, placed, names, behind, prepare))
 
     def fill(self) -> None:
