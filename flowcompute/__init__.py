@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING
 from flowcompute.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from flowcompute.api import *  # noqa: F403 - for type checkers and editors
+    # For type checkers, editors and the site.
+    from flowcompute import models as models
+    from flowcompute import onnx as onnx
+    from flowcompute import train as train
+    from flowcompute.api import *  # noqa: F403
+    from flowcompute.flow import aresolve as aresolve
+    from flowcompute.flow import arun as arun
+    from flowcompute.flow import open_flow as open_flow
+    from flowcompute.flow import plan as plan
+    from flowcompute.flow import resolve as resolve
+    from flowcompute.flow import run as run
+    from flowcompute.flow import start as start
+    from flowcompute.gradients import grad as grad
+    from flowcompute.runtime.run import Run as Run
+    from flowcompute.schedule.explain import Plan as Plan
+    from flowcompute.thawing import Frozen as Frozen
+    from flowcompute.thawing import thaw as thaw
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,6 @@
 """The public names, which `flowcompute` gives by `__getattr__`: loading all takes as long as loading NumPy."""
 
 import importlib
-from typing import TYPE_CHECKING
 
 from numpy import e, inf, nan, newaxis, pi
 
@@ -237,14 +236,6 @@ from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.version import __version__
 
-if TYPE_CHECKING:
-    from flowcompute import models, onnx, train
-    from flowcompute.flow import aresolve, arun, open_flow, plan, resolve, run, start
-    from flowcompute.gradients import grad
-    from flowcompute.runtime.run import Run
-    from flowcompute.schedule.explain import Plan
-    from flowcompute.thawing import Frozen, thaw
-
 _LATE = {
     "models": "flowcompute.models",
     "grad": "flowcompute.gradients",
@@ -256,7 +247,10 @@ _LATE = {
     "Frozen": "flowcompute.thawing",
     "thaw": "flowcompute.thawing",
 }
-"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop."""
+"""Names that are loaded when they are first asked for: composing needs no compiler, no driver and no event loop.
+
+Their types are in `flowcompute/__init__.py`.
+"""
 
 
 def __getattr__(name: str) -> object:
