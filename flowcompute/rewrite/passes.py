@@ -30,10 +30,21 @@ class PassNodes:
 
 
 def levels_of(graph: Graph) -> list[int]:
-    """Return for each node how many passes must end before it can be computed: the depth of folds before it."""
+    """Return for each node how many passes end before it is computed: the depth of folds before it.
+
+    A resident value of element-wise operations that only later ones read is computed with these, so that one kernel
+    may do it all. Of a training that is what optimizers make of moments.
+    """
     levels: list[int] = []
     for node in graph.nodes:
         levels.append(max([levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs], default=0))
+    first_read: dict[int, int] = {}
+    for node in reversed(graph.nodes):
+        # Single numbers would be computed for each row of a kernel.
+        if node.kind is Kind.ELEMENTWISE and not node.spec.is_stream and node.spec.item_numbers > 1:
+            levels[node.id] = max(levels[node.id], first_read.get(node.id, 0))
+        for i in node.inputs:
+            first_read[i] = min(levels[node.id], first_read.get(i, levels[node.id]))
     return levels
 
 
