@@ -15,7 +15,7 @@ from flowcompute.elements.axes import (
     permute_dims,
     reshape,
 )
-from flowcompute.elements.math import matmul, multiply, product_of_windows, sum, vecdot
+from flowcompute.elements.math import matmul, multiply, product_of_rows, product_of_windows, sum, vecdot
 from flowcompute.elements.nn import WINDOWS, implicit_convolution
 from flowcompute.gradients.cotangents import full, summed_to, wide
 from flowcompute.gradients.rules import Contribution, Through, refused, rule
@@ -48,11 +48,19 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 
 def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Any, ...]:
+    if _is_shared(left, right) and wide(left.dtype) == left.dtype == cotangent.dtype:
+        # One matrix for all records: nothing is stored of each.
+        return matmul(cotangent, matrix_transpose(right)), product_of_rows(left, cotangent)
     made = []
     both = (matmul(cotangent, matrix_transpose(right)), matmul(matrix_transpose(left), cotangent))
     for one, product in zip((left, right), both, strict=True):
         made.append(summed_to(one, product, product.spec.shape, product.spec.is_stream, product))
     return tuple(made)
+
+
+def _is_shared(left: Any, right: Any) -> bool:
+    """Check whether a stream of matrices is multiplied by one matrix."""
+    return left.spec.is_stream and left.ndim == 3 and not right.spec.is_stream and right.ndim == 2
 
 
 def _of_windows(node: Compute, left: Any, right: Any, cotangent: Any) -> tuple[Contribution, ...]:

@@ -137,7 +137,7 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
         (x,) = node.inputs
         return (_times_rows(x, cotangent + matrix_transpose(cotangent), x),)
     left, right = node.inputs
-    turned = matrix_transpose(cotangent) if left.ndim == right.ndim == 2 else cotangent
+    turned = matrix_transpose(cotangent) if left.ndim == right.ndim >= 2 else cotangent
     return _times_rows(right, turned, left), _times_rows(left, cotangent, right)
 
 
@@ -145,7 +145,7 @@ def _times_rows(rows: Any, cotangent: Any, like: Any) -> Any:
     """Multiply the records of one operand by the cotangent, which gives records of the other."""
     if rows.ndim == 1:
         return multiply(rows if like.ndim == 1 else expand_dims(rows, 1), cotangent)
-    return matmul(rows, cotangent) if like.ndim == 2 else vecdot(rows, cotangent)
+    return matmul(rows, cotangent) if like.ndim >= 2 else vecdot(rows, cotangent)
 
 
 # -- by key -----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,15 @@ from flowcompute.ir.access import (
 )
 from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen, slots_of
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, ProductShape, host_fold
+from flowcompute.ir.fold_spec import (
+    CANONICAL_FOLDS,
+    MOST_PRODUCTS,
+    SLICE_NUMBERS,
+    FoldSpec,
+    HostFold,
+    ProductShape,
+    host_fold,
+)
 from flowcompute.ir.index_nodes import (
     BLOCKS,
     CHUNK,
@@ -162,6 +170,7 @@ __all__ = [
     "LINE_BYTES",
     "MAP_BYTES",
     "MOST_MAPS",
+    "MOST_PRODUCTS",
     "ORDER_VERSION",
     "PHASE",
     "RING_GROUP",

@@ -147,5 +147,8 @@ def host_fold(op: str, operands: Sequence[Spec], attrs: Mapping[str, Any], resul
     return HostFold(op, tuple(operands), tuple(sorted(attrs.items())), result)
 
 
+MOST_PRODUCTS = 4
+"""Blocks of a fold of products that the host multiplies at a time."""
+
 SLICE_NUMBERS = 1 << 16
 """Numbers processed at a time by folds that need memory for each number of a batch."""

@@ -12,6 +12,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.elementwise_functions import Function
+from flowcompute.elements.math import product_of_rows
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.ends import ENDS, twice
@@ -238,6 +239,8 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         numbers("f4") @ rows(),
         np.ones((2, 12), "f4") @ rows(),
         (lambda x: x.T @ x)(rows()),
+        product_of_rows(items(3, 4), items(3, 2)),
+        (lambda x: product_of_rows(x, x))(items(3, 4)),
         (lambda a: fc.source(a).T @ fc.source(a))(np.ones((6, 4), "f4")),
     ),
     "attention": lambda _: (

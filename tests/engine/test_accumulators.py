@@ -76,6 +76,14 @@ def padded(found: np.ndarray, size: int = 80_000) -> np.ndarray:
 CASES = {
     "products": Case("matmul", ((5,), (3,)), ("f4", "f4"), ((5, 3), "f4"), lambda x, y: x.T @ y, exact=False),
     "product_with_itself": Case("matmul", ((8,),), ("f8",), ((8, 8), "f8"), lambda x: x.T @ x, exact=False),
+    "products_of_rows": Case(
+        "matmul",
+        ((3, 5), (3, 2)),
+        ("f4", "f4"),
+        ((5, 2), "f4"),
+        lambda x, y: np.einsum("ntd,nte->de", x, y),
+        exact=False,
+    ),
     "products_of_numbers": Case("matmul", ((4,), ()), ("i4", "i4"), ((4,), "i4"), lambda x, y: x.T @ y),
     "cov": Case(
         "cov",

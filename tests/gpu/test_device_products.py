@@ -79,6 +79,20 @@ def test_few_records_and_none(records: int) -> None:
     np.testing.assert_allclose(made, X[:records, :4].T @ np.exp(Y[:records]), rtol=1e-5, atol=1e-5)
 
 
+def test_rows_of_matrices_count_like_records() -> None:
+    x, y = X[:600, :280].reshape(600, 14, 20), Y[:600]
+
+    def gradient() -> Any:
+        weights = fc.parameter(np.ones((20, 3), np.float32))
+        return fc.grad((fc.exp(fc.source(x) @ weights * 0.01) * fc.source(y)[:, None]).sum(), weights)
+
+    found = [resolve_on_gpu(gradient(), strategy=Strategy(batch_bytes=size))[0] for size in (1 << 14, 1 << 20)]
+    slopes = np.exp(x.astype("f8").sum(-1) * 0.01)[..., None] * y[:, None] * 0.01
+    np.testing.assert_allclose(found[0], np.einsum("ntd,nte->de", x, slopes), rtol=1e-4, atol=1e-4)
+    assert found[0].tobytes() == found[1].tobytes()
+    assert "fold grad on the device" in str(plan_for_gpu(gradient()))
+
+
 def test_nothing_of_a_batch_is_brought_to_the_host() -> None:
     with mock.patch.object(Transfers, "download", autospec=True, side_effect=Transfers.download) as download:
         resolve_on_gpu(product(), strategy=in_small_batches(3000))

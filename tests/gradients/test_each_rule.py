@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.elements.math import product_of_rows
 from flowcompute.gradients.rules import RULES, Equivalent, NoGradient, Refused, Scaled, Through
 from flowcompute.spec import is_float
 
@@ -52,6 +53,12 @@ def both(name: str) -> Case:
     """A function of two operands, each of which follows x once."""
     function = getattr(fc, name)
     return Case(lambda x: function(x, OTHER) + 2.0 * function(OTHER, x + 3.7), ANY)
+
+
+def _rows_of_matrices(x: Any) -> Any:
+    """A product whose rows count like records, as one number."""
+    made = fc.reshape(x, (-1, 2, WIDTH // 2))
+    return fc.sum(product_of_rows(made, fc.sin(made)) + product_of_rows(made, made))
 
 
 def of(name: str, *more: Any, **options: Any) -> Callable[[Any], Any]:
@@ -121,7 +128,7 @@ CASES = {
     "select.select": Case(lambda x: x[MASK].sum(axis=0), ANY),
     "fold.top_k_values": Case(lambda x: fc.top_k(x[:, 0], 3)[0], ANY),
     "fold.vecdot": Case(lambda x: fc.vecdot(x[:, 0], x[:, 1]), ANY),
-    "fold.matmul": Case(lambda x: x.T @ OTHER + 2.0 * (OTHER.T @ x), ANY),
+    "fold.matmul": Case(lambda x: x.T @ OTHER + 2.0 * (OTHER.T @ x) + _rows_of_matrices(x), ANY),
 }
 
 ELSEWHERE = {

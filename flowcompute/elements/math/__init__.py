@@ -37,6 +37,7 @@ from flowcompute.elements.math.linalg import (
     MATMUL_FOLD,
     cut_along,
     matmul,
+    product_of_rows,
     product_of_windows,
     vecdot,
 )
@@ -230,6 +231,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "product_of_rows",
     "product_of_windows",
     "reciprocal",
     "reduce_items",

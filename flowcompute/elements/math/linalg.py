@@ -57,8 +57,11 @@ def _rebuild_product_fold(kept: KeptOp) -> Compute:
     """Make `X.T @ Y` of two streams again."""
     streams = kept.streams(1, 2)
     left, right = streams[0], streams[-1]
-    kept.require(left.ndim <= 2 >= right.ndim, "streams of numbers or rows")
-    made: Any = matmul(left if left.ndim == 1 else left.T, right)
+    if left.ndim == right.ndim == 3:
+        made: Any = product_of_rows(left, right)
+    else:
+        kept.require(left.ndim <= 2 >= right.ndim, "streams of numbers or rows, or two of matrices")
+        made = matmul(left if left.ndim == 1 else left.T, right)
     # Of one operand it is where a user's formula has the same element twice, of two equal ones where it was made twice.
     return compute_again(kept, made.dtype, made.spec.shape) if len(streams) == 2 and left is right else made
 
@@ -70,8 +73,8 @@ MATMUL = Op(
     rebuild=_rebuild_product,
 )  # fmt: skip
 MATMUL_FOLD = Op(
-    "matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.",
-    rebuild=_rebuild_product_fold,
+    "matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000,
+    doc="X.T @ Y of two streams of rows, or of matrices whose rows count like records.", rebuild=_rebuild_product_fold,
 )  # fmt: skip
 
 
@@ -320,6 +323,34 @@ def _products(left: Any, right: Any, result: np.dtype) -> Compute:
     shape = (*inputs[0].spec.shape, *inputs[1].spec.shape)
     total = Compute(MATMUL_FOLD, inputs[:1] if left is right else inputs, Spec(left.dtype, shape))
     return cast(total, result)  # type: ignore[return-value]
+
+
+def product_of_rows(left: Any, right: Any) -> Compute:
+    """Return the sum over records of `A.T @ B`, whose rows count as if they were records of their own.
+
+    Args:
+        left, right: streams of matrices (rows, a) and (rows, b) of one dtype of numbers; may be the same.
+
+    Returns:
+        A resident matrix (a, b), of the dtype of both.
+
+    Raises:
+        SpecError: if they are something else.
+    """
+    shapes = [one.spec.shape for one in (left, right)]
+    alike = left.dtype == right.dtype and shapes[0][:1] == shapes[1][:1]
+    streams = left.spec.is_stream and right.spec.is_stream and left.ndim == right.ndim == 3
+    if not (alike and streams) or left.dtype == BOOL or _wide(left.dtype) != left.dtype:
+        raise SpecError(
+            "cannot sum products of rows",
+            element="matmul",
+            site=user_site(),
+            expected="two streams of matrices with as many rows, of integers, float32 or float64",
+            got=f"{left.spec} and {right.spec}",
+        )
+    common_length("matmul", [left, right])
+    spec = Spec(left.dtype, (shapes[0][1], shapes[1][1]))
+    return Compute(MATMUL_FOLD, (left,) if left is right else (left, right), spec)
 
 
 def cut_along(op: str, operand: Any, stream: Any) -> Any:

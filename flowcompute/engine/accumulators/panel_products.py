@@ -19,15 +19,13 @@ import threadpoolctl
 
 from flowcompute.thread_pool import own_cores
 
-_Panel = Callable[[np.ndarray, np.ndarray, np.ndarray, slice], None]
-
 _PANEL_COLUMNS = 64
 """Fewest columns of a factor that a thread multiplies at once."""
 
 _MOST_PANELS = 16
 
 _SHARED = 1 << 26
-"""Products of two numbers from which panels of one matrix are shared out among threads: some milliseconds of one."""
+"""Products of two numbers from which panels and blocks are shared out among threads: some milliseconds of one."""
 
 _MUTEX = threading.Lock()
 
@@ -56,38 +54,44 @@ def one_blas_thread_here() -> AbstractContextManager[Any]:
 
 
 def multiply_blocks(left: np.ndarray, right: np.ndarray, made: np.ndarray) -> None:
-    """Multiply blocks of records.
+    """Multiply blocks of records. Large ones are shared out among threads, block by block and panel by panel.
 
     Args:
         left, right: matrices `(blocks, records, numbers)`; the same memory for a matrix times itself.
         made: takes `left.T @ right` of each block.
     """
+    calls = [call for out, a, b in zip(made, left, right, strict=True) for call in _calls(a, b, out)]
     with one_blas_thread():
-        for out, a, b in zip(made, left, right, strict=True):
-            _multiply(a, b, out)
+        if len(calls) == 1 or made.size * left.shape[1] < _SHARED:
+            for call in calls:
+                call()
+            return
+        with ThreadPoolExecutor(min(len(calls), len(own_cores())), thread_name_prefix="flowcompute-product") as threads:
+            for done in [threads.submit(_in_thread, call) for call in calls]:
+                done.result()
 
 
-def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """Put `a.T @ b` into `out`. Panels are a function of the shapes, so threads change no bit."""
+def _calls(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> list[Callable[[], None]]:
+    """Return what puts `a.T @ b` into `out`. Panels are a function of the shapes, so threads change no bit."""
     is_square, mine, others = np.may_share_memory(a, b), a.shape[1], b.shape[1]
     wide = max(mine, others)
     if mine * others * len(a) < _SHARED or wide < 2 * _PANEL_COLUMNS:
-        out[...] = a.T @ b
-        return
+        return [partial(_whole, a, b, out)]
     count = min(_MOST_PANELS, wide // _PANEL_COLUMNS)
     edges = [wide * panel // count for panel in range(count + 1)]
     parts = [slice(*pair) for pair in pairwise(edges)]
     one = _lower if is_square else _left if mine == wide else _right
     # The last panels of a triangle are the longest.
-    calls = [partial(_in_thread, one, a, b, out, part) for part in reversed(parts)]
-    with ThreadPoolExecutor(min(len(calls), len(own_cores())), thread_name_prefix="flowcompute-product") as threads:
-        for done in [threads.submit(call) for call in calls]:
-            done.result()
+    return [partial(one, a, b, out, part) for part in reversed(parts)]
 
 
-def _in_thread(one: _Panel, a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:
+def _in_thread(call: Callable[[], None]) -> None:
     with one_blas_thread_here():
-        one(a, b, out, part)
+        call()
+
+
+def _whole(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    out[...] = a.T @ b
 
 
 def _left(a: np.ndarray, b: np.ndarray, out: np.ndarray, part: slice) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from flowcompute.engine.accumulators.panel_products import multiply_blocks
 from flowcompute.engine.folds import BlockedAccumulator
-from flowcompute.ir import HostFold, Parts, ProductShape, canonical_nan, merge_dtype
+from flowcompute.ir import MOST_PRODUCTS, HostFold, Parts, ProductShape, canonical_nan, merge_dtype
 from flowcompute.spec import is_float
+from flowcompute.thread_pool import own_cores
 
 
 class Products(BlockedAccumulator):
@@ -32,8 +33,8 @@ class Products(BlockedAccumulator):
 
     @property
     def blocks_at_once(self) -> int:
-        """One: a block's result is often larger than the block."""
-        return 1
+        """One for each core that may multiply it, but few: a block's result is often larger than the block."""
+        return min(MOST_PRODUCTS, len(own_cores()))
 
     def arrays(self, values: Sequence[np.ndarray]) -> Parts:
         """Return operands as matrices `(records, numbers)`."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowcompute.ir import SKETCH_RECORDS, SLICE_NUMBERS, FoldSpec, HostFold, ProductShape, product_block, tree_levels
+from flowcompute.ir import (
+    MOST_PRODUCTS,
+    SKETCH_RECORDS,
+    SLICE_NUMBERS,
+    FoldSpec,
+    HostFold,
+    ProductShape,
+    product_block,
+    tree_levels,
+)
 
 
 def fold_state_bytes(fold: FoldSpec | HostFold, length: int | None) -> int:
@@ -42,7 +51,8 @@ def _products(fold: HostFold, length: int | None) -> int:
     block = shape.block
     waiting = block if length is None else min(block, length)
     kept = 2 * waiting * sum(operand.item_bytes for operand in fold.operands)
-    return shape.numbers * 8 * (tree_levels(length, block) + 5) + kept
+    together = MOST_PRODUCTS if length is None else max(1, min(MOST_PRODUCTS, length // block))
+    return shape.numbers * 8 * (tree_levels(length, block) + 4 + together) + kept
 
 
 def device_fold_bytes(fold: HostFold, length: int | None) -> int:
