@@ -7,11 +7,11 @@ import os
 import shlex
 import sys
 
-from benchmarks import streams
-from benchmarks.harness import ROOT, Measured, Setup, measure
-from benchmarks.peers import MODULES, YARDSTICK
-from benchmarks.report import limits_table, print_heading, save_json, save_plot, say, summary, table
-from benchmarks.workloads import LIMITS, SMALL_MIB, WORKLOADS, Workload
+from benchmarks.measuring.harness import ROOT, Measured, Setup, measure
+from benchmarks.measuring.peers import MODULES, YARDSTICK
+from benchmarks.measuring.report import limits_table, print_heading, save_json, save_plot, say, summary, table
+from benchmarks.measuring.workloads import LIMITS, SMALL_MIB, WORKLOADS, Workload
+from benchmarks.streams import streams
 
 
 def parse() -> argparse.Namespace:

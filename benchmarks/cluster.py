@@ -26,7 +26,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import flowcompute as fc
-from benchmarks.report import environment, say
+from benchmarks.measuring.report import environment, say
 
 COLUMNS = 64
 WORK = int(os.environ.get("CLUSTER_WORK", "0"))

@@ -1,0 +1,1 @@
+"""Streams through discrete devices."""

@@ -1,0 +1,1 @@
+"""What flowcompute costs around the numbers."""

@@ -1,0 +1,1 @@
+"""Kernels in the memory of one device."""

@@ -1,0 +1,1 @@
+"""Kernels from memory to memory on a CPU, beside other libraries."""

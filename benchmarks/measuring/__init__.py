@@ -1,0 +1,1 @@
+"""Measuring peers in turns, in processes of their own."""

@@ -1,0 +1,1 @@
+"""Language models and ONNX models beside their runtimes."""

@@ -1,0 +1,1 @@
+"""The workloads W1 to W6 as each library computes them."""

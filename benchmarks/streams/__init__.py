@@ -1,0 +1,1 @@
+"""Passes, windows, random numbers and flows beside other libraries."""
