@@ -156,9 +156,11 @@ class ClockPlaces:
         over = before
         while True:
             needed = self._needs(first, over, lengths)
-            live = {root.id for root in self._roots.clocks if root.id in over and needed[root.id] < lengths[root.id]}
-            if not live:
+            again = [root.id in over and needed[root.id] < lengths[root.id] for root in self._roots.clocks]
+            if not any(again):
                 break
+            # Streams that are joined end one after the other, so those behind end again as well.
+            live = {root.id for root in self._roots.clocks[again.index(True) :]}
             # What ends with them ends in this shard once more.
             over = frozenset(i for i in over if self._reads[i].isdisjoint(live))
         begins: list[int] = []

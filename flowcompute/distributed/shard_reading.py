@@ -110,12 +110,14 @@ class ShardReading:
             stop: the place after the last.
             after_batch: called after each batch.
         """
-        while self.position < stop:
+        before = self._roots.before(stop)
+        # A clock may begin behind records that the clocks before it have still to read.
+        while left := [one for one in self._roots.clocks if self._starts[one.id] < before[one.id]]:
             check_stopped()
-            root = self._roots.at(self.position)
+            root = left[0]
             self._end_before(root)
             start = self._starts[root.id]
-            items = min(root.batch_items, stop - self.position, (root.length or 0) - start)
+            items = min(root.batch_items, before[root.id] - start)
             self._compute(root, start, start + items)
             self.drain()
             part_done()
