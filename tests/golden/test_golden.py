@@ -18,7 +18,7 @@ from flowcompute.graph.graph import build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
-from flowcompute.strategy.config import Config
+from flowcompute.strategy.config import Config, Precision
 from flowcompute.strategy.strategy import Strategy
 
 FOLDER = Path(__file__).parent
@@ -152,12 +152,16 @@ GRAPHS = {
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
 
+PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
+"""Of graphs that are not computed exactly, by name."""
+
 
 def text_of(name: str) -> str:
     make, capabilities = GRAPHS[name]
     graph = build_graph([element >> fc.discard() for element in make()])
-    precision = "tf32x3" if name == "matmul_in_terms_by_warp_groups" else "exact"
-    plan = make_plan(graph, Config(1 << 30, precision=precision), Strategy(), on_paper(capabilities))
+    plan = make_plan(
+        graph, Config(1 << 30, precision=PRECISIONS.get(name, "exact")), Strategy(), on_paper(capabilities)
+    )
     return "\n".join(kernel.source for kernel in plan.kernels)
 
 

@@ -21,7 +21,7 @@ from flowcompute.lower.forms import FORMS, choose_form, form_of
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
-from tests.golden.test_golden import CPU, GPU, GRAPHS, NVIDIA
+from tests.golden.test_golden import CPU, GPU, GRAPHS, NVIDIA, PRECISIONS
 from tests.gpu.oclgrind_families import FAMILIES
 from tests.gpu.tensor_devices import plan_on_paper
 
@@ -47,7 +47,9 @@ def families() -> Iterator[tuple[str, Callable[[], list[Element]], DeviceCapabil
 @cache
 def plans() -> dict[tuple[str, str], Plan]:
     return {
-        (name, capabilities.name): plan_on_paper(*make(), capabilities=capabilities)
+        (name, capabilities.name): plan_on_paper(
+            *make(), capabilities=capabilities, precision=PRECISIONS.get(name.removeprefix("golden: "), "exact")
+        )
         for name, make, capabilities in families()
     }
 

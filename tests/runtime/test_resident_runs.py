@@ -13,6 +13,7 @@ import pytest
 import trio
 
 import flowcompute as fc
+from flowcompute.engine import CHECK, check_stopped
 from flowcompute.runtime.channels import OwnThread, WorkerThreads
 
 ONES = np.ones(3)
@@ -41,6 +42,19 @@ def test_whole_values_need_no_event_loop(tmp_path: Path) -> None:
     x = fc.constant(np.arange(6.0).reshape(2, 3))
     fc.run(x + 1 >> fc.save(tmp_path / "y.npy"), (x @ x.T).sum(), device="numpy", progress=False)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.arange(6.0).reshape(2, 3) + 1)
+
+
+def test_a_run_leaves_no_question_behind_in_the_thread_of_its_user() -> None:
+    before = CHECK.get()
+    asked = OwnThread()
+
+    async def main() -> str:
+        asked.stop()
+        return "ended"
+
+    assert asked.drive(main) == "ended"
+    assert CHECK.get() is before
+    check_stopped()
 
 
 def test_it_stops_behind_the_call_in_hand_and_leaves_nothing(tmp_path: Path) -> None:

@@ -116,13 +116,16 @@ class OwnThread(Workers):
 
     def drive(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
         """Run `main()`, which awaits nothing but `call`."""
-        CHECK.set(self._check)
+        # The thread may be the user's, who computes with it afterwards.
+        before = CHECK.set(self._check)
         try:
             main().send(None)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         except _StoppedError:
             return None
+        finally:
+            CHECK.reset(before)
         raise RuntimeError("a run without an event loop has waited for one")
 
     def stop(self) -> None:
