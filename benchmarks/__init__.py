@@ -1,1 +1,1 @@
-"""How fast flowcompute is beside the machine's limits and other libraries: `python -m benchmarks --help`."""
+"""Speed of flowcompute beside the machine's limits and other libraries: `python -m benchmarks --help`."""

@@ -1,4 +1,4 @@
-"""What the machine can do at most: each wire alone, without the framework around it."""
+"""Limits of the machine: each wire alone, without the framework around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handing batches over costs where they overlap: uploads, downloads and kernels that only wait.
+"""Cost of handing batches over where they overlap: uploads, downloads and kernels that only wait.
 
     python -m benchmarks.bus.overlap [--depth 3] [--batches 96] [--reps 5] [--devices 2] [--times 4]
 

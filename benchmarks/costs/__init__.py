@@ -1,1 +1,1 @@
-"""What flowcompute costs around the numbers."""
+"""Costs of flowcompute around the numbers."""

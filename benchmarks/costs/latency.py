@@ -1,4 +1,4 @@
-"""What a small batch costs in a flow that stays open, beside a hand-written loop over the same kernel."""
+"""Cost of a small batch in a flow that stays open, beside a hand-written loop over the same kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metrics cost: W1, W6 and single batches with and without them, in turns: `python -m benchmarks.costs.metrics`.
+"""Cost of metrics: W1, W6 and single batches with and without them, in turns: `python -m benchmarks.costs.metrics`.
 
 Each pair is one repetition with and one without, in changing order, so that what else the machine does falls on
 both. Besides seconds there are seconds of the processor, which others on the machine move less. What a batch costs

@@ -1,4 +1,4 @@
-"""What flowcompute costs before and between the numbers: `python -m benchmarks.costs.planning`.
+"""Costs of flowcompute before and between the numbers: `python -m benchmarks.costs.planning`.
 
 Composing and planning a graph of 1000 elements; planning 30 layers of a transformer; the first result of a small
 graph in a fresh process, with an empty and with a filled program cache; the time a batch costs beyond its numbers.

@@ -1,4 +1,4 @@
-"""Whether a peer's answer is right, against float64 on NumPy; a fast wrong answer is no answer."""
+"""Check of a peer's answer, against float64 on NumPy; a fast wrong answer is no answer."""
 
 from __future__ import annotations
 

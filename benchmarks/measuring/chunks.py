@@ -1,4 +1,4 @@
-"""What peers that have no files of their own are given: a loop that reads, computes and writes chunk by chunk."""
+"""A loop for peers that have no files of their own: it reads, computes and writes chunk by chunk."""
 
 from __future__ import annotations
 

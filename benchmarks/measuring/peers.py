@@ -1,4 +1,4 @@
-"""Who is measured: names of peers, and the module and function behind each."""
+"""Peers by name, and the module and function behind each."""
 
 from __future__ import annotations
 

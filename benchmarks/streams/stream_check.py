@@ -1,4 +1,4 @@
-"""Whether an answer of `python -m benchmarks streams` is right, against float64 on NumPy."""
+"""Check of an answer of `python -m benchmarks streams`, against float64 on NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks streams` computes: passes, windows and random numbers, and who computes it."""
+"""Workloads of `python -m benchmarks streams`: passes, windows and random numbers, and who computes it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the tuner finds and keeps."""
+"""Results of the tuner, and their worth."""

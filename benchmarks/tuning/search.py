@@ -1,4 +1,4 @@
-"""How good the tuner's search of kernels is: regret against exhaustive search, beside random search.
+"""Quality of the tuner's search of kernels: regret against exhaustive search, beside random search.
 
 Every candidate of a kernel is launched in turns with the default over the results of one batch, in rounds, so that
 whatever else the machine does falls on all of them. That is the truth; the searches are then replayed many

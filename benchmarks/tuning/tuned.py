@@ -1,4 +1,4 @@
-"""What tuning gives and takes: gain over the default on 12 workloads, and never worse.
+"""Gains and losses of tuning: gain over the default on 12 workloads, and never worse.
 
 Each run of a workload is tuned with an empty store, as by a user's first `tune=`. What it keeps is then measured
 against the default, whole run against whole run in turns, unless it is the default. With `--regret` all candidates
