@@ -35,6 +35,7 @@ from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.memory import cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
+    all_stay,
     count_early_steps,
     not_pipelined,
     place_nodes,
@@ -104,7 +105,9 @@ def _planned(
     _check_surroundings(graph)
     pass_nodes = find_passes(graph, levels)
     reasons: list[Reason] = []
-    maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements)
+    room = min(placement.capabilities.memory_bytes for placement in backend.placements)
+    stay = all_stay(graph, room, config.device_memory_bytes)
+    maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements, stay=stay)
     scratches = _scratches(graph, pass_nodes)
     passes = tuple(_pass(maker, levels, pass_nodes, scratches, index) for index in range(len(pass_nodes)))
     reasons += [

@@ -49,7 +49,17 @@ RESIDENT = -1
 
 
 class StepMaker:
-    """Builds the steps of nodes, separately for each device. Kernels are numbered through all passes."""
+    """Builds the steps of nodes, separately for each device. Kernels are numbered through all passes.
+
+    Args:
+        graph: the graph.
+        folds: what each fold computes, by its node's id.
+        backend: the devices.
+        config, strategy: the fixed settings and the knobs.
+        reasons: where reasons are recorded.
+        placements: the device of each node.
+        stay: whether discrete devices have room for all given operands, so that none comes launch by launch in tiles.
+    """
 
     def __init__(
         self,
@@ -60,8 +70,11 @@ class StepMaker:
         strategy: Strategy,
         reasons: list[Reason],
         placements: Sequence[int],
+        *,
+        stay: bool,
     ) -> None:
         self.graph = graph
+        self._stay = stay
         self.folds = folds
         self.backend = backend
         self.placements = placements
@@ -211,7 +224,7 @@ class StepMaker:
             i for i in places if self.graph.nodes[i].op is SELF_ATTENTION and self._is_fused(self.graph.nodes[i])
         }
         return find_producers(
-            self.graph, places, self.placements, self._gathered, attending, siblings=self._shares_launches
+            self.graph, places, self.placements, self._gathered, attending, siblings=self._unites_siblings
         )
 
     def _is_fused(self, node: Node) -> bool:
@@ -254,6 +267,11 @@ class StepMaker:
     @property
     def _shares_launches(self) -> bool:
         """Flag that sibling products share a launch: where operands need not pass through a device's memory."""
+        return self._capabilities.code_shape != "numpy" and (self._capabilities.host_memory or self._stay)
+
+    @property
+    def _unites_siblings(self) -> bool:
+        """Flag that a product computes what unites results of siblings. On discrete GPUs each line would do it anew."""
         return self._capabilities.code_shape != "numpy" and self._capabilities.host_memory
 
     def _joins(self, region: Region) -> bool:

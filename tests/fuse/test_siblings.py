@@ -118,6 +118,12 @@ def test_a_kernel_takes_no_more_pointers_than_it_may() -> None:
     assert resolved(made, "cpu") == [resolved([one], "cpu")[0] for one in made]
 
 
-def test_a_discrete_device_computes_them_one_by_one() -> None:
+def test_a_discrete_device_joins_what_need_not_pass_through_it() -> None:
+    x = fc.source(rows(40))
+    made = [x @ weights(1, 640).T, x @ weights(2, 640).T]
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
-        assert len(fc.plan(*heads(fc.source(rows(4))), device="gpu").kernels) == 3
+        joined, apart = fc.run(*made, device="gpu"), fc.run(*made, device="gpu", device_memory="168KiB")
+    assert len(joined.plan.kernels) == 1
+    assert len(apart.plan.kernels) == 2, "their weights take more than three quarters of it"
+    for one, other in zip(joined.values, apart.values, strict=True):
+        assert one.tobytes() == other.tobytes()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.nn.self_attention import _attend
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu, run_on_gpu
 from tests.support.slow import compiled_but, slow_but
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -133,18 +133,20 @@ def test_operands_may_be_views_of_one_product() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "kv_heads", "records", "launches"),
-    [(6, 2, 42, 1), (6, 2, 43, 2), (130, 1, 2, 2)],
-    ids=["one block", "two blocks", "heads that share keys in several blocks"],
+    ("device", "heads", "kv_heads", "records", "launches"),
+    [("cpu", 6, 2, 42, 1), ("cpu", 6, 2, 43, 2), ("cpu", 130, 1, 2, 2), ("gpu", 6, 2, 5, 1), ("gpu", 6, 2, 6, 2)],
+    ids=["one block", "two blocks", "heads that share keys in several blocks", "a block of a GPU", "two of a GPU"],
 )
-def test_few_records_are_added_and_attend_in_one_launch(heads: int, kv_heads: int, records: int, launches: int) -> None:
+def test_few_records_are_added_and_attend_in_one_launch(
+    device: str, heads: int, kv_heads: int, records: int, launches: int
+) -> None:
     q, k, v = drawn(records, heads, kv_heads, 16, 8)
-    made = fc.nn.self_attention(*map(fc.source, (q, k, v)), text=fc.source(np.arange(records) // 15))
-    run = fc.run(made, device="cpu")
+    made = fc.nn.self_attention(*map(fc.source, (q, k, v)), text=fc.source(np.arange(records) // 4))
+    strategy = fc.Strategy(batch_bytes=1 << 20)
+    run = run_on_gpu(made, strategy=strategy) if device == "gpu" else fc.run(made, device=device)
     assert run.launches == launches
-    assert run.value.tobytes() == resolved(made, "cpu", 1).tobytes(), "each record in a launch"
-    at = np.arange(records) % 15
-    np.testing.assert_allclose(run.value, exact(q, k, v, at, None), rtol=2e-5, atol=2e-6)
+    assert run.value.tobytes() == resolved(made, device, 1).tobytes(), "each record in a launch"
+    np.testing.assert_allclose(run.value, exact(q, k, v, np.arange(records) % 4, None), rtol=2e-5, atol=2e-6)
 
 
 def test_items_without_heads() -> None:

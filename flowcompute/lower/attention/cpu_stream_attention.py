@@ -28,6 +28,7 @@ from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
 from flowcompute.lower.attention.cpu_attention import KNOBS, QUERY, AttentionLowering
 from flowcompute.lower.attention.stream_anchor import (
+    STAGES,
     StreamAttentionAnchor,
     TextRun,
     block_end,
@@ -42,8 +43,6 @@ ADDED = Name("a")
 """A record whose key and value are added to the state."""
 FIRST_HEAD, HEAD_STEP = Name("first_head"), Name("head_step")
 """The first head whose keys and values a work-item adds, and from each to the next."""
-STAGES = 2
-"""Launches: one adds, one attends."""
 
 
 class StreamAttentionLowering(AttentionLowering):

@@ -54,6 +54,8 @@ RECORD, LATER, END = Name("r0"), Name("r1"), Name("end")
 MOST_HEADS = 64
 """Most heads of a block; others of the same keys are another block."""
 COLUMN, HEAD = Name("c"), Name("h")
+STAGES = 2
+"""Launches: one adds, one attends."""
 
 
 class TextRun(NamedTuple):

@@ -1,15 +1,18 @@
 """Self-attention along the stream on GPUs: a work-group takes a block of records of heads that share keys.
 
 The records of a block that belong to one text share tiles of keys. The rest is that of `tiled_attention`.
+
+Where all records of a launch are one block, a work-group adds the keys and values of its heads, and attends with them
+behind a barrier. So few records take one launch.
 """
 
 from __future__ import annotations
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import (
-    CHUNK,
     GID,
     GSIZE,
+    LID,
     PHASE,
     WID,
     WSIZE,
@@ -21,14 +24,20 @@ from flowcompute.ir import (
     Load,
     N,
     Name,
+    SetInteger,
     Stmt,
     Store,
+    WorkGroupBarrier,
+    choose,
     equal,
+    unequal,
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
 from flowcompute.lower.attention.attention_tiling import KNOBS
 from flowcompute.lower.attention.stream_anchor import (
+    HEAD,
+    STAGES,
     StreamAttentionAnchor,
     TextRun,
     block_end,
@@ -43,7 +52,11 @@ from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.strategy import KernelKnobs
 
 ADDED = Name("a")
-"""A number of the batch's keys or values, which is added to the state."""
+"""A number of a head of the batch's keys or values, which is added to the state."""
+FIRST_HEAD, HEAD_STEP = Name("first_head"), Name("head_step")
+"""The first head whose keys and values a work-group adds, and from each to the next."""
+FIRST_ADDED, ADDED_STEP = Name("first_added"), Name("added_step")
+"""The first number of a head that a work-item adds, and from each to the next."""
 
 
 class TiledStreamAttentionLowering(TiledAttentionLowering):
@@ -67,31 +80,35 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
             name,
             one.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), If(equal(PHASE, 0), append, (attend,))),
+            (*self._arrays(), If(unequal(PHASE, 1), append), If(PHASE > 0, (WorkGroupBarrier(), attend))),
             work="attend",
             work_group=shape.group,
             units=one.matrices,
             lanes=shape.keys,
             tile=(self.records, 1),
-            stages=2,
+            stages=STAGES,
+            at_once=self.records if one.is_alone else 0,
             knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
         )
 
     def _append(self) -> list[Stmt]:
-        """Add the keys and values of the batch to the state; neighbouring work-items add neighbouring numbers."""
-        one, made = self.one, []
+        """Add keys and values to the state: all work-items those of all heads, or at once a work-group its own."""
+        one, at_once, heads = self.one, equal(PHASE, STAGES), Scope(self.one.names, lanes=1)
         for new, kept in ((one.new_k, one.k), (one.new_v, one.v)):
-            scope = Scope(one.names, lanes=1)
-            (heads, size), lies = new.spec.shape, new.lies
-            within = scope.integer(ADDED % (heads * size))
-            at = lies.offset + ADDED // (heads * size) * lies.record
-            at += within // size * new.rows.stride + within % size * new.columns.stride
-            number = one.factor(scope, Load(new.argument, at))
-            row = one.state_row(ADDED // (heads * size))
-            to = row * (heads * size) + within if one.has_slots else CHUNK * (heads * size) + ADDED
-            scope.add(Store(kept.argument, to, number))
-            made.append(For(ADDED, WID, N * (heads * size), WSIZE, tuple(scope.statements)))
-        return list(made)
+            scope = heads.inner()
+            (count, size), lies = new.spec.shape, new.lies
+            record, within = scope.integer(ADDED // size), scope.integer(ADDED % size)
+            at = lies.offset + record * lies.record + HEAD * new.rows.stride + within * new.columns.stride
+            number = one.factor(scope, Load(new.argument, scope.integer(at)))
+            scope.add(Store(kept.argument, (one.state_row(record) * count + HEAD) * size + within, number))
+            heads.add(For(ADDED, FIRST_ADDED, N * size, ADDED_STEP, tuple(scope.statements)))
+        return [
+            SetInteger(FIRST_HEAD, choose(at_once, GID, 0)),
+            SetInteger(HEAD_STEP, choose(at_once, GSIZE, 1)),
+            SetInteger(FIRST_ADDED, choose(at_once, LID, WID)),
+            SetInteger(ADDED_STEP, choose(at_once, self.shape.group, WSIZE)),
+            For(HEAD, FIRST_HEAD, one.new_k.spec.shape[0], HEAD_STEP, tuple(heads.statements)),
+        ]
 
     def _block(self, scope: Scope) -> None:
         self.matrix = scope.integer(BLOCK_INDEX % self.one.matrices)

@@ -27,9 +27,20 @@ USED = 0.9
 """Fraction of a device's memory that a run may use by default. Drivers and other processes need the rest."""
 
 
+STAYING = 3 / 4
+"""Fraction of a device's budget that given operands may take where kernels count on them to stay. Streams and the
+state of scans have the rest."""
+
+
 def device_budget(memory_bytes: int, asked_bytes: int | None) -> int:
     """Return the bytes that a run may allocate on a discrete device with `memory_bytes` of memory."""
     return min(int(memory_bytes * USED), memory_bytes if asked_bytes is None else asked_bytes)
+
+
+def all_stay(graph: Graph, memory_bytes: int, asked_bytes: int | None) -> bool:
+    """Check whether a discrete device has room for all operands that a graph is given, beside batches."""
+    given = sum(node.spec.item_bytes for node in graph.nodes if not node.inputs and not node.spec.is_stream)
+    return given <= STAYING * device_budget(memory_bytes, asked_bytes)
 
 
 @dataclass(frozen=True)
