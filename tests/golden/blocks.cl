@@ -26,6 +26,11 @@ static inline float fc_q4_k(const __global uchar *p, long n) {
 
 typedef uchar16 fc_loose_uint8_16 __attribute__((aligned(1)));
 
+static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
+#pragma OPENCL FP_CONTRACT ON
+    return a * b + c;
+}
+
 static inline float16 fc_q4_k_run16_of_block(const __global uchar *block, int place) {
 #pragma OPENCL FP_CONTRACT OFF
     int v0 = (place >> 5);
@@ -33,14 +38,13 @@ static inline float16 fc_q4_k_run16_of_block(const __global uchar *block, int pl
     int v2 = (v0 & 3);
     int v3 = (int)block[(v2 + 4)];
     int v4 = (int)block[(v2 + 12)];
-    uchar16 v5 = *(const __global fc_loose_uint8_16 *)(block + (((32 * (v0 >> 1)) + (place & 31)) + 16));
-    uchar16 v6 = v5 >> (uchar16)((4 * (v0 & 1)));
-    uchar16 v7 = v6 & (uchar16)(15);
+    int16 v5 = __builtin_convertvector(*(const __global fc_loose_uint8_16 *)(block + (((32 * (v0 >> 1)) + (place & 31)) + 16)), int16);
+    int16 v6 = v5 >> (int16)((4 * (v0 & 1)));
+    int16 v7 = v6 & (int16)(15);
     float16 v8 = __builtin_convertvector(v7, float16);
-    float16 v9 = (fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * (float)((v1 ? (v3 & 63) : ((v4 & 15) | ((v3 >> 2) & 48))))) * v8;
-    int v10 = (int)block[(v2 + 8)];
-    float16 v11 = v9 - (fc_float_of_half(((int)block[2] | ((int)block[3] << 8))) * (float)((v1 ? (v10 & 63) : ((v4 >> 4) | ((v10 >> 2) & 48)))));
-    return v11;
+    int v9 = (int)block[(v2 + 8)];
+    float16 v10 = fc_fma_float16((float16)((fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * (float)((v1 ? (v3 & 63) : ((v4 & 15) | ((v3 >> 2) & 48)))))), v8, -(float16)((fc_float_of_half(((int)block[2] | ((int)block[3] << 8))) * (float)((v1 ? (v9 & 63) : ((v4 >> 4) | ((v9 >> 2) & 48)))))));
+    return v10;
 }
 
 typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
@@ -67,9 +71,9 @@ static inline float fc_q8_0(const __global uchar *p, long n) {
 
 static inline float16 fc_q8_0_run16_of_block(const __global uchar *block, int place) {
 #pragma OPENCL FP_CONTRACT OFF
-    uchar16 v0 = *(const __global fc_loose_uint8_16 *)(block + (place + 2));
-    uchar16 v1 = v0 ^ (uchar16)(128);
-    short16 v2 = __builtin_convertvector(v1, short16) - (short16)(128);
+    int16 v0 = __builtin_convertvector(*(const __global fc_loose_uint8_16 *)(block + (place + 2)), int16);
+    int16 v1 = v0 ^ (int16)(128);
+    int16 v2 = v1 - (int16)(128);
     float16 v3 = __builtin_convertvector(v2, float16);
     float16 v4 = fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * v3;
     return v4;
@@ -77,11 +81,6 @@ static inline float16 fc_q8_0_run16_of_block(const __global uchar *block, int pl
 
 static inline float16 fc_q8_0_32_behind16(const __global uchar *p, long n, int behind) {
     return fc_q8_0_run16_of_block(p + (ulong)n / 32 * 34, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
-}
-
-static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
-#pragma OPENCL FP_CONTRACT ON
-    return a * b + c;
 }
 
 typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));

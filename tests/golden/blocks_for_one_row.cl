@@ -23,25 +23,24 @@ static inline float fc_q4_1(const __global uchar *p, long n) {
 
 typedef uchar16 fc_loose_uint8_16 __attribute__((aligned(1)));
 
+static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
+#pragma OPENCL FP_CONTRACT ON
+    return a * b + c;
+}
+
 static inline float16 fc_q4_1_run16_of_block(const __global uchar *block, int place) {
 #pragma OPENCL FP_CONTRACT OFF
     int v0 = (place >> 4);
-    uchar16 v1 = *(const __global fc_loose_uint8_16 *)(block + ((16 * (v0 >> 1)) + 4));
-    uchar16 v2 = v1 >> (uchar16)((4 * (v0 & 1)));
-    uchar16 v3 = v2 & (uchar16)(15);
+    int16 v1 = __builtin_convertvector(*(const __global fc_loose_uint8_16 *)(block + ((16 * (v0 >> 1)) + 4)), int16);
+    int16 v2 = v1 >> (int16)((4 * (v0 & 1)));
+    int16 v3 = v2 & (int16)(15);
     float16 v4 = __builtin_convertvector(v3, float16);
-    float16 v5 = fc_float_of_half(((int)block[0] | ((int)block[1] << 8))) * v4;
-    float16 v6 = v5 + fc_float_of_half(((int)block[2] | ((int)block[3] << 8)));
-    return v6;
+    float16 v5 = fc_fma_float16((float16)(fc_float_of_half(((int)block[0] | ((int)block[1] << 8)))), v4, (float16)(fc_float_of_half(((int)block[2] | ((int)block[3] << 8)))));
+    return v5;
 }
 
 static inline float16 fc_q4_1_32_behind16(const __global uchar *p, long n, int behind) {
     return fc_q4_1_run16_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
-}
-
-static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
-#pragma OPENCL FP_CONTRACT ON
-    return a * b + c;
 }
 
 typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from flowcompute.elements.quantized.decoding import Byte, Expression, Place, Whole, in_order, operands
+from flowcompute.elements.quantized.decoding import Byte, Expression, OfFloats, Place, Whole, in_order, operands
 from flowcompute.elements.quantized.numpy_decoding import _evaluated
-from flowcompute.elements.quantized.runs import bounds_of, lanes_of, offset_between
+from flowcompute.elements.quantized.runs import bounds_of, exact_products, lanes_of, offset_between
 from tests.quantized.blocks import NAMES, any_bytes, sizes
 
 RUNS = [(name, lanes) for name in NAMES for lanes in (8, 16) if sizes(name)[0] % lanes == 0]
@@ -47,6 +47,23 @@ def test_no_value_is_out_of_its_bounds(name: str) -> None:
             low, high = bounds[node]
             assert low <= np.min(of)
             assert np.max(of) <= high
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exact_products_are_not_rounded(name: str) -> None:
+    block_format = BLOCK_FORMATS[name]
+    exact = exact_products(block_format)
+    found = values(block_format.value, any_bytes(name, 300, 1), np.arange(block_format.numbers, dtype=np.int32))
+    for node in exact:
+        assert isinstance(node, OfFloats)
+        with np.errstate(all="ignore"):
+            wide = np.multiply(found[node.left], found[node.right], dtype=np.float64)
+        np.testing.assert_array_equal(found[node], wide)
+
+
+def test_quants_by_scales_are_exact_products() -> None:
+    # d * q of 11 and 4 bits; (d * scale) * q of 11, 6 and 4 bits, and dmin * minimum.
+    assert [len(exact_products(BLOCK_FORMATS[name])) for name in ("Q4_1", "Q4_K", "F32", "MXFP4")] == [1, 3, 0, 0]
 
 
 def shared(name: str) -> list[Byte]:

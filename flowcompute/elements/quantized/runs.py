@@ -27,6 +27,9 @@ from flowcompute.elements.quantized.decoding import (
     operands,
 )
 
+_FLOAT32_BITS, _FLOAT16_BITS = 24, 11
+"""Significant bits of floats."""
+
 _INT32 = -(1 << 31), (1 << 31) - 1
 
 
@@ -181,6 +184,26 @@ def offset_between(first: Whole, other: Whole) -> int | None:
     """Return how much one simplified expression is more than another; None if that is not known."""
     (a, x), (b, y) = _parts(first), _parts(other)
     return y - x if a == b else None
+
+
+def exact_products(block_format: BlockFormat) -> frozenset[Expression]:
+    """Return the products of floats of a format that float32 holds without rounding, whatever the bytes."""
+    bounds = bounds_of(block_format)
+    exact = set[Expression]()
+    bits: dict[Expression, int] = {}
+    for node in in_order(block_format.value):
+        match node:
+            case AsFloat(of):
+                bits[node] = min(max(map(abs, bounds[of])).bit_length(), _FLOAT32_BITS)
+            case FromBits(_, True):
+                bits[node] = _FLOAT16_BITS
+            case OfFloats("*", left, right):
+                bits[node] = bits[left] + bits[right]
+                if bits[node] <= _FLOAT32_BITS:
+                    exact.add(node)
+            case _:
+                bits[node] = _FLOAT32_BITS
+    return frozenset(exact)
 
 
 def bounds_of(block_format: BlockFormat) -> dict[Expression, tuple[int, int]]:

@@ -1,7 +1,8 @@
 """Runs of neighbouring numbers of a block as vectors: the function that decodes a run of a format.
 
 What all lanes share, such as scales, is computed once, as a number. The bytes of neighbouring places are one load. What
-differs in a few lanes is computed for each of them, and put into a vector.
+differs in a few lanes is computed for each of them, and put into a vector. Whole numbers in vectors have 32 bits: bytes
+become floats by way of them, and several parts of a byte share its widening.
 """
 
 from __future__ import annotations
@@ -16,21 +17,19 @@ from flowcompute.elements.quantized import (
     Byte,
     CodebookEntry,
     Expression,
+    Float,
     FloatNumber,
     OfFloats,
     OfWhole,
     Place,
     Whole,
     WholeNumber,
-    bounds_of,
+    exact_products,
     in_order,
     lanes_of,
     offset_between,
     operands,
 )
-
-_BOUNDS = {"uchar": (0, 255), "short": (-(1 << 15), (1 << 15) - 1), "int": (-(1 << 31), (1 << 31) - 1)}
-"""Types of whole numbers in a vector. The narrowest that holds all numbers of an operation computes it."""
 
 _ON_VECTORS = ("+", "-", "*", "<<", ">>", "&", "|", "^")
 
@@ -42,10 +41,12 @@ def run_function(
     lanes: int,
     text: Callable[[Expression, list[str]], str],
     bytes_type: str,
+    fma: str,
 ) -> str:
     """Return the function that decodes a run of a block, whose place is a multiple of `lanes`.
 
-    What a block means is data, so `precision="fast"` contracts nothing in it.
+    What a block means is data, so `precision="fast"` contracts nothing in it. Products that float32 holds exactly are
+    added by `fma`, which rounds as often: once.
 
     Args:
         name: of the function.
@@ -53,8 +54,9 @@ def run_function(
         lanes: numbers in a run.
         text: returns the text of an expression of one number, given those of its operands.
         bytes_type: vectors of bytes that may begin anywhere.
+        fma: the function of vectors that multiplies and adds, fused where the processor can.
     """
-    found = _Run(block_format, lanes, text, bytes_type, {})
+    found = _Run(block_format, lanes, text, bytes_type, fma, {})
     found.text()
     uses: dict[Expression, int] = dict.fromkeys(found.numbers, 0)
     for node in dict.fromkeys(one for number in found.numbers for one in in_order(number)):
@@ -62,7 +64,7 @@ def run_function(
             uses[one] = uses.get(one, 0) + 1
     for number in found.asked:
         uses[number] += 1
-    body = _Run(block_format, lanes, text, bytes_type, uses).text()
+    body = _Run(block_format, lanes, text, bytes_type, fma, uses).text()
     return (
         f"static inline float{lanes} {name}(const __global uchar *block, int place) {{\n"
         f"#pragma OPENCL FP_CONTRACT OFF\n{body}}}\n"
@@ -82,20 +84,22 @@ class _Run:
         lanes: int,
         text: Callable[[Expression, list[str]], str],
         bytes_type: str,
+        fma: str,
         uses: dict[Expression, int],
     ) -> None:
         self.value = block_format.value
         self.lanes = lanes
         self.asked: list[Expression] = []
         self._each = lanes_of(block_format, lanes)
-        self._bounds = bounds_of(block_format)
+        self._exact = exact_products(block_format)
         self._text_of = text
         self._bytes_type = bytes_type
+        self._fma = fma
         self._uses = uses
         self._lines: list[str] = []
         self._names = count()
         self._scalars: dict[Expression, str] = {}
-        self._vectors: dict[Expression, tuple[str, str]] = {}
+        self._vectors: dict[Expression, str] = {}
 
     @property
     def numbers(self) -> list[Expression]:
@@ -137,64 +141,52 @@ class _Run:
         if self._is_one(node):
             one = self._scalar(self._each[node][0])
             return f"(float{self.lanes})({one})" if node == self.value else one
-        if node in self._vectors:
-            return self._vectors[node][1]
-        match node:
-            case AsFloat(of):
-                text = self._converted(self._whole(of)[1], "float")
-            case OfFloats(op, left, right):
-                text = f"{self._float(left)} {op} {self._float(right)}"
-            case _:
-                text = self._in_lanes("float", node)
-        self._vectors[node] = "float", self._declared(f"float{self.lanes}", text)
-        return self._vectors[node][1]
-
-    def _whole(self, node: Whole) -> tuple[str, str]:
-        """Return type and text of a vector of whole numbers."""
         if node not in self._vectors:
-            kind = self._narrowest(node)
+            match node:
+                case AsFloat(of):
+                    text = f"__builtin_convertvector({self._whole(of)}, float{self.lanes})"
+                case OfFloats("+" | "-" as op, OfFloats("*", a, b) as product, c) if product in self._exact:
+                    minus = "-" if op == "-" else ""
+                    text = f"{self._fma}({self._spread(a)}, {self._spread(b)}, {minus}{self._spread(c)})"
+                case OfFloats(op, left, right):
+                    text = f"{self._float(left)} {op} {self._float(right)}"
+                case _:
+                    text = self._in_lanes("float", node)
+            self._vectors[node] = self._declared(f"float{self.lanes}", text)
+        return self._vectors[node]
+
+    def _spread(self, node: Float) -> str:
+        """Return the text of a vector of floats, also of a number that all lanes have."""
+        text = self._float(node)
+        return f"(float{self.lanes})({text})" if self._is_one(node) else text
+
+    def _whole(self, node: Whole) -> str:
+        """Return the text of a vector of whole numbers."""
+        if node not in self._vectors:
             match node:
                 case Byte() if self._is_one_load(node):
                     place = self._scalar(self._place(node, 0))
-                    kind, text = "uchar", f"*(const __global {self._bytes_type} *)(block + {place})"
+                    load = f"*(const __global {self._bytes_type} *)(block + {place})"
+                    # PoCL's conversions are calls, which may lose lanes.
+                    text = f"__builtin_convertvector({load}, int{self.lanes})"
                 case OfWhole(op, left, right) if op in _ON_VECTORS and not self._is_few(node):
-                    kind, text = self._operation(op, node, left, right)
+                    text = f"{self._operand(left)} {op} {self._operand(right)}"
                 case CodebookEntry(codebook, at) if not self._is_few(node) and not self._is_few(at):
-                    rows = self._whole(at)[1]
+                    rows = self._whole(at)
                     every = ", ".join(f"fc_{codebook.name}_codes[{rows}.s{lane:x}]" for lane in range(self.lanes))
-                    text = f"({kind}{self.lanes})({every})"
+                    text = f"(int{self.lanes})({every})"
                 case _:
-                    text = self._in_lanes(kind, node)
-            self._vectors[node] = kind, self._declared(f"{kind}{self.lanes}", text)
+                    text = self._in_lanes("int", node)
+            self._vectors[node] = self._declared(f"int{self.lanes}", text)
         return self._vectors[node]
 
-    def _operation(self, op: str, node: OfWhole, left: Whole, right: Whole) -> tuple[str, str]:
-        kind = self._narrowest(node, left, right)
-        if op in ("<<", ">>"):
-            most = self._bounds[right][1]
-            # Bytes that are shifted by different counts take processors many instructions.
-            if kind == "uchar" and (most > 7 or not self._is_one(right)):
-                kind = "short"
-            kind = "int" if most > 15 else kind
-        return kind, f"{self._as(kind, left)} {op} {self._as(kind, right)}"
-
-    def _as(self, kind: str, node: Whole) -> str:
-        """Return the text of an operand as a vector of a type."""
+    def _operand(self, node: Whole) -> str:
+        """Return the text of an operand as a vector of whole numbers."""
         if self._is_one(node):
-            return f"({kind}{self.lanes})({self._scalar(self._each[node][0])})"
+            return f"(int{self.lanes})({self._scalar(self._each[node][0])})"
         if all(isinstance(one, WholeNumber) for one in self._each[node]):
-            return self._in_lanes(kind, node)
-        own, text = self._whole(node)
-        return text if own == kind else self._converted(text, kind)
-
-    def _converted(self, text: str, kind: str) -> str:
-        """Return a vector in another type, by Clang's builtin: PoCL's conversions are calls, which may lose lanes."""
-        return f"__builtin_convertvector({text}, {kind}{self.lanes})"
-
-    def _narrowest(self, *nodes: Whole) -> str:
-        """Return the narrowest type that holds all values of some expressions."""
-        least, most = min(self._bounds[one][0] for one in nodes), max(self._bounds[one][1] for one in nodes)
-        return next(kind for kind, (low, high) in _BOUNDS.items() if low <= least and most <= high)
+            return self._in_lanes("int", node)
+        return self._whole(node)
 
     def _is_few(self, node: Whole) -> bool:
         """Check whether at most a quarter of the lanes differ, which are then computed one by one."""

@@ -20,6 +20,7 @@ from flowcompute.elements.quantized import (
     in_order,
     operands,
 )
+from flowcompute.gpu.render.cpu_functions import FMA
 from flowcompute.gpu.render.render_block_runs import run_function
 from flowcompute.gpu.render.strided_vectors import loose_vector
 from flowcompute.ir import Var, factor_text, index_text
@@ -120,7 +121,9 @@ def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, help
     name = f"{one}_run{lanes}_of_block"
     if name not in helpers:
         bytes_type = loose_vector(UINT8, lanes, helpers)
-        helpers[name] = run_function(name, block_format, lanes, _text, bytes_type)
+        fma, vector = f"fc_fma_float{lanes}", f"float{lanes}"
+        helpers.setdefault(fma, FMA.format(T=vector, NAME=fma).strip("\n") + "\n")
+        helpers[name] = run_function(name, block_format, lanes, _text, bytes_type, fma)
     pointer = load.argument.name
     if load.together and block_format.numbers % load.together == 0:
         kind = f"{load.together}_behind"
