@@ -262,11 +262,14 @@ class RingRoles(Copying):
         ring: what was opened; it has no preparers.
         copies: what the copying work-item does.
         work: what the workers do.
+        registers: registers of a work-item behind the workers, and of a worker, as multiples of 8; None for equal
+            shares. Groups of four sub-groups give back and take registers, so both sides are such groups.
     """
 
     ring: OpenRing
     copies: tuple[Stmt, ...]
     work: tuple[Stmt, ...]
+    registers: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +325,8 @@ class FreeStage(Copying):
 class GroupMultiply(Copying):
     """Add `a @ b` to sums, by four sub-groups together: 64 rows times 8 columns for each of `sums`, in float32.
 
-    The operands lie as boxes in a local array. Lines of a box run along k, or across it in several boxes one behind
-    the other. Sub-group g holds rows 16 * g to 16 * g + 15, as fragments like those of `FragmentMultiply`. Sums run in
+    The operands lie as boxes in a local array. Lines of a box run along k, or across it in several boxes side by
+    side. Sub-group g holds rows 16 * g to 16 * g + 15, as fragments like those of `FragmentMultiply`. Sums run in
     steps of 32 bytes of k, which have the bits of that node's.
 
     Attributes:
@@ -337,6 +340,7 @@ class GroupMultiply(Copying):
         further: distance in numbers from 128 bytes of k to the next, in `a` and in `b`.
         fresh: whether the sums begin at zero.
         before: fragments and places of other pairs of operands, which each step multiplies and adds first.
+        aside: distance in numbers from one box of `b` to the next, where its lines run across k.
     """
 
     sums: tuple[Var, ...]
@@ -349,18 +353,20 @@ class GroupMultiply(Copying):
     further: tuple[int, int] = (0, 0)
     fresh: bool = False
     before: tuple[tuple[tuple[Var, ...], IndexLike], ...] = ()
+    aside: int = 64 * 64
 
 
 @dataclass(frozen=True, slots=True)
 class OverlappedMultiply(Copying):
-    """Start two products; when the first one has ended, run `between` beside the second one, and wait for that.
+    """Products of which two are under way at a time.
+
+    When one has ended, what is behind it runs beside the next product. Then the one after that is started.
 
     Attributes:
-        first, second: what is started, in this order.
-        between: reads the sums of the first, and touches neither sums nor fragments of the second. What it declares is
-            known behind it, too.
+        products: what is started, in this order. Neighbours have different sums.
+        behind: what runs when each product has ended. It touches neither sums nor fragments of the next product. What
+            it declares is known behind it, too.
     """
 
-    first: GroupMultiply
-    second: GroupMultiply
-    between: tuple[Stmt, ...]
+    products: tuple[GroupMultiply, ...]
+    behind: tuple[tuple[Stmt, ...], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -153,20 +154,31 @@ class Rings:
             self.freed += 1
         self.fill()
 
-    def overlapped(self, both: ir.OverlappedMultiply) -> None:
-        """The second product is done at the last moment, with what its operands are then."""
-        second = both.second
-        sums = {var.name: self.values[var.name] for var in second.sums}
-        given = {var.name: self.values[var.name] for var in second.a} if isinstance(second.a, tuple) else {}
+    def overlapped(self, several: ir.OverlappedMultiply) -> None:
+        """Each product is done when it is waited for, with what its operands are then."""
+        products = several.products
+        for one, following in pairwise(products):
+            assert not set(one.sums) & set(following.sums), "two products under way have the same sums"
+        begun = [self.begin(one) for one in products[:2]]
+        for number, behind in enumerate(several.behind):
+            self.end(*begun[number])
+            self.block(behind)
+            begun += [self.begin(one) for one in products[number + 2 : number + 3]]
+
+    def begin(self, product: ir.GroupMultiply) -> tuple[ir.GroupMultiply, dict[str, Any], dict[str, Any]]:
+        """Take its sums away while a product is under way; return it with its sums and fragments."""
+        sums = {var.name: self.values[var.name] for var in product.sums}
+        given = {var.name: self.values[var.name] for var in product.a} if isinstance(product.a, tuple) else {}
         for name, held in sums.items():
             self.values[name] = np.full_like(held, np.nan)
-        self.group_multiply(both.first)
-        self.block(both.between)
+        return product, sums, given
+
+    def end(self, product: ir.GroupMultiply, sums: dict[str, Any], given: dict[str, Any]) -> None:
         for name, held in sums.items():
             assert np.isnan(self.values[name]).all(), "sums are touched while they are written"
             self.values[name] = held
         assert all(self.values[name] is held for name, held in given.items()), "fragments change too early"
-        self.group_multiply(second)
+        self.group_multiply(product)
 
     def copy_box(self, array: str, copy: ir.BoxCopy) -> None:
         view, dtype = copy.map, copy.map.argument.dtype
@@ -180,7 +192,7 @@ class Rings:
         row, column = (
             int(self.integer(index)) + np.arange(size) for index, size in ((copy.row, height), (copy.column, width))
         )
-        exists = (row < rows)[:, None] & (column < view.width)
+        exists = ((row >= 0) & (row < rows))[:, None] & (column >= 0) & (column < view.width)
         matrix = int(self.integer(copy.matrix)) * view.matrices
         at = np.where(exists, view.begin + matrix + row[:, None] * view.pitch + column, 0)
         assert (at < len(source)).all(), "beyond the end"
@@ -225,7 +237,10 @@ class Rings:
             return self.slabs(memory, place * itemsize, multiply.further[1] * itemsize, columns, multiply).T
         assert itemsize == 2, "tensor cores transpose 16-bit numbers only"
         begin = place * itemsize
-        boxes = (self.lines(memory, begin + i * 64 * 128, depth, multiply.dtype) for i in range(-(-columns // 64)))
+        boxes = (
+            self.lines(memory, begin + i * multiply.aside * itemsize, depth, multiply.dtype)
+            for i in range(-(-columns // 64))
+        )
         return np.hstack(list(boxes))[:, :columns]
 
     def rows_of(

@@ -14,16 +14,16 @@ from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_na
 from flowcompute.gpu.render.ptx import (
     await_stage,
     begin_copies,
-    begin_overlapped,
     copying,
     end_loop,
-    end_overlapped,
     fill_stages,
     free_stage,
     group_barrier,
     group_multiply,
     open_ring,
+    overlapped_multiply,
     pass_steps,
+    registers_of,
     ring_copies,
     stage_prepared,
 )
@@ -245,9 +245,15 @@ class _Renderer:
             case ir.RingRoles(ring, copies, work):
                 self._lines(begin_copies(statement))
                 self.depth += 1
+                self._lines(registers_of(statement, workers=False))
                 self._nest(f"if (lid == {ring.workers}) {{", copies)
                 self.depth -= 1
-                self._nest("} else {", work)
+                self._line("} else {")
+                self.depth += 1
+                self._lines(registers_of(statement, workers=True))
+                self._block(work)
+                self.depth -= 1
+                self._line("}")
             case ir.FillStages():
                 self._lines(fill_stages(statement, helpers))
             case ir.PassSteps():
@@ -261,10 +267,9 @@ class _Renderer:
             case ir.GroupMultiply():
                 self._lines(group_multiply(statement, helpers))
             case ir.OverlappedMultiply():
-                self._lines(begin_overlapped(statement, helpers))
-                # What is declared in between is read behind it, too.
-                self._block(statement.between)
-                self._lines(end_overlapped(statement))
+                for lines, behind in overlapped_multiply(statement, helpers):
+                    self._lines(lines)
+                    self._block(behind)
             case _:
                 self._line(copying(statement, helpers))
 
@@ -390,13 +395,11 @@ def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
     for statement in body:
         yield statement
         match statement:
-            case (
-                ir.For(body=inner)
-                | ir.While(body=inner)
-                | ir.RingLoop(work=inner)
-                | ir.OverlappedMultiply(between=inner)
-            ):
+            case ir.For(body=inner) | ir.While(body=inner) | ir.RingLoop(work=inner):
                 yield from _every(inner)
+            case ir.OverlappedMultiply(behind=parts):
+                for part in parts:
+                    yield from _every(part)
             case ir.RingRoles(copies=copies, work=work):
                 yield from _every(copies)
                 yield from _every(work)

@@ -2,9 +2,9 @@
 
 A work-group keeps a compute unit to itself and takes one block of queries after the other. One work-item copies tiles
 of keys and values into a ring of stages in local memory, also those of the next block while one is stored. Each group
-of four sub-groups has 64 queries. It starts the scores of a tile and the weighted values of the tile before. Weights
-are computed while the values are added (FlashAttention-3, Shah et al., 2024). They stay in the registers in which the
-second product needs them.
+of four sub-groups has 64 queries. It takes tiles in pairs: scores of both are one product. Weights are computed while
+weighted values of the pair before are added (FlashAttention-3, Shah et al., 2024). They stay in the registers in which
+the second product needs them. Sums are multiplied between the two tiles of a pair, as tile by tile.
 
 Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`).
 So are blocks of queries under a causal mask. No form changes a bit on a device.
@@ -13,8 +13,9 @@ So are blocks of queries under a causal mask. No form changes a bit on a device.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,12 +40,14 @@ from flowcompute.ir import (
     GroupMultiply,
     If,
     IndexLike,
+    IsNan,
     Kernel,
     N,
     Name,
     OpenRing,
     OverlappedMultiply,
     PassSteps,
+    PutItem,
     RingRoles,
     SetInteger,
     Splat,
@@ -75,19 +78,25 @@ GROUP = 4 * SUBGROUP
 GROUPS = 2
 ROWS = 64 * GROUPS
 WORKERS = GROUPS * GROUP
-WORK_GROUP = WORKERS + SUBGROUP
+WORK_GROUP = WORKERS + GROUP
+REGISTERS = 40, 232
+"""Registers of a work-item that copies and of one that works, which together are those of a compute unit."""
+PAIR = 2 * KEYS
+"""Keys that are multiplied together."""
 SLAB = 64
 """Numbers of a query, key or value in a box: lines of 128 bytes, in which copies exchange chunks."""
 STAGES = 8
-"""Most stages, each with a tile of keys or of values."""
+"""Most stages, each with two tiles of keys or of values."""
 LEAST_STAGES = 4
-"""Fewest: keys and values of a tile, and those of the next one."""
+"""Fewest: keys and values of two tiles, and those of the next two."""
 BARRIERS, FIELDS = "barriers", "fields"
 """Local arrays of the barriers of stages, and of the maps that are being made."""
 RESULTS = "results"
 """Local array that results go through, while the stages are filled for the next block."""
 _ROUND, _STEP, _STAGE = Name("round"), Name("s"), Name("stage")
 _OF_KEYS, _OF_VALUES = Name("of_keys"), Name("of_values")
+_WHOLES = ROWS + WORKERS
+"""Numbers of `WHOLE`: behind the sums of weights are places that nobody reads."""
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
@@ -98,7 +107,7 @@ def _slabs(numbers: int) -> int:
 
 def _local_numbers(one: AttentionAnchor) -> tuple[int, int]:
     """Return the numbers of all queries, and those of a stage."""
-    return ROWS * SLAB * _slabs(one.size), KEYS * SLAB * max(_slabs(one.size), _slabs(one.columns))
+    return ROWS * SLAB * _slabs(one.size), PAIR * SLAB * max(_slabs(one.size), _slabs(one.columns))
 
 
 def _result_numbers(one: AttentionAnchor) -> int:
@@ -109,7 +118,7 @@ def _result_numbers(one: AttentionAnchor) -> int:
 def _stages(one: AttentionAnchor, local_bytes: int) -> int:
     """Return how many stages local memory holds beside queries, results and what else is there; STAGES at most."""
     queries, stage = (numbers * one.q.argument.dtype.itemsize for numbers in _local_numbers(one))
-    others = (_result_numbers(one) + ROWS) * FLOAT32.itemsize + MOST_MAPS * MAP_BYTES + 1024
+    others = (_result_numbers(one) + _WHOLES) * FLOAT32.itemsize + MOST_MAPS * MAP_BYTES + 1024
     return min(STAGES, (local_bytes - queries - others) // stage)
 
 
@@ -118,6 +127,23 @@ def _distance(operand: Operand) -> int:
     shape = operand.spec.shape[: operand.stack]
     strides = (stride for size, stride in zip(shape, operand.lies.strides, strict=False) if size != 1)
     return math.gcd(operand.lies.record, *strides)
+
+
+class _Tiles(NamedTuple):
+    """Tiles of keys of a block, in pairs of which the last one is whole.
+
+    Attributes:
+        start, stop: begin of the first tile, and end of the keys.
+        odd: 1 where the first pair has one tile, else 0.
+        first: begin of the first pair.
+        pairs: number of pairs.
+    """
+
+    start: IndexLike
+    stop: IndexLike
+    odd: IndexLike
+    first: IndexLike
+    pairs: IndexLike
 
 
 class _WarpGroupAttentionLowering:
@@ -146,7 +172,7 @@ class _WarpGroupAttentionLowering:
     def lower(self) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
         one, ring = self.one, self.ring
-        roles = RingRoles(ring, (self._each_block(self._copies),), (self._each_block(self._block),))
+        roles = RingRoles(ring, (self._each_block(self._copies),), (self._each_block(self._block),), REGISTERS)
         operands = (self.queries + ring.stages * self.stage) * self.dtype.itemsize // FLOAT32.itemsize
         return Kernel(
             self.task.name,
@@ -155,7 +181,7 @@ class _WarpGroupAttentionLowering:
             (
                 Array(TILES, FLOAT32, 1, operands, local=True, alignment=1024),
                 Array(RESULTS, FLOAT32, 1, _result_numbers(one), local=True),
-                Array(WHOLE, FLOAT32, 1, ROWS, local=True),
+                Array(WHOLE, FLOAT32, 1, _WHOLES, local=True),
                 Array(BARRIERS, _UINT64, 1, 2 * ring.stages, local=True),
                 Array(FIELDS, _UINT32, 1, MOST_MAPS * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
                 ring,
@@ -189,37 +215,45 @@ class _WarpGroupAttentionLowering:
         self.masking = Masking(one, block, own, one.base(scope, one.mask, block))
         self.weights = Weights(scope, one)
         self.totals = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))]
-        start, stop, tiles = self._tiles(scope, block)
+        tiles = self._tiles(scope, block)
         work = scope.inner()
-        self._work(work, start, stop, tiles)
-        scope.add(If(start < stop, tuple(work.statements)), PassSteps(self.ring, 2 * tiles))
+        self._work(work, tiles)
+        scope.add(If(tiles.start < tiles.stop, tuple(work.statements)), PassSteps(self.ring, 2 * tiles.pairs))
         correct = Unseen(one, block).correct if one.causal else None
         quotients = Quotients(one, block, ROWS, WORK_GROUP, top, correct, apart=RESULTS)
         quotients.store(scope, [self.weights], [self.totals])
 
-    def _tiles(self, scope: Scope, block: QueryBlock) -> tuple[IndexLike, IndexLike, IndexLike]:
-        """Declare the begin of the first tile of a block, the end of its keys, and the number of its tiles."""
+    def _tiles(self, scope: Scope, block: QueryBlock) -> _Tiles:
+        """Declare the tiles of keys of a block."""
         start, stop = self.one.tiles(scope, block)
-        return start, stop, scope.integer((stop - start + KEYS - 1) // KEYS)
+        count = scope.integer((stop - start + KEYS - 1) // KEYS)
+        odd = scope.integer(count % 2)
+        return _Tiles(start, stop, odd, scope.integer(start - odd * KEYS), scope.integer((count + 1) // 2))
 
     def _copies(self, scope: Scope) -> None:
         """Add the copies for a block: steps of even numbers bring keys, odd ones values."""
         one = self.one
         block = one.block(scope, ROWS)
-        start, _, tiles = self._tiles(scope, block)
+        tiles = self._tiles(scope, block)
         of_q, of_k, of_v = self.maps
         in_q, in_k, in_v = (self._matrix(scope, side, block) for side in (one.q, one.k, one.v))
         queries = [
             BoxCopy(of_q, slab * ROWS * SLAB, slab * SLAB, block.first, in_q) for slab in range(_slabs(one.size))
         ]
-        begin, tile = self.queries + _STAGE * self.stage, start + _STEP // 2 * KEYS
+        begin, tile = self.queries + _STAGE * self.stage, tiles.first + _STEP // 2 * PAIR
+        # Zeros stand for the tile beside an odd one: values there may be infinite. No rows lie before the first one.
+        rows = (tile if one.window is None else choose(tile < tiles.start, -KEYS, tile)), tile + KEYS
         keys, values = (
-            [BoxCopy(of, begin + slab * KEYS * SLAB, slab * SLAB, tile, matrix) for slab in range(_slabs(numbers))]
+            [
+                BoxCopy(of, begin + (slab * PAIR + half * KEYS) * SLAB, slab * SLAB, row, matrix)
+                for slab in range(_slabs(numbers))
+                for half, row in enumerate(rows)
+            ]
             for of, matrix, numbers in ((of_k, in_k, one.size), (of_v, in_v, one.columns))
         )
         fills = (tuple(keys), tuple(values))
         # The last keys of the block before are given back when its queries are no longer read.
-        scope.add(FillStages(self.ring, TILES, _STEP, _STAGE, 2 * tiles, fills, tuple(queries), behind=2))
+        scope.add(FillStages(self.ring, TILES, _STEP, _STAGE, 2 * tiles.pairs, fills, tuple(queries), behind=2))
 
     def _matrix(self, scope: Scope, operand: Operand, block: QueryBlock) -> IndexLike:
         """Declare the number of a block's matrix, counted in the distance of the operand's map."""
@@ -236,39 +270,63 @@ class _WarpGroupAttentionLowering:
         )
         return self.one.base(scope, replace(operand, lies=counted), block)
 
-    def _work(self, scope: Scope, start: IndexLike, stop: IndexLike, tiles: IndexLike) -> None:
-        """Take the tiles of keys: scores and weights of each beside the weighted values of the one before."""
+    def _work(self, scope: Scope, tiles: _Tiles) -> None:
+        """Take the pairs of tiles: scores and weights of each beside the weighted values of the one before."""
         ring = self.ring
-        scores = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(KEYS // 8)]
-        fragments = tuple(scope.let(ConstantValue(0), _UINT32, 4) for _ in range(KEYS // EDGE))
-        product, values = self._scores(scores), self._values(fragments)
+        scores = [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(PAIR // 8)]
+        fragments = [scope.let(ConstantValue(0), _UINT32, 4) for _ in range(PAIR // EDGE)]
+        later = scope.let(ConstantValue(0.0), FLOAT32, 4)
+        halves = [scores[: KEYS // 8], scores[KEYS // 8 :]], [fragments[: KEYS // EDGE], fragments[KEYS // EDGE :]]
+        pairs = list(zip(*halves, strict=True))
+        product, values = self._scores(scores), [self._values(tuple(of), half) for half, (_, of) in enumerate(pairs)]
         scope.add(AwaitStage(ring, 0, _OF_KEYS), product, FreeStage(ring, _OF_KEYS))
-        self._pack(scope, self._weigh(scope, scores, start), fragments)
-        tile = scope.inner()
-        number = tile.integer((TILE - start) // KEYS)
-        tile.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES))
-        between = tile.inner()
-        between.add(FreeStage(ring, _OF_KEYS))
-        weights = self._weigh(between, scores, TILE)
-        tile.add(OverlappedMultiply(product, values, tuple(between.statements)))
-        tile.add(FreeStage(ring, _OF_VALUES))
-        self._rescale(tile)
-        self._pack(tile, weights, fragments)
-        scope.add(For(TILE, start + KEYS, stop, KEYS, tuple(tile.statements)))
-        scope.add(AwaitStage(ring, 2 * tiles - 1, _OF_VALUES), values, FreeStage(ring, _OF_VALUES))
+        for half, (line, of) in enumerate(pairs):
+            # Beside an odd tile no number counts: its scores are none, and its weights are zeros.
+            counts = half == 1 or tiles.odd < 1
+            inner = scope.inner()
+            (weights,), (shrink,) = self._weigh(inner, [line], tiles.first + half * KEYS)
+            self._pack(inner, weights, of)
+            inner.add(Assign(later, Splat(shrink)))
+            if counts is not False:
+                scope.add(*inner.statements if counts is True else [If(counts, tuple(inner.statements))])
+        body = scope.inner()
+        number = body.integer((TILE - tiles.first) // PAIR)
+        body.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES))
+        rescaling, weighing = body.inner(), body.inner()
+        self._rescale(rescaling, later)
+        weighing.add(FreeStage(ring, _OF_KEYS))
+        both, shrinks = self._weigh(weighing, halves[0], TILE)
+        weighing.add(Assign(later, Splat(shrinks[1])))
+        # What may be stored is computed. Otherwise the assembler computes weights when values have been awaited.
+        total = self.one.lanes_combined(weighing, self.one.added, self.weights.total)
+        weighing.add(If(IsNan(total.name), (PutItem(WHOLE, ROWS + LID, total),)))
+        behind = tuple(rescaling.statements), tuple(weighing.statements), ()
+        body.add(OverlappedMultiply((values[0], product, values[1]), behind), FreeStage(ring, _OF_VALUES))
+        self._rescale(body, shrinks[0])
+        for weights, (_, of) in zip(both, pairs, strict=True):
+            self._pack(body, weights, of)
+        scope.add(For(TILE, tiles.first + PAIR, tiles.stop, PAIR, tuple(body.statements)))
+        scope.add(AwaitStage(ring, 2 * tiles.pairs - 1, _OF_VALUES), values[0])
+        self._rescale(scope, later)
+        scope.add(values[1], FreeStage(ring, _OF_VALUES))
 
-    def _weigh(self, scope: Scope, scores: list[Var], tile: IndexLike) -> list[Var]:
-        """Compute the weights of a tile's scores."""
-        self.masking.add(scope, [scores], tile)
-        self.masking.hide(scope, [scores], tile)
-        return self.weights.next(scope, scores)
+    def _weigh(self, scope: Scope, tiles: Sequence[list[Var]], first: IndexLike) -> tuple[list[list[Var]], list[Var]]:
+        """Compute the weights of the scores of neighbouring tiles, and each tile's factor of earlier sums."""
+        for number, scores in enumerate(tiles):
+            self.masking.add(scope, [scores], first + number * KEYS)
+            self.masking.hide(scope, [scores], first + number * KEYS)
+        weights, shrinks = [], []
+        for scores in tiles:
+            weights.append(self.weights.next(scope, scores))
+            shrinks.append(self.weights.shrink)
+        return weights, shrinks
 
-    def _rescale(self, scope: Scope) -> None:
+    def _rescale(self, scope: Scope, shrink: Var) -> None:
         """Multiply the sums by the weight of the largest score before."""
         for total in self.totals:
-            scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, self.weights.shrink))))
+            scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, shrink))))
 
-    def _pack(self, scope: Scope, weights: list[Var], fragments: tuple[Var, ...]) -> None:
+    def _pack(self, scope: Scope, weights: list[Var], fragments: Sequence[Var]) -> None:
         """Set weights as left operands."""
         for one, low, high in zip(fragments, weights[::2], weights[1::2], strict=True):
             scope.add(Assign(one, FragmentOf(low, high, self.dtype)))
@@ -276,13 +334,13 @@ class _WarpGroupAttentionLowering:
     def _scores(self, scores: list[Var]) -> GroupMultiply:
         """Return the product of the group's queries with the keys of a stage."""
         left, right = RING_GROUP * (64 * SLAB), self.queries + _OF_KEYS * self.stage
-        depth, further = -(-self.one.size // EDGE) * EDGE, (ROWS * SLAB, KEYS * SLAB)
+        depth, further = -(-self.one.size // EDGE) * EDGE, (ROWS * SLAB, PAIR * SLAB)
         return GroupMultiply(tuple(scores), TILES, left, right, True, depth, self.dtype, further, fresh=True)
 
-    def _values(self, fragments: tuple[Var, ...]) -> GroupMultiply:
-        """Return the product of weights with the values of a stage."""
-        right = self.queries + _OF_VALUES * self.stage
-        return GroupMultiply(tuple(self.totals), TILES, fragments, right, False, KEYS, self.dtype)
+    def _values(self, fragments: tuple[Var, ...], half: int) -> GroupMultiply:
+        """Return the product of weights with the values of one tile of a stage."""
+        right = self.queries + _OF_VALUES * self.stage + half * KEYS * SLAB
+        return GroupMultiply(tuple(self.totals), TILES, fragments, right, False, KEYS, self.dtype, aside=PAIR * SLAB)
 
 
 def _why_not(task: LoweringTask) -> Reason | None:

@@ -10,6 +10,8 @@ Maps of copies are made by the kernel itself, field by field, since only CUDA's 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from flowcompute.gpu.render.ptx.fragments import FORMATS
@@ -27,6 +29,7 @@ from flowcompute.ir import (
     PassSteps,
     RingLoop,
     RingRoles,
+    Stmt,
     TensorMap,
     Var,
     index_text,
@@ -168,6 +171,14 @@ def begin_copies(part: RingLoop | RingRoles) -> list[str]:
     ]
 
 
+def registers_of(roles: RingRoles, *, workers: bool) -> list[str]:
+    """Return the statement by which groups of one role set how many registers they have, if there is one."""
+    if roles.registers is None:
+        return []
+    verb = "inc" if workers else "dec"
+    return [_marked(f"setmaxnreg.{verb}.sync.aligned.u32 {roles.registers[workers]};")]
+
+
 def ring_copies(loop: RingLoop, helpers: dict[str, str]) -> list[str]:
     """Return the part of those that copy, up to what they prepare or up to the part of those that multiply."""
     ring, step, steps = loop.ring, loop.step.name, index_text(loop.steps)
@@ -300,15 +311,16 @@ def group_multiply(multiply: GroupMultiply, helpers: dict[str, str]) -> list[str
     return ["{", *("    " + line for line in [*lines, *_ended(multiply)]), "}"]
 
 
-def begin_overlapped(both: OverlappedMultiply, helpers: dict[str, str]) -> list[str]:
-    """Return the statements that start two products and wait for the first one."""
-    lines = _begun(both.first, "first_", helpers) + _begun(both.second, "second_", helpers)
-    return [*lines, *_awaited(both.first, 1), *_ended(both.first)]
-
-
-def end_overlapped(both: OverlappedMultiply) -> list[str]:
-    """Return the statements that wait for the second product."""
-    return [*_awaited(both.second, 0), *_ended(both.second)]
+def overlapped_multiply(
+    overlapped: OverlappedMultiply, helpers: dict[str, str]
+) -> Iterator[tuple[list[str], tuple[Stmt, ...]]]:
+    """Yield, for each product, the lines that start the next one and wait for this one, and what is behind it."""
+    products, declared = overlapped.products, set[Var]()
+    begun = [_begun(one, f"p{number}_", helpers, declared=declared) for number, one in enumerate(products)]
+    for number, (one, behind) in enumerate(zip(products, overlapped.behind, strict=True)):
+        first, following = begun[:1] if number == 0 else [], begun[number + 1 : number + 2]
+        lines = [line for lines in [*first, *following] for line in lines]
+        yield [*lines, *_awaited(one, len(following)), *_ended(one)], behind
 
 
 def _scalars(variables: tuple[Var, ...]) -> list[str]:
@@ -328,8 +340,13 @@ def _words(multiply: GroupMultiply) -> list[str]:
     return [f'"r"({one.name}.s{word})' for one in several for word in range(4)]
 
 
-def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: str = "") -> list[str]:
-    """Return the statements that start a product, as one piece of assembly."""
+def _begun(
+    multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: str = "", declared: set[Var] | None = None
+) -> list[str]:
+    """Return the statements that start a product, as one piece of assembly.
+
+    `declared` are variables whose lanes have been declared as registers; those of the product are added.
+    """
     helpers.setdefault("fc_operand", _OPERAND)
     kind, k_of_step = FORMATS[multiply.dtype]
     columns, count = 8 * len(multiply.sums), 4 * len(multiply.sums)
@@ -337,7 +354,7 @@ def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: 
     # Bytes from one step of k to the next, in the units of operands.
     own, other = 32 >> 4, 32 * (1 if multiply.along_k else 64) >> 4
     further = [distance * itemsize >> 4 for distance in multiply.further]
-    step = 16 if multiply.along_k else 64 * 128
+    step = 16 if multiply.along_k else multiply.aside * itemsize
     registers = ", ".join(f"%{i}" for i in range(count))
     words = _words(multiply)
     number = {word: f"%{count + i}" for i, word in enumerate(words)}
@@ -363,6 +380,9 @@ def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: 
             added = "yes"
     text += f" wgmma.commit_group.sync.aligned;{wait}}}"
     names = _scalars(multiply.sums)
+    again = declared is not None and declared.issuperset(multiply.sums)
+    if declared is not None:
+        declared.update(multiply.sums)
     lines = []
     places = [*(place for _, place in multiply.before), multiply.b]
     operands = [(f"right{i or ''}", index, step) for i, index in enumerate(places)]
@@ -377,7 +397,7 @@ def _begun(multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: 
     sign = "=" if multiply.fresh else "+"
     return [
         *lines,
-        "float " + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
+        ("" if again else "float ") + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
         f'asm volatile("{MARK}{text}"',
         "             : " + ", ".join(f'"{sign}f"({name})' for name in names),
         f'             : {", ".join(words)} : "memory");',
