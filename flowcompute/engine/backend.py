@@ -157,7 +157,10 @@ class Executor(ABC):
         return ()
 
     def begin_again(self) -> None:
-        """Begin anew with other resident values, as `open` does, with the kernels that there are."""
+        """Begin anew with other given values, as `open` does, with the kernels that there are.
+
+        What depends on none of them is not computed again.
+        """
         raise NotImplementedError(f"{type(self).__name__} runs one job once")
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:  # noqa: B027 - only devices keep something

@@ -23,6 +23,7 @@ from flowcompute.engine.streams import seconds_of
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step, bytes_of_record, scan_in
+from flowcompute.schedule.memory import stored_by
 from flowcompute.schedule.placement import placements_of
 
 
@@ -55,6 +56,7 @@ class PassExecutor(Executor):
         self._scans: dict[int, list[tuple[Step, Carry]]] = {}
         self._notes: dict[int, str] = {}
         self._kept: Mapping[int, object] = {}
+        self._changing = [step for step in one.before if not state.changing.isdisjoint(stored_by(step))]
         self._batches = dict.fromkeys(self._steps.seconds, 0)
         self._records = {step.name: 0 for step in one.steps}
         self._record_bytes = {step.name: bytes_of_record(state.plan.graph, step) for step in one.steps}
@@ -79,7 +81,7 @@ class PassExecutor(Executor):
         self.runners.forget_resident()
         self.runners.take(self._kept)
         self.reset()
-        self.launches += self._steps.run_resident(self._pass.before)
+        self.launches += self._steps.run_resident(self._changing)
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:
         """Leave values on the only device; see `Executor.keep`."""

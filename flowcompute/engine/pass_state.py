@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.elements.training import TRAIN
+from flowcompute.elements.training import TRAIN, Given, GivenStream
 from flowcompute.engine.accumulators import TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
 from flowcompute.engine.folds import Accumulator
@@ -47,6 +47,7 @@ class PassState:
         limits: by clock the record that it stops at, where a part of the pass is run; None for the end of its stream.
         restored: whether the streams go on from a state that was kept.
         largest: by clock the most records in a slice, where there was no room for a whole batch.
+        changing: resident values that are others where the plan is run again; none where nothing is given to it.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class PassState:
         self.ended: list[bool] = []
         self.input_buffers: list[dict[int, InputBuffer]] = []
         self.largest: dict[int, int] = {}
+        self.changing = _changing(plan)
         self.restored = False
         self._begin_streams()
 
@@ -221,3 +223,18 @@ class PassState:
         inputs = [origin for _, origin in entry.inputs]
         name = entry.node.op.name if entry.node is not None and entry.node.op is not None else ""
         return self.nodes[inputs[0] if name in ("cut", "window") else value].spec
+
+
+def _changing(plan: ExecutionPlan) -> frozenset[int]:
+    """Return the resident values that depend on what is given, that are results, or that host functions make."""
+    nodes = plan.graph.nodes
+    if not any(isinstance(node.element, Given | GivenStream) for node in nodes):
+        return frozenset()
+    # A result may be handed on to the next run, and is not there any more.
+    found = {sink.value for one in plan.passes for sink in one.sinks}
+    for node in nodes:
+        # Nobody knows what a host function reads.
+        is_leaf = node.kind is Kind.HOST or isinstance(node.element, Given | GivenStream)
+        if is_leaf or not found.isdisjoint(node.inputs):
+            found.add(node.id)
+    return frozenset(i for i in found if not nodes[i].spec.is_stream)

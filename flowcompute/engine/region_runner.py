@@ -89,7 +89,7 @@ class RegionRunner(ABC):
         """Forget what was made of folds: it is made anew."""
 
     def forget_resident(self) -> None:  # noqa: B027
-        """Forget all resident values but constants: they are given anew."""
+        """Forget the resident values that are given anew, and what was made of them."""
 
     def take(self, kept: Mapping[int, object]) -> None:
         """Take given values from where `hand_on` has left them."""
@@ -283,7 +283,7 @@ class Runners:
         return value in self._runners[0].staying
 
     def forget_resident(self) -> None:
-        """Forget all resident values but constants; see `RegionRunner.forget_resident`."""
+        """Forget what is given anew; see `RegionRunner.forget_resident`."""
         with self.held(range(len(self))):
             for one in self._runners:
                 one.forget_resident()

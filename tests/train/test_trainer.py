@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +13,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import SpecError
 from flowcompute.gpu.memory.device_memory import HostMemory
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.train.problems import FIRST, X, Y, loss, weights
 
@@ -132,16 +134,57 @@ def test_arguments() -> None:
 
 
 @pytest.mark.compiles
-def test_kernels_on_whole_values_are_waited_for_together() -> None:
+def test_a_step_repeats_the_launches_of_the_step_before() -> None:
     w, b = weights()
-    with fc.train.Trainer([w, b], fc.train.adam(0.05), clip_norm=0.5, device="cpu") as trainer:
-        trainer.step(loss(fc.source(X), fc.source(Y), w, b))
-        with (
-            mock.patch.object(HostMemory, "finish", autospec=True, side_effect=HostMemory.finish) as waits,
-            mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launches,
-        ):
+    counted = {LocalLauncher: "launch", HostMemory: "finish", OpenCLRunner: "_argument"}
+
+    def took_step() -> list[mock.Mock]:
+        with ExitStack() as patches:
+            watched = [
+                patches.enter_context(mock.patch.object(owner, name, autospec=True, side_effect=getattr(owner, name)))
+                for owner, name in counted.items()
+            ]
             trainer.step(loss(fc.source(X), fc.source(Y), w, b))
-    each = [call.kwargs["deferred"] for call in launches.call_args_list]
-    # Those before the records and those after them: once each, beside the kernels of the records.
-    assert sum(each) > 5
-    assert waits.call_count == len(each) - sum(each) + 2
+        return watched
+
+    with fc.train.Trainer([w, b], fc.train.adam(0.05), clip_norm=0.5, device="cpu") as trainer:
+        first, _, all_arguments = took_step()
+        took_step()
+        launches, waits, arguments = took_step()
+    # What depends on nothing that is given, as 1/n, is computed once.
+    assert launches.call_count < first.call_count
+    # Waited for is the kernel that folds, and before NumPy reads what kernels make, once in each part of the step.
+    assert [call.kwargs["deferred"] for call in launches.call_args_list].count(False) == 1
+    assert waits.call_count == 3
+    # Numbers are asked for by the kernel that folds alone: no other launch looks for what stays.
+    assert 0 < numbers(arguments) < numbers(all_arguments) / 3
+
+
+def numbers(asked: mock.Mock) -> int:
+    return sum(call.args[1].kind == "scalar" for call in asked.call_args_list)
+
+
+@pytest.mark.compiles
+def test_host_functions_of_whole_values_are_called_in_each_step() -> None:
+    calls: list[int] = []
+
+    def growing(value: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return value * np.float32(len(calls))
+
+    w, _ = weights()
+    scale = fc.host(growing, fc.constant(np.float32(1)))
+    with fc.train.Trainer([w], fc.train.sgd(0.1), device="cpu") as trainer:
+        losses = [trainer.step((fc.source(X) @ w).sum() * fc.constant(np.float32(0)) + scale) for _ in range(3)]
+    assert losses == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.compiles)])
+def test_values_that_depend_on_no_step_are_handed_on(device: str) -> None:
+    w, b = weights()
+    still = fc.sqrt(fc.constant(np.full(3, 4, "f4"))) * 2
+    optimizer = fc.train.Optimizer(lambda p: (), lambda g, s, p, step: (still if p.spec.shape == (3,) else p - g, s))
+    with fc.train.Trainer([w, b], optimizer, device=device) as trainer:
+        for _ in range(3):
+            trainer.step(loss(fc.source(X), fc.source(Y), w, b))
+            assert trainer.values["b"].tolist() == [4, 4, 4]

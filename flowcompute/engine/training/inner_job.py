@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class InnerJob:
         each = [*self._values.values()]
         pairs = {self._values[place]: ids[key] for place, key in keys.items() if each.count(self._values[place]) == 1}
         self._staying = StayingValues.of(job.plan, pairs)
+        self._in_place = job.plan.backend.capabilities.host_memory
         self.kept: Mapping[int, object] = {}
         self._executors: list[Executor] = []
         self._resident: dict[int, np.ndarray] = {}
@@ -69,7 +71,9 @@ class InnerJob:
         found: dict[int, np.ndarray | None] = {}
         for index, one in enumerate(self.plan.passes):
             executor = self._begun(index)
-            self._feed(index, executor, records)
+            # A discrete device tells what it fails at before the next batch begins.
+            with executor.together() if self._in_place else nullcontext():
+                self._feed(index, executor, records)
             made = executor.finish()
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
         self._hand_on()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Constant, Kind, Source
+from flowcompute.elements import Kind
 from flowcompute.engine import BatchSlice, KernelTuner, PassState
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
@@ -73,8 +73,6 @@ class OpenCLRunner(StayingRunner):
         self._blocks = FoldBlocks(plan.folds, device.capabilities)
         self._residents = ResidentArguments(self.nodes, state.resident)
         self._named: dict[str, tuple[str, Site | None]] = {}
-        kept = Constant, Source
-        self._changing = [i for i, one in enumerate(self.nodes) if not isinstance(one.element, kept)]
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
         if beside is not None:
@@ -90,7 +88,7 @@ class OpenCLRunner(StayingRunner):
         self._streamed_weights: StreamedWeights | None = None
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
         streamed = frozenset(i for i in self._streamed if isinstance(i, int))
-        self._repeated = RepeatedLaunches(lasting, streamed, state.scans)
+        self._repeated = RepeatedLaunches((streamed - lasting) | state.changing, state.scans)
         self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
@@ -171,11 +169,11 @@ class OpenCLRunner(StayingRunner):
         self._forget({*self.state.folds, *(i for step in self.one_pass.after for i in stored_by(step))})
 
     def forget_resident(self) -> None:
-        """Forget what is given anew, and what was made of it."""
-        self._forget(self._changing)
+        """See `RegionRunner.forget_resident`."""
+        self._forget(self.state.changing)
 
     def _forget(self, values: Collection[int]) -> None:
-        self._repeated.clear()
+        self._repeated.forget(values)
         if self._memory is not None:
             self.memory.forget({*values, *(("cyclic", i) for i in values)})
         self._residents.forget(values)
@@ -211,7 +209,7 @@ class OpenCLRunner(StayingRunner):
             return
         kernel = self.adopted.get(kernel.name, kernel)
         deferred = self._is_deferred(step, items)
-        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and region.stream else None
+        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and self._may_repeat(step) else None
         self._written = []
         if last is not None and self._launch_again([last], batch_slice, outputs):
             return
@@ -231,7 +229,7 @@ class OpenCLRunner(StayingRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
-        if deferred and count and region.stream and not batch_slice.bases and self._stays(kernel):
+        if deferred and count and self._may_repeat(step) and not batch_slice.bases and self._stays(kernel):
             compiled = self._compiled(kernel)
             divided, in_place = (count, chunk, groups), self.memory.in_place
             self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, divided, in_place=in_place)
@@ -256,6 +254,10 @@ class OpenCLRunner(StayingRunner):
             self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
+
+    def _may_repeat(self, step: RegionStep) -> bool:
+        """Check whether a step is launched again and again: for each batch, or for each run of the plan."""
+        return step.region.stream or not self.state.changing.isdisjoint(step.region.outputs)
 
     def _stays(self, kernel: Kernel) -> bool:
         """Check whether all that a kernel reads and makes stays where kernels work, from batch to batch."""

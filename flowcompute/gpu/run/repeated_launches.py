@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +16,9 @@ from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
+
+_VALUES = {"scalar", "input", "output"}
+"""Kinds of arguments that are values of the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +96,13 @@ class RepeatedLaunches:
     """The last launch of each step, as far as it may be repeated.
 
     Args:
-        lasting: values whose arrays stay from batch to batch; others are not to be kept alive.
-        streamed: all values along the stream.
+        passing: values whose arrays are others each time. They are not to be kept alive.
         scans: what scans carry now, by value.
     """
 
-    def __init__(self, lasting: frozenset[int], streamed: frozenset[int], scans: Mapping[int, Carry]) -> None:
+    def __init__(self, passing: frozenset[int], scans: Mapping[int, Carry]) -> None:
         self._scans = scans
-        self._passing = streamed - lasting
+        self._passing = passing
         self._last: dict[str, RepeatedLaunch] = {}
 
     def find(
@@ -139,19 +141,25 @@ class RepeatedLaunches:
         in_place: bool,
     ) -> None:
         """Keep a launch whose arguments are arrays and numbers; no array that passes is kept alive."""
-        pointers = [one.value if one.kind in ("input", "output") else None for one in kernel.arguments]
-        passing = tuple(place for place, value in enumerate(pointers) if value in self._passing)
-        kinds = {"scalar", "input", "output"} | ({"state"} if carry is not None and carry.stays else set())
+        read = [(place, one.value) for place, one in enumerate(kernel.arguments) if one.kind in _VALUES]
+        passing = tuple(place for place, value in read if value in self._passing)
+        kinds = _VALUES | ({"state"} if carry is not None and carry.stays else set())
         known = all(one.kind in kinds for one in kernel.arguments)
         if kernel.block or not known or (passing and not in_place):
             return
-        staying = [value for value in pointers if value is not None and value not in self._passing]
+        staying = [value for _, value in read if value not in self._passing]
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in staying)
         kept = [None if place in passing else buffer for place, buffer in enumerate(buffers)]
         items = batch_slice.items
         self._last[step.name] = RepeatedLaunch(
             step, kernel, compiled, carry, items, arrays, passing, kept, *division, kernel.phases(items)
         )
+
+    def forget(self, values: Collection[int]) -> None:
+        """Forget launches that hold an array or the number of one of these values."""
+        for name, one in [*self._last.items()]:
+            if any(i in values for i, _ in one.arrays):
+                del self._last[name]
 
     def clear(self) -> None:
         """Forget all launches, and let go of their arrays."""
