@@ -72,7 +72,7 @@ void k0(
     const long phase) {
     __local float tiles[36864] __attribute__((aligned(1024)));
     __local float results[3072] __attribute__((aligned(64)));
-    __local float whole[384] __attribute__((aligned(64)));
+    __local float whole[1152] __attribute__((aligned(64)));
     __local ulong barriers[16] __attribute__((aligned(64)));
     __local uint fields[96] __attribute__((aligned(128)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
@@ -990,23 +990,15 @@ void k0(
                         v15 = v601;
                         v16 = v624;
                         v50 = v645;
-                        float2 v682 = v17.lo;
-                        float2 v683 = v17.hi;
-                        float2 v684 = (v682 + v683);
-                        float v685 = v684.lo;
-                        float v686 = v684.hi;
-                        float v687 = (v685 + v686);
-                        if (isnan(v687)) {
-                            whole[128 + lid] = v687;
-                        }
+                        *(__local float4 *)(whole + 128 + 4 * lid) = v17;
                         asm volatile("//sm_90a wgmma.wait_group.sync.aligned 0;" : "+f"(v19_0), "+f"(v19_1), "+f"(v19_2), "+f"(v19_3), "+f"(v20_0), "+f"(v20_1), "+f"(v20_2), "+f"(v20_3) : "r"(v46.s0), "r"(v46.s1), "r"(v46.s2), "r"(v46.s3), "r"(v47.s0), "r"(v47.s1), "r"(v47.s2), "r"(v47.s3), "r"(v48.s0), "r"(v48.s1), "r"(v48.s2), "r"(v48.s3), "r"(v49.s0), "r"(v49.s1), "r"(v49.s2), "r"(v49.s3) : "memory");
                         v19 = (float4)(v19_0, v19_1, v19_2, v19_3);
                         v20 = (float4)(v20_0, v20_1, v20_2, v20_3);
                         if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint)of_values);
-                        float4 v688 = (v19 * v542);
-                        v19 = v688;
-                        float4 v689 = (v20 * v542);
-                        v20 = v689;
+                        float4 v682 = (v19 * v542);
+                        v19 = v682;
+                        float4 v683 = (v20 * v542);
+                        v20 = v683;
                         v42 = fc_pack_f16(v548, v551);
                         v43 = fc_pack_f16(v554, v557);
                         v44 = fc_pack_f16(v560, v563);
@@ -1027,10 +1019,10 @@ void k0(
                         v19 = (float4)(v19_0, v19_1, v19_2, v19_3);
                         v20 = (float4)(v20_0, v20_1, v20_2, v20_3);
                     }
-                    float4 v690 = (v19 * v50);
-                    v19 = v690;
-                    float4 v691 = (v20 * v50);
-                    v20 = v691;
+                    float4 v684 = (v19 * v50);
+                    v19 = v684;
+                    float4 v685 = (v20 * v50);
+                    v20 = v685;
                     {
                         const ulong right = fc_operand((const __local ushort *)tiles + (8192 + of_values * 8192 + 4096), 16384);
                         float v19_0 = v19.s0, v19_1 = v19.s1, v19_2 = v19.s2, v19_3 = v19.s3, v20_0 = v20.s0, v20_1 = v20.s1, v20_2 = v20.s2, v20_3 = v20.s3;
@@ -1043,101 +1035,101 @@ void k0(
                     if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint)of_values);
                 }
                 ring_turn += (uint)(2 * i25);
-                int i692 = (int)(i13 + (int)lid % 32 / 4);
+                int i686 = (int)(i13 + (int)lid % 32 / 4);
                 asm volatile("bar.sync %0, 128;" :: "r"((uint)ring_group + 1) : "memory");
-                float2 v693 = v17.lo;
-                float v694 = v693.lo;
-                float v695 = v693.hi;
-                float v696 = (v694 + v695);
-                float v697 = fc_across(v696, 1);
+                float2 v687 = v17.lo;
+                float v688 = v687.lo;
+                float v689 = v687.hi;
+                float v690 = (v688 + v689);
+                float v691 = fc_across(v690, 1);
+                float v692 = (v690 + v691);
+                float v693 = fc_across(v692, 2);
+                float v694 = (v692 + v693);
+                whole[i686] = v694;
+                float2 v695 = v17.hi;
+                float v696 = v695.lo;
+                float v697 = v695.hi;
                 float v698 = (v696 + v697);
-                float v699 = fc_across(v698, 2);
+                float v699 = fc_across(v698, 1);
                 float v700 = (v698 + v699);
-                whole[i692] = v700;
-                float2 v701 = v17.hi;
-                float v702 = v701.lo;
-                float v703 = v701.hi;
-                float v704 = (v702 + v703);
-                float v705 = fc_across(v704, 1);
-                float v706 = (v704 + v705);
-                float v707 = fc_across(v706, 2);
-                float v708 = (v706 + v707);
-                whole[i692 + 8] = v708;
+                float v701 = fc_across(v700, 2);
+                float v702 = (v700 + v701);
+                whole[i686 + 8] = v702;
                 asm volatile("bar.sync %0, 128;" :: "r"((uint)ring_group + 1) : "memory");
-                int i709 = (int)((i13 + lid % 32 / 4) * 24 + lid % 4 * 2);
-                float2 v710 = v19.lo;
-                *(__local float2 *)(results + i709) = v710;
-                float2 v711 = v19.hi;
-                *(__local float2 *)(results + i709 + 192) = v711;
-                float2 v712 = v20.lo;
-                *(__local float2 *)(results + i709 + 8) = v712;
-                float2 v713 = v20.hi;
-                *(__local float2 *)(results + i709 + 200) = v713;
+                int i703 = (int)((i13 + lid % 32 / 4) * 24 + lid % 4 * 2);
+                float2 v704 = v19.lo;
+                *(__local float2 *)(results + i703) = v704;
+                float2 v705 = v19.hi;
+                *(__local float2 *)(results + i703 + 192) = v705;
+                float2 v706 = v20.lo;
+                *(__local float2 *)(results + i703 + 8) = v706;
+                float2 v707 = v20.hi;
+                *(__local float2 *)(results + i703 + 200) = v707;
                 asm volatile("bar.sync %0, 128;" :: "r"((uint)ring_group + 1) : "memory");
                 #pragma unroll 4
                 for (long e = ring_group * 256 + lid % 128; e < ((ring_group + 1) * 256); e += 128) {
-                    int i714 = (int)((int)e / 4);
-                    int i715 = (int)((int)e % 4 * 4);
-                    if (i11 + i714 <= i12 && i715 < 16) {
-                        float4 v716 = *(__local float4 *)(results + i714 * 24 + i715);
-                        long i717 = i11 + i714;
-                        long i718 = (long)i715;
-                        float v719 = whole[i714];
-                        float4 v720 = (float4)(0x0.0p+0f);
-                        float4 v721 = (float4)(v719);
-                        int4 v722 = (v721 == v720);
-                        float4 v723 = (v716 / v721);
-                        float4 v724 = (v722 ? v720 : v723);
-                        float2 v725 = v724.lo;
-                        float2 v726 = v724.hi;
-                        float2 v727 = (v725 + v726);
-                        float v728 = v727.lo;
-                        float v729 = v727.hi;
-                        float v730 = (v728 + v729);
-                        if (isnan(v730) && isfinite(v719)) {
-                            float v731 = (float)(-0x1.fffffe0000000p+127f);
-                            float v732 = (float)(0x0.0p+0f);
-                            float4 v733 = (float4)(0x0.0p+0f);
-                            long i734 = i10 + (n >> 62);
-                            long i735 = i734 * 2080;
-                            long i736 = i734 * 2080;
-                            long i737 = i734 * 2080;
-                            for (long u = 0; u < (i717 + 1); u++) {
-                                float v738 = (float)(0x0.0p+0f);
+                    int i708 = (int)((int)e / 4);
+                    int i709 = (int)((int)e % 4 * 4);
+                    if (i11 + i708 <= i12 && i709 < 16) {
+                        float4 v710 = *(__local float4 *)(results + i708 * 24 + i709);
+                        long i711 = i11 + i708;
+                        long i712 = (long)i709;
+                        float v713 = whole[i708];
+                        float4 v714 = (float4)(0x0.0p+0f);
+                        float4 v715 = (float4)(v713);
+                        int4 v716 = (v715 == v714);
+                        float4 v717 = (v710 / v715);
+                        float4 v718 = (v716 ? v714 : v717);
+                        float2 v719 = v718.lo;
+                        float2 v720 = v718.hi;
+                        float2 v721 = (v719 + v720);
+                        float v722 = v721.lo;
+                        float v723 = v721.hi;
+                        float v724 = (v722 + v723);
+                        if (isnan(v724) && isfinite(v713)) {
+                            float v725 = (float)(-0x1.fffffe0000000p+127f);
+                            float v726 = (float)(0x0.0p+0f);
+                            float4 v727 = (float4)(0x0.0p+0f);
+                            long i728 = i10 + (n >> 62);
+                            long i729 = i728 * 2080;
+                            long i730 = i728 * 2080;
+                            long i731 = i728 * 2080;
+                            for (long u = 0; u < (i711 + 1); u++) {
+                                float v732 = (float)(0x0.0p+0f);
                                 for (long c = 0; c < 16; c++) {
-                                    float v739 = vload_half(i735 + i717 * 16 + c, in0);
-                                    float v740 = vload_half(i736 + u * 16 + c, in0);
-                                    v738 = fma(v739, v740, v738);
+                                    float v733 = vload_half(i729 + i711 * 16 + c, in0);
+                                    float v734 = vload_half(i730 + u * 16 + c, in0);
+                                    v732 = fma(v733, v734, v732);
                                 }
-                                float v741 = (float)(0x1.71547652b82fep-2f);
-                                float v742 = (v738 * v741);
-                                float v743 = fmax(v731, v742);
-                                float v744 = (v731 - v743);
-                                float v745 = native_exp2(v744);
-                                float v746 = (v742 - v743);
-                                float v747 = native_exp2(v746);
-                                v732 = fma(v732, v745, v747);
-                                v731 = v743;
-                                float4 v748 = vload_half4(0, in0 + (i737 + u * 16 + i718));
-                                float4 v749 = (float4)(v745);
-                                float4 v750 = (v733 * v749);
-                                float4 v751 = (float4)(v747);
-                                v733 = fma(v751, v748, v750);
+                                float v735 = (float)(0x1.71547652b82fep-2f);
+                                float v736 = (v732 * v735);
+                                float v737 = fmax(v725, v736);
+                                float v738 = (v725 - v737);
+                                float v739 = native_exp2(v738);
+                                float v740 = (v736 - v737);
+                                float v741 = native_exp2(v740);
+                                v726 = fma(v726, v739, v741);
+                                v725 = v737;
+                                float4 v742 = vload_half4(0, in0 + (i731 + u * 16 + i712));
+                                float4 v743 = (float4)(v739);
+                                float4 v744 = (v727 * v743);
+                                float4 v745 = (float4)(v741);
+                                v727 = fma(v745, v742, v744);
                             }
-                            float4 v752 = (float4)(0x0.0p+0f);
-                            float4 v753 = (float4)(v732);
-                            int4 v754 = (v753 == v752);
-                            float4 v755 = (v733 / v753);
-                            float4 v756 = (v754 ? v752 : v755);
-                            v724 = v756;
+                            float4 v746 = (float4)(0x0.0p+0f);
+                            float4 v747 = (float4)(v726);
+                            int4 v748 = (v747 == v746);
+                            float4 v749 = (v727 / v747);
+                            float4 v750 = (v748 ? v746 : v749);
+                            v718 = v750;
                         }
-                        float4 v757 = fc_round_float16_4(v724);
-                        vstore_half4((v757 == v757 ? v757 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i10 * 2080 + i717 * 16 + i718));
-                        if (any(v757 != v757)) {
-                            if (v757.s0 != v757.s0) ((__global ushort *)out0)[i10 * 2080 + i717 * 16 + i718] = 0x7e00;
-                            if (v757.s1 != v757.s1) ((__global ushort *)out0)[i10 * 2080 + i717 * 16 + i718 + 1] = 0x7e00;
-                            if (v757.s2 != v757.s2) ((__global ushort *)out0)[i10 * 2080 + i717 * 16 + i718 + 2] = 0x7e00;
-                            if (v757.s3 != v757.s3) ((__global ushort *)out0)[i10 * 2080 + i717 * 16 + i718 + 3] = 0x7e00;
+                        float4 v751 = fc_round_float16_4(v718);
+                        vstore_half4((v751 == v751 ? v751 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i10 * 2080 + i711 * 16 + i712));
+                        if (any(v751 != v751)) {
+                            if (v751.s0 != v751.s0) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712] = 0x7e00;
+                            if (v751.s1 != v751.s1) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 1] = 0x7e00;
+                            if (v751.s2 != v751.s2) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 2] = 0x7e00;
+                            if (v751.s3 != v751.s3) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 3] = 0x7e00;
                         }
                     }
                 }

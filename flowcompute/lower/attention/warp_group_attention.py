@@ -40,7 +40,6 @@ from flowcompute.ir import (
     GroupMultiply,
     If,
     IndexLike,
-    IsNan,
     Kernel,
     N,
     Name,
@@ -95,7 +94,7 @@ RESULTS = "results"
 """Local array that results go through, while the stages are filled for the next block."""
 _ROUND, _STEP, _STAGE = Name("round"), Name("s"), Name("stage")
 _OF_KEYS, _OF_VALUES = Name("of_keys"), Name("of_values")
-_WHOLES = ROWS + WORKERS
+_WHOLES = ROWS + 4 * WORKERS
 """Numbers of `WHOLE`: behind the sums of weights are places that nobody reads."""
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
@@ -297,9 +296,8 @@ class _WarpGroupAttentionLowering:
         weighing.add(FreeStage(ring, _OF_KEYS))
         both, shrinks = self._weigh(weighing, halves[0], TILE)
         weighing.add(Assign(later, Splat(shrinks[1])))
-        # What may be stored is computed. Otherwise the assembler computes weights when values have been awaited.
-        total = self.one.lanes_combined(weighing, self.one.added, self.weights.total)
-        weighing.add(If(IsNan(total.name), (PutItem(WHOLE, ROWS + LID, total),)))
+        # What is stored is computed. Otherwise the assembler computes weights when values have been awaited.
+        weighing.add(PutItem(WHOLE, ROWS + 4 * LID, self.weights.total, vector=True))
         behind = tuple(rescaling.statements), tuple(weighing.statements), ()
         body.add(OverlappedMultiply((values[0], product, values[1]), behind), FreeStage(ring, _OF_VALUES))
         self._rescale(body, shrinks[0])
