@@ -20,6 +20,7 @@ from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.row_followers import add_row_followers
 from flowcompute.fuse.row_makers import add_row_makers
 from flowcompute.fuse.siblings import join_siblings
 from flowcompute.fuse.stencils import Stencil
@@ -418,6 +419,7 @@ def build_regions(
     numbers_on_host: bool = False,
     joins: Callable[[Region], bool] | None = None,
     takes_rows: Callable[[Region], bool] | None = None,
+    leads: Callable[[Region], bool] | None = None,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -433,6 +435,8 @@ def build_regions(
         joins: tells whether the kernel of a product can share its launch with those of its siblings; None where
             none can.
         takes_rows: tells whether the kernel of a product may make the rows of its left factor; None where none may.
+        leads: tells whether rows may follow the kernel of a product in its launch; None where nothing may, and no
+            product either.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
@@ -443,7 +447,10 @@ def build_regions(
     reasons = builder.reasons + merge_horizontally(builder)
     regions = builder.regions(wanted)
     if joins is not None:
-        regions = join_siblings(graph, regions, builder.dependencies, joins)
+        regions = join_siblings(graph, regions, builder.dependencies, joins, follow=leads is not None)
     if takes_rows is not None:
         regions = add_row_makers(graph, regions, wanted, takes_rows)
+    if leads is not None:
+        regions, told = add_row_followers(graph, regions, leads)
+        reasons += told
     return regions, builder.host_folds, reasons

@@ -59,6 +59,13 @@ class Dependencies:
         for i in sorted({self._find(i) for i in self._after[kept]}):
             self._sort(kept, i)
 
+    def append(self, one: int, other: int) -> None:
+        """Merge a step with another one that reads it, and depends on it in no other way."""
+        first, then = self._find(one), self._find(other)
+        self._before[then] = {i for i in map(self._find, self._before[then]) if i != first}
+        self._after[first] = {i for i in map(self._find, self._after[first]) if i != then}
+        self.merge(first, then)
+
     def reaches(self, values: Iterable[int], targets: Iterable[int]) -> bool:
         """Check whether one of these values is computed by one of the target steps, or depends on one."""
         steps = self._steps(values)
@@ -81,7 +88,11 @@ class Dependencies:
 
     def operands(self, step: int) -> set[int]:
         """Return the steps that a step reads."""
-        return self._before[self._find(step)]
+        return {self._find(i) for i in self._before[self._find(step)]}
+
+    def name(self, node: int) -> int:
+        """Return the name that `operands` has for a node's step."""
+        return self._find(node)
 
     def _steps(self, values: Iterable[int]) -> set[int]:
         """Return the steps that compute these values. Nodes that no region computes become steps here."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Reason:
     """A reason for a decision of the planner.
 
-    `kind` is "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob" or "train".
+    `kind` is "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch" or "train".
     """
 
     kind: str

@@ -44,7 +44,9 @@ class Region:
         entered: values that come unchanged from another clock, and so have memory of their own.
         parts: regions of sibling products that share its launch; see `siblings`. It has their nodes, and no anchor.
         place: of a part among them.
+        after: of a part, the place of the one that it follows in the same work-groups; it reads its results.
         row_maker: of a part, the region that makes the rows of its left factor; see `row_makers`.
+        row_follower: of a region with parts, the region of rows that follows them in their launch; see `row_followers`.
         weight_tiles: the tiles of an operand of the anchor that is streamed. The kernel is launched for each tile.
     """
 
@@ -64,11 +66,13 @@ class Region:
     weight_tiles: WeightTiles | None = None
     parts: tuple[Region, ...] = ()
     place: int = 0
+    after: int | None = None
     row_maker: Region | None = None
+    row_follower: Region | None = None
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """Ids of the values read, in order of first use; what parts read of a row maker is made here."""
+        """Ids of the values read, in order of first use; what parts make for each other is left out."""
         seen: dict[int, None] = {}
         for operands in self.reads.values():
             for operand in operands:
@@ -84,6 +88,7 @@ class Region:
             entered=entered,
             parts=tuple(part.within(entered) for part in self.parts),
             row_maker=None if self.row_maker is None else self.row_maker.within(entered),
+            row_follower=None if self.row_follower is None else self.row_follower.within(entered),
         )
 
     @property

@@ -41,7 +41,7 @@ def add_row_makers(
     taken: dict[int, Region] = {}
     gone = set[int]()
     for place, rows in enumerate(regions):
-        value = _made_rows(graph, rows)
+        value = made_rows(graph, rows)
         if value is None or value in wanted:
             continue
         readers = users[value]
@@ -84,7 +84,7 @@ def _told(graph: Graph, rows: Region, reason: Reason) -> Reason:
     return replace(reason, text=f"a launch of up to {records} makes {name} itself; of more, its first stage stores it")
 
 
-def _made_rows(graph: Graph, region: Region) -> int | None:
+def made_rows(graph: Graph, region: Region) -> int | None:
     """Return the one result of a region that makes few cheap rows of whole rows, as float32; None for others."""
     if len(region.outputs) != 1 or region.anchor is not None or region.parts or region.folds or not region.stream:
         return None

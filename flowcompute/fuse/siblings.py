@@ -1,7 +1,8 @@
 """Sibling products: products of one left factor that do not depend on each other share a launch.
 
 Each keeps the loop nest that it has alone, so its bits stay. The work-groups of a launch are shared out among them; see
-`lower.joined`.
+`lower.joined`. On GPUs one that unites its result with that of a sibling of its shape follows this one: each work-group
+computes the same places of both, one after the other.
 """
 
 from __future__ import annotations
@@ -10,14 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flowcompute.elements.math import MATMUL
+from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.groups import MAX_POINTERS
-from flowcompute.fuse.region import Region
+from flowcompute.fuse.region import Access, Region
 from flowcompute.graph import Graph
+from flowcompute.ir import views_of
 
 
 def join_siblings(
-    graph: Graph, regions: Sequence[Region], dependencies: Dependencies, joins: Callable[[Region], bool]
+    graph: Graph,
+    regions: Sequence[Region],
+    dependencies: Dependencies,
+    joins: Callable[[Region], bool],
+    *,
+    follow: bool = False,
 ) -> list[Region]:
     """Join regions around products of the same rows with resident factors.
 
@@ -26,6 +34,7 @@ def join_siblings(
         regions: of one device.
         dependencies: of its steps.
         joins: tells whether the kernel of a region can share its launch.
+        follow: whether one may follow another one in the same work-groups.
 
     Returns:
         The regions. What is joined stands at the place of its first part.
@@ -36,9 +45,17 @@ def join_siblings(
         key = _common(graph, region)
         sets = every.setdefault(key, []) if key is not None and joins(region) else []
         for others in sets:
-            if _fit([*others, region]) and not _depend(dependencies, _step(others[0]), _step(region)):
-                dependencies.merge(_step(others[0]), _step(region))
+            first, own = _step(others[0]), _step(region)
+            if not _fit([*others, region]):
+                continue
+            if not _depend(dependencies, first, own):
+                dependencies.merge(first, own)
                 others.append(region)
+                break
+            after = _followed(graph, others, region) if follow else None
+            if after is not None and not _depend(dependencies, first, own, but=first):
+                dependencies.append(first, own)
+                others.append(replace(region, after=after))
                 break
         else:
             order.append([region])
@@ -64,9 +81,38 @@ def _fit(parts: Sequence[Region]) -> bool:
     return sum(len(part.inputs) + len(part.outputs) for part in parts) <= MAX_POINTERS
 
 
-def _depend(dependencies: Dependencies, a: int, b: int) -> bool:
-    """Check whether one of two steps depends on the other."""
-    return dependencies.reaches(dependencies.operands(a) | dependencies.operands(b), (a, b))
+def _depend(dependencies: Dependencies, a: int, b: int, but: int | None = None) -> bool:
+    """Check whether one of two steps depends on the other, in another way than by reading `but`."""
+    read = dependencies.operands(a) | dependencies.operands(b)
+    return dependencies.reaches(read if but is None else read - {dependencies.name(but)}, (a, b))
+
+
+def _followed(graph: Graph, parts: Sequence[Region], region: Region) -> int | None:
+    """Return the place of the part that a product can follow: it reads its results, at its own places alone."""
+    read = {one for reads in region.reads.values() for one in reads if isinstance(one, Access)}
+    roots = {one: views_of(graph, one.value)[0] for one in read}
+    places = {place for place, part in enumerate(parts) if not set(part.outputs).isdisjoint(roots.values())}
+    if len(places) != 1:
+        return None
+    (place,) = places
+    part = parts[place]
+    if part.after is not None or any(one.after == place for one in parts) or not _alike(graph, part, region):
+        return None
+    own = tuple(range(len(region.domain)))
+    for access, root in roots.items():
+        if root in part.outputs and (access.value != root or access.layout != own or part.layouts[root] != own):
+            return None
+    return place
+
+
+def _alike(graph: Graph, one: Region, other: Region) -> bool:
+    """Check whether two products have equal tiles: their results have one shape, their right factors one format."""
+    assert one.anchor is not None
+    assert other.anchor is not None
+    a, b = graph.nodes[one.anchor], graph.nodes[other.anchor]
+    formats = [graph.nodes[views_of(graph, node.inputs[1])[0]].op for node in (a, b)]
+    decoded = all(isinstance(op, Dequantize) for op in formats)
+    return decoded and one.domain == other.domain and a.spec == b.spec and formats[0] == formats[1]
 
 
 def _joined(parts: Sequence[Region]) -> Region:

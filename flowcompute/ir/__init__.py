@@ -61,6 +61,7 @@ from flowcompute.ir.index_printing import factor_text, index_text, known_number
 from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import (
     ROLLED,
+    Alias,
     Apply,
     Argument,
     ArgumentKind,
@@ -119,7 +120,18 @@ from flowcompute.ir.reduction_order import (
     row_lanes,
     tree_levels,
 )
-from flowcompute.ir.scan_nodes import ADDS, BUSY, ENDS, Await, AwaitSlot, LookBack, LookBehind, Publish, Ticket
+from flowcompute.ir.scan_nodes import (
+    ADDS,
+    BUSY,
+    ENDS,
+    Await,
+    AwaitSlot,
+    LastGroup,
+    LookBack,
+    LookBehind,
+    Publish,
+    Ticket,
+)
 from flowcompute.ir.scan_order import RUN, first_carries, scan_tile
 from flowcompute.ir.tensor_nodes import (
     MAP_BYTES,
@@ -181,6 +193,7 @@ __all__ = [
     "WID",
     "WSIZE",
     "Across",
+    "Alias",
     "Apply",
     "Argument",
     "ArgumentKind",
@@ -228,6 +241,7 @@ __all__ = [
     "IsSet",
     "Join",
     "Kernel",
+    "LastGroup",
     "Leading",
     "Let",
     "Load",

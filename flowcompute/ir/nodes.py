@@ -28,10 +28,10 @@ class Argument:
         name: its name.
         kind: "input" and "output" point to values. "partial" points to block results, "merged" to merged blocks, and
             "carry" to the unfinished block of a fold. "state" points to the carry of a scan from batch to batch, and
-            "words" to the words that its tiles exchange. "maps" points to room for maps of tensor copies. "scalar" is a
-            number; "integer" is a long.
+            "words" to the words that its tiles exchange; of no scan, to those that count work-groups. "maps" points to
+            room for maps of tensor copies. "scalar" is a number; "integer" is a long.
         dtype: its dtype.
-        value: id of the value (of the fold for partials and carries); -1 for integers.
+        value: id of the value (of the fold for partials and carries); -1 for integers, and for words of no scan.
         part: index of the accumulator of a fold.
         period: number count of a resident operand that is read cyclically (padded by a vector); otherwise 0.
         blocks: format of the blocks that it points to, of which each load decodes float32. Indices count numbers.
@@ -362,6 +362,14 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """Let an input be what another parameter points to: an earlier part of the launch stores what a later one reads."""
+
+    argument: Argument
+    stored: Argument
+
+
+@dataclass(frozen=True, slots=True)
 class WorkGroupBarrier:
     """A barrier of all work-items of a work-group, after which they see each other's writes."""
 
@@ -407,13 +415,14 @@ class Copying:
 
 
 class CarryStatement:
-    """A statement by which tiles of a scan pass on their carry; see `ir.scan_nodes`."""
+    """A statement by which work-groups tell each other of their work; see `ir.scan_nodes`."""
 
     __slots__ = ()
 
 
 Stmt = (
-    CarryStatement
+    Alias
+    | CarryStatement
     | Copying
     | Exchange
     | CallFunction

@@ -1,4 +1,6 @@
-"""Statements of the kernel IR by which the tiles of a scan pass on their carry. Rendered by `gpu/render`.
+"""Statements of the kernel IR by which work-groups tell each other of their work. Rendered by `gpu/render`.
+
+By most of them the tiles of a scan pass on their carry.
 
 A **slot** of the kernel's words belongs to one tile and column. It holds the tile's aggregate, and later its inclusive
 prefix. Tiles are numbered from 0 in each launch.
@@ -70,6 +72,18 @@ class LookBehind(CarryStatement):
     tile: IndexLike
     window: int
     op: str | UserOp
+
+
+@dataclass(frozen=True, slots=True)
+class LastGroup(CarryStatement):
+    """Assign 1 to an integer in the work-group that comes here as the last one of a launch, 0 in the others.
+
+    The last one sees all that others have stored before they came. The statement contains barriers. It uses the local
+    array `arrived`, an int32. The words at `argument` begin with 0, and are 0 again when the launch ends.
+    """
+
+    name: Name
+    argument: Argument
 
 
 BUSY = 32

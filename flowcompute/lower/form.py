@@ -105,6 +105,7 @@ class Form:
         geometry: returns how a launch of its kernels is divided.
         knobs: that its kernels have.
         joins: whether its kernels take work by the number of their work-group alone, so that some can share a launch.
+        leads: whether rows may follow its kernels in their launch, by work-groups of as many work-items.
         takes_rows: whether the kernel of a product makes the rows of its left factor by a `Region.row_maker`.
         family: what plans call its kernels; forms of one family have the same purpose. By default its name.
     """
@@ -115,5 +116,6 @@ class Form:
     geometry: Callable[[LaunchTask], Division]
     knobs: FormKnobs = field(default_factory=FormKnobs)
     joins: bool = False
+    leads: bool = False
     takes_rows: bool = False
     family: str = ""

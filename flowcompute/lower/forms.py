@@ -21,6 +21,7 @@ from flowcompute.lower.attention import (
     WARP_GROUP_ATTENTION,
 )
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
+from flowcompute.lower.followed import followed
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.joined import joined
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
@@ -35,7 +36,7 @@ from flowcompute.lower.matmul import (
     WARP_GROUP_MATMUL,
     WARP_GROUP_TERMS,
 )
-from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
+from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS, FollowingRows
 from flowcompute.lower.scan import (
     COLUMN_SCAN,
     CPU_SCAN,
@@ -105,7 +106,13 @@ def choose_form(task: LoweringTask) -> tuple[Form, tuple[Reason, ...]]:
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """Lower a region to kernel IR, with the knobs that are set where its form has them."""
     if region.parts:
-        return joined([lower(graph, part, style, folds, name) for part in region.parts], name, region.name)
+        runs: dict[int, list[Kernel]] = {}
+        for part in region.parts:
+            first = part.place if part.after is None else part.after
+            runs.setdefault(first, []).append(lower(graph, part, style, folds, name))
+        kernel = joined([*runs.values()], name, region.name)
+        follower = region.row_follower
+        return kernel if follower is None else followed(kernel, FollowingRows(graph, follower, style, kernel))
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)

@@ -124,8 +124,9 @@ def _outline(region: Region) -> tuple[object, ...]:
         (region.stream, region.domain, region.reduced, region.nodes, tuple(region.layouts.items())),
         tuple(region.reads.items()),
         (region.outputs, region.folds, region.exposed, region.anchor, region.entered, region.weight_tiles),
-        region.place,
+        (region.place, region.after),
         None if region.row_maker is None else _outline(region.row_maker),
+        None if region.row_follower is None else _outline(region.row_follower),
     )
 
 
@@ -154,6 +155,7 @@ def _renumbered(region: Region, place: Mapping[int, int]) -> Region:
         weight_tiles=None if tiles is None else replace(tiles, value=place[tiles.value]),
         parts=tuple(_renumbered(part, place) for part in region.parts),
         row_maker=None if region.row_maker is None else _renumbered(region.row_maker, place),
+        row_follower=None if region.row_follower is None else _renumbered(region.row_follower, place),
     )
 
 

@@ -175,6 +175,7 @@ class StepMaker:
             numbers_on_host=self.config.by_hand,
             joins=self._joins if self._shares_launches else None,
             takes_rows=self._takes_rows if self._shares_launches else None,
+            leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
         )
         there = {i for region in regions for i in region.outputs}
         folded = {self.graph.nodes[i].name for i in host_folds if self._folds_on_device(self.graph.nodes[i], there)}
@@ -281,6 +282,10 @@ class StepMaker:
     def _takes_rows(self, region: Region) -> bool:
         """Check whether the kernel of a product can make the rows of its left factor."""
         return not _launches_nothing(self.graph, region) and self._form(region).takes_rows
+
+    def _leads(self, region: Region) -> bool:
+        """Check whether rows may follow the kernel of a product in its launch."""
+        return not _launches_nothing(self.graph, region) and self._form(region).leads
 
     def _form(self, region: Region) -> Form:
         style = KernelStyle(self._capabilities, self.strategy.of_kernel(""), self.config.precision)

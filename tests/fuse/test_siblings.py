@@ -127,3 +127,36 @@ def test_a_discrete_device_joins_what_need_not_pass_through_it() -> None:
     assert len(apart.plan.kernels) == 2, "their weights take more than three quarters of it"
     for one, other in zip(joined.values, apart.values, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("records", [1, 5, 40])
+def test_what_unites_siblings_follows_the_first_on_discrete_gpus(records: int) -> None:
+    x = fc.source(rows(records))
+    gate, up = x @ weights(4, 130).T, x @ weights(5, 130).T
+    other = x @ weights(6, 16, "Q4_1").T
+    made = [fc.nn.silu(gate) * up + fc.constant(np.arange(130, dtype=np.float32)), other]
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        run = fc.run(*made, device="gpu")
+        apart = fc.run(fc.nn.silu(gate), up, device="gpu").values
+        united = fc.source(np.asarray(apart[0])) * fc.source(np.asarray(apart[1])) + fc.constant(
+            np.arange(130, dtype=np.float32)
+        )
+        wanted = fc.run(united, other, device="gpu").values
+    assert run.launches == len(run.plan.kernels) == 1
+    assert [one.tobytes() for one in run.values] == [one.tobytes() for one in wanted]
+
+
+def moved(x: Element) -> Element:
+    """Other places of the first product."""
+    return fc.flip(x @ weights(1, 32).T, axis=1) * (x @ weights(2, 32).T)
+
+
+def mixed(x: Element) -> Element:
+    """Products of two formats, whose tiles may differ."""
+    return fc.tanh(x @ weights(1, 32).T) * (x @ weights(2, 32, "Q4_1").T)
+
+
+@pytest.mark.parametrize("made", [moved, mixed])
+def test_what_does_not_follow(made: Callable[[Element], Element]) -> None:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        assert len(fc.plan(made(fc.source(rows(5))), device="gpu").kernels) == 2

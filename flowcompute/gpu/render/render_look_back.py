@@ -1,4 +1,4 @@
-"""Renderer of look-back scans to OpenCL C: how tiles pass on the sum of all earlier tiles.
+"""Renderer of look-back scans to OpenCL C: how tiles pass on the sum of all earlier tiles, and work-groups are counted.
 
 Work-groups take tiles by ticket. The owner of a tile therefore knows that all earlier tiles have been begun, by
 work-groups that run or have ended. Waiting for those ends wherever a work-group that has begun goes on (T.
@@ -30,6 +30,7 @@ from flowcompute.ir import (
     CallFunction,
     CarryStatement,
     Combine,
+    LastGroup,
     LookBack,
     LookBehind,
     Publish,
@@ -47,6 +48,16 @@ _TAKE = """static inline long fc_take(volatile __global ulong *words, long last)
     const long ticket = atomic_inc((volatile __global uint *)words);
     if (ticket == last) atomic_xchg((volatile __global uint *)words, 0u);
     return ticket;
+}
+"""
+_FENCE = """static inline void fc_fence(void) {
+#ifdef __NV_CL_C_VERSION
+    asm volatile("membar.gl;" ::: "memory");
+#elif defined(__opencl_c_atomic_scope_device)
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
+#else
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+#endif
 }
 """
 _PUBLISH = """static inline void fc_publish(volatile __global ulong *slot, ulong bits, ulong flag) {
@@ -97,6 +108,19 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
                 f"ulong {bits};",
                 f"int {kind.name} = fc_seen({_slot(argument, index_text(slot))}, (uint)chunk, &{bits});",
                 f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
+            ]
+        case LastGroup(name, argument):
+            helpers.setdefault("fc_take", _TAKE)
+            helpers.setdefault("fc_fence", _FENCE)
+            return [
+                "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                "if (lid == 0) {",
+                "    fc_fence();",
+                f"    arrived[0] = fc_take({argument.name}, gsize - 1) == gsize - 1;",
+                "    fc_fence();",
+                "}",
+                "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                f"{name.name} = arrived[0];",
             ]
         case LookBehind():
             helpers.setdefault("fc_known", _KNOWN)

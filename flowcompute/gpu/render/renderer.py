@@ -223,6 +223,8 @@ class _Renderer:
             case ir.CarryStatement():
                 for line in handed_on(statement, self.expressions):
                     self._line(line)
+            case ir.Alias(argument, stored):
+                self._line(f"__global {memory_type(argument.dtype)} *{argument.name} = {stored.name};")
             case ir.WorkGroupBarrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 

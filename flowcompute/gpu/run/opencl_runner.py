@@ -70,6 +70,7 @@ class OpenCLRunner(StayingRunner):
         self._kernels = BuiltKernels()
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
+        self._arrived = np.zeros(1, np.uint64)
         self._blocks = FoldBlocks(plan.folds, device.capabilities)
         self._residents = ResidentArguments(self.nodes, state.resident)
         self._named: dict[str, tuple[str, Site | None]] = {}
@@ -367,6 +368,9 @@ class OpenCLRunner(StayingRunner):
         if argument.kind == "maps":
             # Work-groups are as many as units at most, and make them anew.
             return self.memory.output("maps", np.empty(self.device.capabilities.units * MOST_MAPS * MAP_BYTES, UINT8))
+        if argument.kind == "words" and value < 0:
+            # Launches of one queue follow each other, so one counter serves all.
+            return self.memory.state("arrived groups", self._arrived)
         if argument.kind in ("state", "words"):
             carry = self.state.scans[value]
             assert isinstance(carry, DeviceCarry)

@@ -143,7 +143,7 @@ class RepeatedLaunches:
         """Keep a launch whose arguments are arrays and numbers; no array that passes is kept alive."""
         read = [(place, one.value) for place, one in enumerate(kernel.arguments) if one.kind in _VALUES]
         passing = tuple(place for place, value in read if value in self._passing)
-        kinds = _VALUES | ({"state"} if carry is not None and carry.stays else set())
+        kinds = _VALUES | ({"words"} if carry is None else {"state"} if carry.stays else set())
         known = all(one.kind in kinds for one in kernel.arguments)
         if kernel.block or not known or (passing and not in_place):
             return

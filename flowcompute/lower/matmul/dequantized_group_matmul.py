@@ -297,6 +297,6 @@ def _lower(task: LoweringTask) -> Kernel:
 
 
 DEQUANTIZED_GROUP_MATMUL = Form(
-    name="dequantized group matmul", accepts=_why_not, lower=_lower, geometry=by_tiles, joins=True
+    name="dequantized group matmul", accepts=_why_not, lower=_lower, geometry=by_tiles, joins=True, leads=True
 )
 """Products with decoded numbers on GPUs, of which columns are neighbours in blocks."""

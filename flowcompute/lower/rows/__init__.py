@@ -1,6 +1,7 @@
 """Row kernels: item reductions with all their phases, and folds of columns."""
 
 from flowcompute.lower.rows.block_merge import lower_merge
+from flowcompute.lower.rows.following_rows import FollowingRows
 from flowcompute.lower.rows.item_reduce import VectorBlocks
 from flowcompute.lower.rows.product_rows import ProductRows
 from flowcompute.lower.rows.rows_form import COLUMNS, ROWS
@@ -15,6 +16,7 @@ __all__ = [
     "SHORT_ROWS",
     "SUBGROUP_ROWS",
     "WORK_GROUP_ROWS",
+    "FollowingRows",
     "ProductRows",
     "Slot",
     "Subgroup",

@@ -1,0 +1,45 @@
+"""Rows that follow a product in its launch on GPUs: each is made by a work-group, as large as those of the product.
+
+They are the sweeps of `RowSweep` with its orders of reductions, so each number has the bits of a kernel of rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import GID, GSIZE, Argument, Kernel, N, Stmt
+from flowcompute.lower.emit import Arguments, Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.rows.row_shape import RowShape
+from flowcompute.lower.rows.row_sweep import RowSweep
+from flowcompute.lower.rows.rows_form import ROWS
+
+
+class FollowingRows:
+    """The rows that a region makes of what a kernel stores.
+
+    Args:
+        graph: the graph.
+        region: makes the rows.
+        style: of kernels of the device.
+        leader: what they follow.
+
+    Attributes:
+        units: rows of a record.
+        arguments: its parameters.
+        body: makes rows `gid`, `gid + gsize` and so on.
+    """
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle, leader: Kernel) -> None:
+        wide = replace(style, wanted=replace(style.wanted, work_group=leader.work_group))
+        shape = RowShape(graph, region, wide, {}, ROWS.knobs)
+        assert shape.group == leader.work_group, "a barrier is of whole work-groups"
+        arguments = Arguments(place=region.place)
+        walk = RowSweep(shape, arguments, Scope(itertools.count(), lanes=1), None)
+        walk.emit()
+        self.units = shape.rows
+        self.body: tuple[Stmt, ...] = (*walk.declared, walk.loop(GID, N, GSIZE))
+        self.arguments: tuple[Argument, ...] = arguments.ordered()
