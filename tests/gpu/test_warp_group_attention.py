@@ -75,6 +75,15 @@ def test_forms_have_the_same_bits(name: str) -> None:
     assert np.array_equal(made, emulated(case.root(), streams(case)))
 
 
+def test_infinite_values_before_an_odd_tile_of_a_window_change_no_bit() -> None:
+    case = Case(128, 228, 16, 16, causal=True, window=20)
+    arrays = streams(case)
+    assert -(-(case.keys - 64) // 64) % 2, "keys from 64 on are seen, in an odd number of tiles"
+    whole = emulated(case.root(), arrays, capabilities=HOPPER)
+    arrays["v"][..., :64, :] = np.inf
+    assert np.array_equal(whole, emulated(case.root(), arrays, capabilities=HOPPER))
+
+
 def test_what_follows_is_computed_by_the_same_kernel() -> None:
     case = Case(130, 70, 16, 18)
     bias = np.arange(18, dtype="f4")
