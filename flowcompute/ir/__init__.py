@@ -100,7 +100,7 @@ from flowcompute.ir.nodes import (
     WorkGroupBarrier,
     register_dtype,
 )
-from flowcompute.ir.packed_nodes import DotAdd, Packed
+from flowcompute.ir.packed_nodes import RUN_NUMBERS, BlockRun, DotAdd, Packed
 from flowcompute.ir.prefetch import LINE_BYTES, Prefetch
 from flowcompute.ir.reduction_order import (
     BLOCK,
@@ -188,6 +188,7 @@ __all__ = [
     "RING_GROUP",
     "ROLLED",
     "RUN",
+    "RUN_NUMBERS",
     "SKETCH_RECORDS",
     "SLICE_NUMBERS",
     "WID",
@@ -206,6 +207,7 @@ __all__ = [
     "AwaitSlot",
     "AwaitStage",
     "Below",
+    "BlockRun",
     "BoxCopy",
     "CallFunction",
     "CarryStatement",

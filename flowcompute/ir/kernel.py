@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from flowcompute.ir.nodes import Argument, Stmt
@@ -30,6 +31,7 @@ class Kernel:
         parts: kernels that share its launch, each of which takes one work-group at least.
         stages: how often it is launched over the same records; `phase` is the number of the launch.
         at_once: records up to which one launch does all stages; its `phase` is `stages`.
+        few: what is launched instead for up to `few_rows` rows. Its results have the same bits.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
@@ -52,6 +54,8 @@ class Kernel:
     parts: int = 1
     stages: int = 1
     at_once: int = 0
+    few: Kernel | None = None
+    few_rows: int = 0
     contract: bool = False
     tensor: bool = False
     form: str = ""
@@ -62,3 +66,14 @@ class Kernel:
     def phases(self, items: int) -> range:
         """Return the phases of the launches over so many records."""
         return range(self.stages, self.stages + 1) if items <= self.at_once else range(self.stages)
+
+    def of_items(self, items: int) -> Kernel:
+        """Return the kernel that is launched over so many records."""
+        return self if self._of_few is None or items * self.units > self.few_rows else self._of_few
+
+    @cached_property
+    def _of_few(self) -> Kernel | None:
+        if self.few is None:
+            return None
+        name, form, family = f"{self.name}_few", self.form, self.family
+        return replace(self.few, name=name, region=self.region, form=form, family=family, contract=self.contract)

@@ -1,4 +1,4 @@
-"""Kernel IR of narrow integers, four to a word. Rendered by `gpu/render/packed_words.py`."""
+"""Kernel IR of narrow integers, four to a word. Rendered by `gpu/render`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.elements.quantized import BlockFormat
+from flowcompute.ir.index_nodes import IndexLike
 from flowcompute.ir.nodes import OfWords, Var
 
 
@@ -27,4 +29,27 @@ class DotAdd(OfWords):
     b: Var
     c: Var
     dtypes: tuple[np.dtype, np.dtype]
+    native: bool
+
+
+RUN_NUMBERS = 4
+"""Numbers of a `BlockRun`: as many as there are bytes in a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRun(OfWords):
+    """`RUN_NUMBERS` neighbouring numbers of a block that lies in local memory.
+
+    Attributes:
+        array: in which blocks of the format follow each other, the first one at a multiple of 4 bytes.
+        block: place of the block's first byte in it.
+        place: of the first number in the block, a multiple of `RUN_NUMBERS`.
+        blocks: the format.
+        native: whether it uses an instruction of NVIDIA's.
+    """
+
+    array: str
+    block: IndexLike
+    place: IndexLike
+    blocks: BlockFormat
     native: bool

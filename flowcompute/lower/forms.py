@@ -112,7 +112,10 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
             runs.setdefault(first, []).append(lower(graph, part, style, folds, name))
         kernel = joined([*runs.values()], name, region.name)
         follower = region.row_follower
-        return kernel if follower is None else followed(kernel, FollowingRows(graph, follower, style, kernel))
+        if follower is None:
+            return kernel
+        few = kernel.few and followed(kernel.few, FollowingRows(graph, follower, style, kernel.few))
+        return replace(followed(kernel, FollowingRows(graph, follower, style, kernel)), few=few)
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)

@@ -16,7 +16,7 @@ from typing import Any
 from flowcompute.elements import Compute, Constant, Element, Kind
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, UnknownError, exact, operation_key
-from flowcompute.ir import FoldSpec, Kernel
+from flowcompute.ir import Argument, FoldSpec, Kernel
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
 
@@ -106,16 +106,19 @@ class KernelCache:
             kernel = lower(part.graph, part.region, style, own_folds, name)
             if key is not None:
                 self._keep(key, kernel)
-        arguments = tuple(
-            one if one.value < 0 else replace(one, value=part.values[one.value]) for one in kernel.arguments
-        )
-        return replace(kernel, name=name, region=region.name, arguments=arguments)
+        few = None if kernel.few is None else replace(kernel.few, arguments=_placed(kernel.few, part.values))
+        return replace(kernel, name=name, region=region.name, arguments=_placed(kernel, part.values), few=few)
 
     def _keep(self, key: object, kernel: Kernel) -> None:
         with self._lock:
             self._kernels[key] = kernel
             if len(self._kernels) > _MOST_KERNELS:
                 self._kernels.popitem(last=False)
+
+
+def _placed(kernel: Kernel, values: tuple[int, ...]) -> tuple[Argument, ...]:
+    """Return the arguments of a kernel, whose values are numbered in a part of a graph, as the whole numbers them."""
+    return tuple(one if one.value < 0 else replace(one, value=values[one.value]) for one in kernel.arguments)
 
 
 def _outline(region: Region) -> tuple[object, ...]:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.elements.quantized import BLOCK_FORMATS
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
-from tests.quantized.blocks import assert_bits, kernels, meant, sizes, tame
+from tests.quantized.blocks import any_bytes, assert_bits, kernels, meant, sizes, tame
 from tests.support.slow import slow_but
 
 FORM = "dequantized matmul"
@@ -230,31 +231,62 @@ def test_rows_are_grouped_by_the_matrix_that_they_choose(computed: bool) -> None
         assert_bits(made.resolve(device="cpu", strategy=fc.Strategy(batch_bytes=batch_bytes)), wanted)
 
 
-# Whole blocks and parts of blocks; one row, some, and a tile of many with a part of one; fewer columns than a tile.
+# Whole blocks and parts of blocks; one row, some, and a tile of many with a part of one; fewer columns than a tile;
+# several panels. Few rows go through local memory where columns begin at multiples of four bytes.
 GROUPS = [
-    ("Q8_0", 1, 64, 37),
-    ("Q4_0", 7, 576, 16),
-    ("Q4_K", 33, 512, 21),
-    ("Q6_K", 77, 256, 5),
-    ("MXFP4", 2, 2 * RUN * LANES + 96, 3),
-    ("F16", 3, 45, 18),
-    ("F32", 34, 33, 1),
+    ("Q8_0", 1, 64, 37, True),
+    ("Q4_0", 7, 576, 16, True),
+    ("Q4_K", 33, 512, 21, True),
+    ("Q8_0", 2, 2 * RUN * LANES + 256, 3, True),
+    ("Q6_K", 77, 256, 5, False),
+    ("MXFP4", 2, 2 * RUN * LANES + 96, 3, False),
+    ("F16", 3, 45, 18, False),
+    ("F32", 34, 33, 1, False),
 ]
 
 
 @pytest.mark.parametrize("case", slow_but([GROUPS[1], GROUPS[2]], GROUPS))
-def test_gpus_add_like_cpus(case: tuple[str, int, int, int]) -> None:
-    name, rows, inner, columns = case
+def test_gpus_add_like_cpus(case: tuple[str, int, int, int, bool]) -> None:
+    name, rows, inner, columns, staged = case
     w, _ = weights(name, columns, inner)
     x = np.random.default_rng(5).standard_normal((rows, inner), dtype=np.float32)
     product = fc.tanh(fc.source(x) @ w.T) + 1
-    assert [kernel.ir.form for kernel in plan_for_gpu(product).kernels] == ["dequantized group matmul"]
+    (kernel,) = plan_for_gpu(product).kernels
+    assert (kernel.ir.form, kernel.ir.few is not None) == ("dequantized group matmul", staged)
     (whole,) = resolve_on_gpu(product)
     (single,) = resolve_on_gpu(product, strategy=fc.Strategy(batch_bytes=1))
     assert_bits(whole, single)
     # A function of the device rounds by itself, a product does not.
     (plain,) = resolve_on_gpu(fc.source(x) @ w.T)
     assert_bits(plain, (fc.source(x) @ w.T).resolve(device="cpu"))
+
+
+BLOCKS = [name for name in BLOCK_FORMATS if sizes(name)[0] > 1]
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", slow_but(["Q3_K", "Q6_K", "IQ3_S"], BLOCKS))
+def test_words_of_blocks_are_decoded_like_numbers(name: str) -> None:
+    """Of any bytes, so scales are infinite, NaN, negative or zero; a column of zeros keeps their sign."""
+    raw = any_bytes(name, 9, 1024 // sizes(name)[0])
+    raw[3] = 0
+    x = few_bits(2, 1024)
+    product = fc.source(x) @ fc.dequantize(fc.constant(raw), name).T
+    assert plan_for_gpu(product).kernels[0].ir.few is not None
+    (got,) = resolve_on_gpu(product)
+    assert_bits(got, product.resolve(device="cpu"))
+
+
+@pytest.mark.compiles
+def test_products_of_few_rows_share_a_launch() -> None:
+    """Formats have chunks of different sizes in the same local memory."""
+    x = fc.source(np.random.default_rng(8).standard_normal((3, 512), dtype=np.float32))
+    products = [x @ weights(*each, inner=512)[0].T for each in (("Q4_K", 21), ("Q6_K", 40), ("Q8_0", 7))]
+    (kernel,) = plan_for_gpu(*products).kernels
+    assert kernel.ir.few is not None
+    assert kernel.ir.few.parts == kernel.ir.parts == 3
+    for got, product in zip(resolve_on_gpu(*products), products, strict=True):
+        assert_bits(got, product.resolve(device="cpu"))
 
 
 @pytest.mark.parametrize("rows", slow_but([1], [1, 40]))

@@ -19,7 +19,13 @@ from flowcompute.elements.quantized.decoding import (
     operands,
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
-from flowcompute.elements.quantized.runs import exact_products, lanes_of, offset_between
+from flowcompute.elements.quantized.runs import (
+    bounds_of,
+    exact_products,
+    lanes_of,
+    offset_between,
+    trailing_zeros,
+)
 
 __all__ = [
     "BLOCK_FORMATS",
@@ -39,10 +45,12 @@ __all__ = [
     "Whole",
     "WholeChoice",
     "WholeNumber",
+    "bounds_of",
     "dequantize",
     "exact_products",
     "in_order",
     "lanes_of",
     "offset_between",
     "operands",
+    "trailing_zeros",
 ]

@@ -59,7 +59,7 @@ class _Lane:
 
     def __init__(self, lane: int, lanes: int) -> None:
         self.lane = lane
-        self.place_zeros = lanes.bit_length() - 1
+        self.lanes = lanes
 
     def simplified(self, node: Expression, parts: list[Expression]) -> Expression:
         """Return an expression in this lane, of operands that are those of this lane."""
@@ -99,7 +99,7 @@ class _Lane:
         if op in ("*", "<<"):
             return _sum(OfWhole(op, a, WholeNumber(y)), _folded(op, x, y))
         # The bits of `low` are zeros of `a`, so shifts and masks take both apart.
-        step = 1 << self._zeros(a)
+        step = 1 << trailing_zeros(a, self.lanes)
         low = x % step
         high = _sum(a, x - low)
         if op == ">>":
@@ -110,24 +110,25 @@ class _Lane:
             return OfWhole("<", high, WholeNumber(y))
         return OfWhole(op, left, right)
 
-    def _zeros(self, value: Whole) -> int:
-        """Return the number of lowest bits that are known to be 0."""
-        match value:
-            case Place():
-                return self.place_zeros
-            case WholeNumber(number):
-                return (number & -number).bit_length() - 1 if number else 31
-            case OfWhole("<<", left, WholeNumber(count)):
-                return min(self._zeros(left) + count, 31)
-            case OfWhole(">>", left, WholeNumber(count)):
-                return max(self._zeros(left) - count, 0)
-            case OfWhole("*", left, right):
-                return min(self._zeros(left) + self._zeros(right), 31)
-            case OfWhole("&", left, right):
-                return max(self._zeros(left), self._zeros(right))
-            case OfWhole("+" | "-" | "|" | "^", left, right) | WholeChoice(_, left, right):
-                return min(self._zeros(left), self._zeros(right))
-        return 0
+
+def trailing_zeros(value: Whole, lanes: int) -> int:
+    """Return the number of lowest bits of an expression that are known to be 0, where `PLACE` is that of a run."""
+    match value:
+        case Place():
+            return lanes.bit_length() - 1
+        case WholeNumber(number):
+            return (number & -number).bit_length() - 1 if number else 31
+        case OfWhole("<<", left, WholeNumber(count)):
+            return min(trailing_zeros(left, lanes) + count, 31)
+        case OfWhole(">>", left, WholeNumber(count)):
+            return max(trailing_zeros(left, lanes) - count, 0)
+        case OfWhole("*", left, right):
+            return min(trailing_zeros(left, lanes) + trailing_zeros(right, lanes), 31)
+        case OfWhole("&", left, right):
+            return max(trailing_zeros(left, lanes), trailing_zeros(right, lanes))
+        case OfWhole("+" | "-" | "|" | "^", left, right) | WholeChoice(_, left, right):
+            return min(trailing_zeros(left, lanes), trailing_zeros(right, lanes))
+    return 0
 
 
 def _parts(value: Whole) -> tuple[Whole | None, int]:

@@ -123,7 +123,7 @@ def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, help
         bytes_type = loose_vector(UINT8, lanes, helpers)
         fma, vector = f"fc_fma_float{lanes}", f"float{lanes}"
         helpers.setdefault(fma, FMA.format(T=vector, NAME=fma).strip("\n") + "\n")
-        helpers[name] = run_function(name, block_format, lanes, _text, bytes_type, fma)
+        helpers[name] = run_function(name, block_format, lanes, expression_text, bytes_type, fma)
     pointer = load.argument.name
     if load.together and block_format.numbers % load.together == 0:
         kind = f"{load.together}_behind"
@@ -174,14 +174,7 @@ def _function(block_format: BlockFormat, helpers: dict[str, str], cpu: bool) -> 
         return name
     value: Expression = block_format.value
     nodes = in_order(value)
-    for node in nodes:
-        if isinstance(node, CodebookEntry):
-            codebook = node.codebook
-            codes = ", ".join(map(str, codebook.numbers))
-            table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
-            helpers.setdefault(f"fc_{codebook.name}_codes", table)
-        if isinstance(node, FromBits) and node.half:
-            helpers.setdefault("fc_float_of_half", (_HALF_ON_CPUS if cpu else _HALF).lstrip("\n"))
+    add_tables(block_format, helpers, cpu)
     numbers, size = block_format.numbers, block_format.block_bytes
     helpers[f"{name}_of_block"] = _of_block(name, value, nodes)
     helpers[name] = (
@@ -189,6 +182,18 @@ def _function(block_format: BlockFormat, helpers: dict[str, str], cpu: bool) -> 
         f"    return {name}_of_block(p + (ulong)n / {numbers} * {size}, (int)((ulong)n % {numbers}));\n}}\n"
     )
     return name
+
+
+def add_tables(block_format: BlockFormat, helpers: dict[str, str], cpu: bool) -> None:
+    """Add the codebooks of a format to `helpers`, and the function that converts its half floats."""
+    for node in in_order(block_format.value):
+        if isinstance(node, CodebookEntry):
+            codebook = node.codebook
+            codes = ", ".join(map(str, codebook.numbers))
+            table = f"__constant {codebook.type} fc_{codebook.name}_codes[{len(codebook.numbers)}] = {{{codes}}};\n"
+            helpers.setdefault(f"fc_{codebook.name}_codes", table)
+        if isinstance(node, FromBits) and node.half:
+            helpers.setdefault("fc_float_of_half", (_HALF_ON_CPUS if cpu else _HALF).lstrip("\n"))
 
 
 def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
@@ -203,7 +208,7 @@ def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
     lines: list[str] = []
     texts: dict[Expression, str] = {}
     for node in nodes:
-        text = _text(node, [texts[one] for one in operands(node)])
+        text = expression_text(node, [texts[one] for one in operands(node)])
         if uses.get(node, 0) > 1 and not isinstance(node, Place | WholeNumber | FloatNumber):
             kind, variable = "int" if isinstance(node, Whole) else "float", f"v{len(lines)}"
             lines.append(f"    {kind} {variable} = {text};\n")
@@ -216,7 +221,8 @@ def _of_block(name: str, value: Expression, nodes: list[Expression]) -> str:
     )
 
 
-def _text(node: Expression, parts: list[str]) -> str:
+def expression_text(node: Expression, parts: list[str]) -> str:
+    """Return the text of an expression of one number, given those of its operands."""
     match node:
         case Place():
             return "place"

@@ -22,6 +22,7 @@ from flowcompute.gpu.render.opencl_types import (
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
 from flowcompute.gpu.render.ptx import of_fragments, rounding_helper
+from flowcompute.gpu.render.render_block_words import block_run
 from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
@@ -138,6 +139,8 @@ class ExpressionRenderer:
                 return self._combine(expr, var)
             case ir.MultiplyAdd(a, b, c):
                 return self._multiply_add(a, b, c)
+            case ir.BlockRun():
+                return block_run(expr, self.helpers)
             case ir.OfWords():
                 return of_words(expr, self.helpers)
             case ir.Select(mask, yes, no):

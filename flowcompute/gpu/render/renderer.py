@@ -155,11 +155,14 @@ class _Renderer:
 
     def _locals(self) -> None:
         """Declare local arrays, which stand at the top of a kernel."""
-        # Kernels that share a launch have equal arrays, and no work-group needs those of two.
-        for array in dict.fromkeys(_arrays(self.kernel.body)):
-            if array.local:
-                kind = type_of(array.dtype, array.lanes, array.mask_bytes)
-                self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned({array.alignment})));")
+        # Kernels that share a launch have the same arrays, of several sizes, and no work-group needs those of two.
+        arrays: dict[str, ir.Array] = {}
+        for array in _arrays(self.kernel.body):
+            if array.local and (array.name not in arrays or array.size > arrays[array.name].size):
+                arrays[array.name] = array
+        for array in arrays.values():
+            kind = type_of(array.dtype, array.lanes, array.mask_bytes)
+            self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned({array.alignment})));")
         exchanges = _exchanges(self.kernel.body)
         for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
             self._line(line)

@@ -208,7 +208,7 @@ class OpenCLRunner(StayingRunner):
         if kernel is None:
             self._fold_nothing(step, batch_slice)
             return
-        kernel = self.adopted.get(kernel.name, kernel)
+        kernel = self.adopted.get(kernel.name, kernel).of_items(items)
         deferred = self._is_deferred(step, items)
         last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and self._may_repeat(step) else None
         self._written = []

@@ -4,12 +4,14 @@ The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a 
 them together, and each decodes every `LANES`-th one in registers. A single row takes a column a line, so that as many
 loads as possible are on their way. For several rows a line decodes once what it multiplies by all of them.
 
-The order of the sum is that of `dequantized_matmul.py`, so CPUs and GPUs add alike.
+The order of the sum is that of `dequantized_matmul.py`, so CPUs and GPUs add alike. On discrete GPUs few rows have a
+kernel of their own, of `staged_matmul.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 from flowcompute.fuse import Reason, Region
@@ -45,8 +47,9 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
-from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_numbers, reads_along_blocks, why_no_product
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
+from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, staged_matmul
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
 from flowcompute.spec import FLOAT32
 
@@ -86,7 +89,7 @@ class _DequantizedGroupLowering:
         self.contraction = one = MatmulAnchor(graph, region)
         self.rows = 1 if one.rows_together == 1 else ROWS
         # Whole blocks are decoded in steps of `LANES` numbers, whose places in the block are known.
-        numbers = block_numbers(graph, one.node.inputs[1])
+        numbers = block_format(graph, one.node.inputs[1]).numbers
         lies = one.b.lies
         begins = (lies.offset, lies.record, one.b.columns.stride, one.inner, *lies.strides[: one.b.stack])
         whole = one.is_computed(one.b) and numbers % LANES == 0 and all(place % numbers == 0 for place in begins)
@@ -293,7 +296,12 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return _DequantizedGroupLowering(task.graph, task.region).lower(task.name)
+    kernel = _DequantizedGroupLowering(task.graph, task.region).lower(task.name)
+    few = staged_matmul(task)
+    if few is None:
+        return kernel
+    alone = MatmulAnchor(task.graph, task.region).rows_together == 1
+    return replace(kernel, few=few, few_rows=ANY_ROWS if alone else FEW_ROWS)
 
 
 DEQUANTIZED_GROUP_MATMUL = Form(

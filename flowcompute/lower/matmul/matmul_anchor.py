@@ -23,7 +23,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn import ATTENTION, EXPERTS
-from flowcompute.elements.quantized import Dequantize
+from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
@@ -178,12 +178,12 @@ def reads_along_blocks(graph: Graph, product: int) -> bool:
     return lies is not None and len(lies.strides) > 1 and lies.strides[_ALONG_K[node.op]] == 1
 
 
-def block_numbers(graph: Graph, factor: int) -> int:
-    """Return the numbers in a block of a right factor that is read along blocks."""
+def block_format(graph: Graph, factor: int) -> BlockFormat:
+    """Return the format of the blocks of a right factor that is read along blocks."""
     root, _ = views_of(graph, factor)
     op = graph.nodes[root].op
     assert isinstance(op, Dequantize)
-    return op.block_format.numbers
+    return op.block_format
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:

@@ -1,0 +1,255 @@
+"""Runs of four numbers of a block in local memory: four bytes are a word, and what is alike is done for all at once.
+
+Whole numbers from 0 to 255 are kept as the bytes of a word, less a bias that all lanes have. So a mask or a shift takes
+one instruction for four numbers. A byte becomes a float without a conversion: below the exponent of 2^23 it is the
+lowest part of a significand. One subtraction removes that power of two and the bias, without rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+
+from flowcompute.elements.quantized import (
+    AsFloat,
+    BlockFormat,
+    Byte,
+    Expression,
+    FloatNumber,
+    OfFloats,
+    OfWhole,
+    Place,
+    Whole,
+    WholeNumber,
+    bounds_of,
+    lanes_of,
+    offset_between,
+    operands,
+    trailing_zeros,
+)
+from flowcompute.gpu.render.render_blocks import add_tables, expression_text
+from flowcompute.ir import RUN_NUMBERS, BlockRun, index_text
+
+_EACH = 0x01010101
+"""The lowest bit of each byte of a word."""
+_MOST = 255
+_FIRST_WHOLE = 1 << 23
+"""From here on neighbouring float32 numbers are 1 apart."""
+
+_WORD = """
+static inline uint fc_word(const __local uchar *p) {
+    const __local ushort *halves = (const __local ushort *)p;
+    return halves[0] | (uint)halves[1] << 16;
+}
+"""
+_FLOATS = """
+static inline float4 fc_floats_of_bytes(uint word) {
+    uint4 bytes = (uint4)(word & 255, word >> 8 & 255, word >> 16 & 255, word >> 24);
+    return as_float4(bytes | (uint4)(0x4b000000));
+}
+"""
+# The compiler takes two instructions a byte by itself.
+_NATIVE_FLOATS = """
+static inline float4 fc_floats_of_bytes(uint word) {
+    uint4 bits;
+    asm("prmt.b32 %0, %1, %2, 0x7440;" : "=r"(bits.x) : "r"(word), "r"(0x4b000000));
+    asm("prmt.b32 %0, %1, %2, 0x7441;" : "=r"(bits.y) : "r"(word), "r"(0x4b000000));
+    asm("prmt.b32 %0, %1, %2, 0x7442;" : "=r"(bits.z) : "r"(word), "r"(0x4b000000));
+    asm("prmt.b32 %0, %1, %2, 0x7443;" : "=r"(bits.w) : "r"(word), "r"(0x4b000000));
+    return as_float4(bits);
+}
+"""
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Four whole numbers as the bytes of a word.
+
+    Attributes:
+        word: its text.
+        bias: what is subtracted from each byte.
+    """
+
+    word: str
+    bias: int = 0
+
+
+def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
+    """Return the text of a run. The functions that it calls are added to `helpers`."""
+    name = f"fc_{run.blocks.name.lower()}_words"
+    if name not in helpers:
+        helpers.setdefault("fc_word", _WORD.lstrip("\n"))
+        helpers.setdefault("fc_floats_of_bytes", (_NATIVE_FLOATS if run.native else _FLOATS).lstrip("\n"))
+        add_tables(run.blocks, helpers, cpu=False)
+        helpers[name] = _function(name, run.blocks)
+    bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
+    return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
+
+
+@cache
+def _function(name: str, block_format: BlockFormat) -> str:
+    # What a block means is data, so `precision="fast"` contracts nothing in it.
+    return (
+        f"static inline float{RUN_NUMBERS} {name}(const __local uchar *block, int place) {{\n"
+        f"#pragma OPENCL FP_CONTRACT OFF\n{_Run(block_format).body()}}}\n"
+    )
+
+
+class _Run:
+    """The text of a run."""
+
+    def __init__(self, block_format: BlockFormat) -> None:
+        self._format = block_format
+        self._each = lanes_of(block_format, RUN_NUMBERS)
+        self._bounds = bounds_of(block_format)
+        self._lines: list[str] = []
+        self._names = count()
+        self._numbers: dict[Expression, str] = {}
+        self._words: dict[Expression, _Packed | None] = {}
+        self._lanes: dict[Expression, list[str]] = {}
+        self._floats: dict[Expression, str] = {}
+
+    def body(self) -> str:
+        """Return the body of the function."""
+        value = self._float(self._format.value)
+        return "".join(self._lines) + f"    return (float{RUN_NUMBERS})({value});\n"
+
+    def _declared(self, kind: str, text: str) -> str:
+        if text.isidentifier():
+            return text
+        name = f"v{next(self._names)}"
+        self._lines.append(f"    {kind} {name} = {text};\n")
+        return name
+
+    def _is_one(self, node: Expression) -> bool:
+        """Check whether all lanes have the same number."""
+        return all(other is self._each[node][0] for other in self._each[node])
+
+    # -- one number -------------------------------------------------------------------------------
+
+    def _number(self, node: Expression) -> str:
+        """Return the text of one number, as one lane has it."""
+        if node not in self._numbers:
+            text = self._two_bytes(node)
+            if text is None:
+                text = expression_text(node, [self._number(one) for one in operands(node)])
+            if not isinstance(node, Place | WholeNumber | FloatNumber):
+                text = self._declared("int" if isinstance(node, Whole) else "float", text)
+            self._numbers[node] = text
+        return self._numbers[node]
+
+    def _two_bytes(self, node: Expression) -> str | None:
+        """Return the load of 16 bits from an even address; None for other expressions."""
+        match node:
+            case OfWhole("|", Byte(low), OfWhole("<<", Byte(high), WholeNumber(8))) if offset_between(low, high) == 1:
+                if self._alignment(low) > 1:
+                    return f"*(const __local ushort *)(block + {self._number(low)})"
+        return None
+
+    def _alignment(self, place: Whole) -> int:
+        """Return of how many bytes the address of a place is a multiple, at most 4. Blocks follow each other."""
+        size, known = self._format.block_bytes, 1 << trailing_zeros(place, RUN_NUMBERS)
+        return min(4, size & -size, known)
+
+    # -- four numbers -----------------------------------------------------------------------------
+
+    def _packed(self, node: Whole) -> _Packed | None:
+        """Return whole numbers as bytes of a word; None where they are not computed as such."""
+        if node not in self._words:
+            packed = self._as_bytes(node)
+            if packed is not None and not isinstance(node, WholeNumber):
+                packed = _Packed(self._declared("uint", packed.word), packed.bias)
+            self._words[node] = packed
+        return self._words[node]
+
+    def _as_bytes(self, node: Whole) -> _Packed | None:
+        if self._is_one(node):
+            return self._repeated(node)
+        match node:
+            case Byte():
+                return self._word(node)
+            case OfWhole("&" | "|" | "^" as op, left, right) if self._fit(node, left, right):
+                a, b = self._packed(left), self._packed(right)
+                if a is not None and b is not None and not a.bias and not b.bias:
+                    return _Packed(f"({a.word} {op} {b.word})")
+            case OfWhole("<<" | ">>" as op, left, right) if self._fit(node, left) and self._is_one(right):
+                a = self._packed(left)
+                if a is not None and not a.bias:
+                    shift = self._number(self._each[right][0])
+                    # Bits of the byte above enter from the left.
+                    kept = f" & {_EACH}u * ({_MOST}u >> {shift})" if op == ">>" else ""
+                    return _Packed(f"({a.word} {op} {shift}{kept})")
+            case OfWhole("-", left, WholeNumber(number)):
+                a = self._packed(left)
+                return None if a is None else _Packed(a.word, a.bias + number)
+            case OfWhole("-", left, right) if self._fit(left, right):
+                a, b, most = self._packed(left), self._packed(right), self._bounds[right][1]
+                if a is not None and b is not None and not a.bias and self._bounds[left][1] + most <= _MOST:
+                    return _Packed(f"({a.word} + {most * _EACH}u - {b.word})", most)
+        return None
+
+    def _fit(self, *nodes: Whole) -> bool:
+        """Check whether all values of some expressions are bytes."""
+        return all(self._bounds[one][0] >= 0 and self._bounds[one][1] <= _MOST for one in nodes)
+
+    def _repeated(self, node: Whole) -> _Packed | None:
+        """Return a number that all lanes have as each byte of a word."""
+        if not self._fit(node):
+            return None
+        if isinstance(node, WholeNumber):
+            return _Packed(f"{node.value * _EACH}u")
+        return _Packed(f"({self._number(self._each[node][0])} * {_EACH}u)")
+
+    def _word(self, node: Byte) -> _Packed | None:
+        """Return four neighbouring bytes as they lie in the block."""
+        places = [each.at for each in self._each[node] if isinstance(each, Byte)]
+        if any(offset_between(places[0], place) != lane for lane, place in enumerate(places)):
+            return None
+        place = f"block + {self._number(places[0])}"
+        match self._alignment(places[0]):
+            case 4:
+                return _Packed(f"*(const __local uint *)({place})")
+            case 2:
+                return _Packed(f"fc_word({place})")
+        return _Packed(f"as_uint(vload4(0, {place}))")
+
+    def _whole(self, node: Whole) -> list[str]:
+        """Return the texts of four whole numbers."""
+        if self._is_one(node):
+            return [self._number(self._each[node][0])] * RUN_NUMBERS
+        if node not in self._lanes:
+            packed = self._packed(node)
+            if packed is not None:
+                less = f" - {packed.bias}" if packed.bias else ""
+                every = [f"(int)({packed.word} >> {8 * lane} & {_MOST}u){less}" for lane in range(RUN_NUMBERS)]
+            elif isinstance(node, Place | Byte):
+                every = [self._number(own) for own in self._each[node]]
+            else:
+                every = self._in_lanes(node)
+            self._lanes[node] = [self._declared("int", text) for text in every]
+        return self._lanes[node]
+
+    def _in_lanes(self, node: Expression) -> list[str]:
+        """Return the texts of an operation on each lane."""
+        parts = [self._whole(one) if isinstance(one, Whole) else self._of_floats(one) for one in operands(node)]
+        return [expression_text(node, [part[lane] for part in parts]) for lane in range(RUN_NUMBERS)]
+
+    def _of_floats(self, node: Expression) -> list[str]:
+        text = self._float(node)
+        return [text if self._is_one(node) else f"{text}.s{lane}" for lane in range(RUN_NUMBERS)]
+
+    def _float(self, node: Expression) -> str:
+        """Return the text of four floats; of one number where all are equal."""
+        if self._is_one(node):
+            return self._number(self._each[node][0])
+        if node not in self._floats:
+            match node:
+                case AsFloat(of) if (packed := self._packed(of)) is not None:
+                    text = f"fc_floats_of_bytes({packed.word}) - {_FIRST_WHOLE + packed.bias}.0f"
+                case OfFloats(op, left, right):
+                    text = f"{self._float(left)} {op} {self._float(right)}"
+                case _:
+                    text = f"(float{RUN_NUMBERS})({', '.join(self._in_lanes(node))})"
+            self._floats[node] = self._declared(f"float{RUN_NUMBERS}", text)
+        return self._floats[node]
