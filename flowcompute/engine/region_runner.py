@@ -18,7 +18,7 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.scans import Carry
 from flowcompute.graph import Node
 from flowcompute.ir import Kernel
-from flowcompute.schedule import LaunchLog, RegionStep
+from flowcompute.schedule import LaunchLog, NodeStep, RegionStep
 
 
 class KnownLaunch(Protocol):
@@ -141,13 +141,13 @@ class RegionRunner(ABC):
         del value
         return scan.snapshot()
 
-    # -- folds of products ------------------------------------------------------------------------
+    # -- folds on the device ----------------------------------------------------------------------
 
     def make_fold(self, node: Node) -> Accumulator:
         """Make the state of a fold whose step is `on_device`, at its beginning."""
         raise NotImplementedError(f"{type(self).__name__} keeps no folds")
 
-    def fold(self, node: Node, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
+    def fold(self, step: NodeStep, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
         """Return what adds the records of a slice to such a fold, once all steps have succeeded.
 
         Raises:

@@ -179,8 +179,8 @@ class StepRunner:
             self._runners.run(step, taken, made)
             return
         node = step.node
-        if step.reads_device:
-            taken.push_later(step.name, self._runners[0].fold(node, self._state.folds[node.id], taken))
+        if step.there:
+            taken.push_later(step.name, self._runners[0].fold(step, self._state.folds[node.id], taken))
             return
         if node.id not in self._strided or node.id in outputs:
             # It reads what kernels may still be computing, or writes where they may still be reading.

@@ -1,6 +1,7 @@
 """Rewrites from graph to graph, before fusion: lookups, views, masks, split items, parts, orders, passes, clocks."""
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
+from flowcompute.rewrite.copied_views import store_copied_views
 from flowcompute.rewrite.idle_reductions import replace_idle_reductions
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.lookups import move_lookups
@@ -30,4 +31,5 @@ __all__ = [
     "share_repeated_matrices",
     "source_of",
     "split_items",
+    "store_copied_views",
 ]

@@ -29,6 +29,7 @@ from flowcompute.rewrite import (
     replace_idle_reductions,
     replace_small_windows,
     share_repeated_matrices,
+    store_copied_views,
 )
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
@@ -201,6 +202,8 @@ def plan_step(
     graph = replace_small_windows(replace_idle_reductions(asked))
     graph = share_repeated_matrices(graph) if shaping.fused else graph
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
+    # No state has names of a step's nodes, so devices may differ in them.
+    graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:

@@ -23,7 +23,7 @@ from flowcompute.fuse import (
     told_with_rows,
 )
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel, is_copied, is_view
+from flowcompute.ir import FoldSpec, Kernel, is_copied, is_dense, is_view, storage
 from flowcompute.lower import Form, KernelCache, KernelStyle, form_for
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
@@ -136,7 +136,7 @@ class StepMaker:
     def _read_by(self, step: Step) -> set[int]:
         """Return the values that a step reads, without those that views of streams read."""
         if isinstance(step, NodeStep):
-            return set() if self._is_only_seen(step.node) else set(step.node.inputs)
+            return set() if self._is_only_seen(step.node) else {*step.there, *step.on_host}
         if step.kernel is None:
             return set(step.region.inputs)
         read = {argument.value for argument in step.kernel.arguments}
@@ -177,9 +177,11 @@ class StepMaker:
             takes_rows=self._takes_rows if self._shares_launches else None,
             leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
         )
-        there = {i for region in regions for i in region.outputs}
-        folded = {self.graph.nodes[i].name for i in host_folds if self._folds_on_device(self.graph.nodes[i], there)}
-        reasons = [replace(one, text=_FOLDED) if one.element in folded else one for one in reasons]
+        made_here = {i for region in regions for i in region.outputs}
+        found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}
+        folded = {i: there for i, there in found.items() if there}
+        names = {self.graph.nodes[i].name for i in folded}
+        reasons = [replace(one, text=_FOLDED) if one.element in names else one for one in reasons]
         self._record(*told_with_rows(self.graph, regions, stored), *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
@@ -187,27 +189,38 @@ class StepMaker:
             made.setdefault(region.level, []).append(self._region_step(here, placement))
         self._record(*(Reason("cut", node.name, why) for node in standalone if (why := self._why_alone(node))))
         for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
-            made.setdefault(places[node.id], []).append(self._node_step(node, on_device=node.name in folded))
+            made.setdefault(places[node.id], []).append(self._node_step(node, folded.get(node.id, ())))
         return made
 
-    def _node_step(self, node: Node, *, on_device: bool) -> NodeStep:
-        return NodeStep(node.name, node, on_device, from_host=on_device and self._capabilities.devices > 1)
+    def _node_step(self, node: Node, there: tuple[int, ...]) -> NodeStep:
+        return NodeStep(node.name, node, bool(there), there if self._capabilities.devices == 1 else ())
 
-    def _folds_on_device(self, node: Node, there: Collection[int]) -> bool:
-        """Check whether the state of a fold lies on the device: one of products of what kernels make, or sources.
+    def _read_on_device(self, node: Node, stored: Collection[int], places: Mapping[int, int]) -> tuple[int, ...]:
+        """Return the values that a fold reads where its state lies on the device: what kernels make, or sources.
 
         Args:
             node: any node.
-            there: the values that kernels store.
+            stored: the values that kernels store.
+            places: the clock of each node.
+
+        Returns:
+            By place the operands, or what they lie in as they are; nothing where the host folds.
         """
         own, float64 = self._capabilities, self._capabilities.float64
         is_alone = len(self.backend.placements) == 1 and not self.config.isolate
         if node.op is not MATMUL_FOLD or own.host_memory or not (float64 and is_alone and node.spec.item_numbers):
-            return False
+            return ()
         operands = [self.graph.nodes[i] for i in node.inputs]
         if operands[0].spec.dtype not in (FLOAT32, FLOAT64) or not all(one.spec.item_numbers for one in operands):
-            return False
-        return all(one.id in there or isinstance(one.element, Source) for one in operands)
+            return ()
+        bases = [self._lies_in(one.id, places) for one in operands]
+        nodes = [self.graph.nodes[i] for i in bases]
+        return tuple(bases) if all(one.id in stored or isinstance(one.element, Source) for one in nodes) else ()
+
+    def _lies_in(self, value: int, places: Mapping[int, int]) -> int:
+        """Return the value of the same clock whose numbers are those of a view, in the same order; or the value."""
+        base = storage(self.graph, value).base
+        return base if places.get(base) == places.get(value) and is_dense(self.graph, value) else value
 
     def _record(self, *reasons: Reason) -> None:
         """Record reasons, each once for all passes."""

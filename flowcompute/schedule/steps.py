@@ -36,19 +36,20 @@ class NodeStep:
     Attributes:
         name: of the node.
         node: what is computed.
-        on_device: whether it is a fold of products whose state lies on the first device, which has memory of its own.
-        from_host: whether such a fold takes arrays of the host: several devices have made them.
+        on_device: whether it is a fold whose state lies on the first device, which has memory of its own.
+        there: by place the operands that such a fold reads on the device: values that have memory of their own, which
+            the operands are or lie in as they are. Empty where several devices have made them: it takes arrays then.
     """
 
     name: str
     node: Node
     on_device: bool = False
-    from_host: bool = False
+    there: tuple[int, ...] = ()
 
     @property
-    def reads_device(self) -> bool:
-        """True where nobody brings operands to the host."""
-        return self.on_device and not self.from_host
+    def on_host(self) -> tuple[int, ...]:
+        """The operands that are read on the host."""
+        return self.node.inputs[len(self.there) :]
 
 
 Step = RegionStep | NodeStep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -60,18 +60,11 @@ def through_the_host() -> Any:
     return mock.patch.object(StayingValues, "of", nothing)
 
 
-def same(one: list[Any], other: list[Any]) -> None:
-    for mine, wanted in zip(one, other, strict=True):
-        assert np.asarray(mine).tobytes() == np.asarray(wanted).tobytes()
-
-
-@pytest.mark.parametrize("options", [{}, {"loss_scale": "dynamic", "batch": 36}], ids=["plain", "scaled"])
-def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> None:
-    with through_the_host():
-        wanted = fc.resolve(*fitted(**options)[1], **GPU)
+@contextmanager
+def counted_transfers() -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    """Note direction and shape of each array that crosses the bus."""
     crossed: list[tuple[str, tuple[int, ...]]] = []
     up, down = Transfers.upload, Transfers.download
-    steps: list[int] = []
 
     def upload(self: Transfers, array: np.ndarray, *rest: Any, **more: Any) -> Any:
         crossed.append(("up", array.shape))
@@ -81,17 +74,27 @@ def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> 
         crossed.append(("down", array.shape))
         down(self, buffer, array, *rest)
 
+    with mock.patch.object(Transfers, "upload", upload), mock.patch.object(Transfers, "download", download):
+        yield crossed
+
+
+def same(one: list[Any], other: list[Any]) -> None:
+    for mine, wanted in zip(one, other, strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(wanted).tobytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"loss_scale": "dynamic", "batch": 36}], ids=["plain", "scaled"])
+def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> None:
+    with through_the_host():
+        wanted = fc.resolve(*fitted(**options)[1], **GPU)
+    steps: list[int] = []
     original = TrainingScan._step
 
     def step(scan: TrainingScan) -> np.ndarray:
         steps.append(len(crossed))
         return original(scan)
 
-    with (
-        mock.patch.object(Transfers, "upload", upload),
-        mock.patch.object(Transfers, "download", download),
-        mock.patch.object(TrainingScan, "_step", step),
-    ):
+    with counted_transfers() as crossed, mock.patch.object(TrainingScan, "_step", step):
         got = fc.resolve(*fitted(**options)[1], **GPU)
     same(got, wanted)
     # From the second step on the only arrays of a parameter's shape are the gradient of "b", whose blocks the host
@@ -103,6 +106,24 @@ def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> 
         again = [one for one in crossed[first:last] if one[1] in (*shapes, *(shape[::-1] for shape in shapes))]
         assert again == [("up", FIRST["b"].shape)] * 2
         assert not {("down", (batch, 5)), ("down", (batch, 3))}.intersection(crossed[first:last])
+
+
+def test_a_view_without_strides_is_stored_by_a_kernel() -> None:
+    first = RNG.standard_normal((6, 4), dtype=np.float32), RNG.standard_normal((4, 3), dtype=np.float32)
+
+    def job() -> list[Any]:
+        a, c = (fc.parameter(value, name=name) for value, name in zip(first, "ac", strict=True))
+        turned = fc.permute_dims(fc.reshape(fc.nn.relu(fc.source(X) @ a), (-1, 2, 2)), (0, 2, 1))
+        loss = fc.nn.cross_entropy(fc.reshape(turned, (-1, 4)) @ c, fc.source(Y), reduction="mean")
+        trained = fc.train.fit(loss, fc.train.adam(0.05), batch=12, epochs=1)
+        return [trained["a"], trained["c"], trained.losses]
+
+    with counted_transfers() as crossed:
+        got = fc.resolve(*job(), **GPU)
+    # Records, the loss of each of them, and what is trained.
+    assert not {(12, 4), (12, 2, 2), (12, 3)}.intersection(shape for _, shape in crossed)
+    for mine, wanted in zip(got, fc.resolve(*job(), device="numpy", progress=False), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_steps_of_two_sizes_and_measures_between_them() -> None:

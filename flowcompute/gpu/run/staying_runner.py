@@ -17,6 +17,7 @@ from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCop
 from flowcompute.graph import Node
 from flowcompute.ir import Kernel
 from flowcompute.lower import KernelStyle
+from flowcompute.schedule import NodeStep
 from flowcompute.schedule.memory import placeholder_array
 
 
@@ -59,13 +60,13 @@ class StayingRunner(RepeatingRunner):
         there = ProductDevice(self.device, self.memory, self._launcher, self._compiled, style)
         return DeviceProducts(node, self.state.plan.host_folds[node.id], there, stays=node.id in self.staying)
 
-    def fold(self, node: Node, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
+    def fold(self, step: NodeStep, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
         """See `RegionRunner.fold`."""
         assert self._launcher is not None
         assert isinstance(fold, DeviceProducts), "the state of a step that is `on_device`"
-        launcher, items = self._launcher, batch_slice.items
+        launcher, items, node = self._launcher, batch_slice.items, step.node
         with launcher.told(node.name, node.element.site):
-            operands = [self.memory.input(i, batch_slice.array(i), fresh=True) for i in node.inputs]
+            operands = [self.memory.input(i, batch_slice.array(i), fresh=True) for i in step.there]
             fold.reserve(items)
 
         def push() -> None:

@@ -85,7 +85,7 @@ def assign_device_buffers(
 def _touched(step: Step) -> Iterator[int]:
     """Yield the values that a step reads and makes in buffers of a discrete device."""
     if isinstance(step, NodeStep):
-        yield from step.node.inputs if step.reads_device else ()
+        yield from step.there
     elif step.kernel is not None:
         yield from (one.value for one in step.kernel.arguments if one.kind in ("input", "output"))
 

@@ -104,7 +104,7 @@ def _read_on_host(one: Pass) -> Iterator[int]:
     for step in (*one.before, *one.steps, *one.after):
         if isinstance(step, NodeStep):
             # Of a view it depends on who reads that.
-            yield from () if _is_strided(step) or step.reads_device else step.node.inputs
+            yield from () if _is_strided(step) else step.on_host
         elif step.kernel is None:
             yield from step.region.inputs
         else:

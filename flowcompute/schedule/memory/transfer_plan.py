@@ -60,7 +60,7 @@ class TransferPlan:
         for clock in one_pass.on_placement(placement).clocks if overlap else ():
             if clock.is_root:
                 read = [value for kernel in kernels_of(clock.steps) for value in direct_inputs(kernel)]
-                read += [i for step in device_folds(clock.steps) if step.reads_device for i in step.node.inputs]
+                read += [i for step in device_folds(clock.steps) for i in step.there]
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
         handed = {i for i, maker in early_outputs(one_pass).items() if maker == placement} & needed
@@ -78,7 +78,7 @@ def _needed(one_pass: Pass, placement: int) -> set[int]:
     needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
     for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
         if isinstance(step, NodeStep):
-            needed.update(() if step.reads_device else step.node.inputs)
+            needed.update(step.on_host)
         elif step.placement != placement:
             needed.update(step.region.inputs)
     return needed | {i for step in one_pass.before for i in stored_by(step)}
