@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Compute, Constant, cast
-from flowcompute.elements.axes import expand_dims, flatten, flip, moveaxis, pad, permute_dims, reshape, take
+from flowcompute.elements.axes import expand_dims, flip, moveaxis, pad, permute_dims, reshape, take
 from flowcompute.elements.creation import zeros_like
-from flowcompute.elements.math import equal, matmul, multiply, sum, where
+from flowcompute.elements.math import equal, matmul, sum, where
 from flowcompute.elements.search import argsort, scatter_elements, take_along_axis
-from flowcompute.elements.streams import segment_sum
+from flowcompute.elements.streams import sum_rows_by_key
 from flowcompute.gradients.cotangents import full, is_number, summed_to, wide
 from flowcompute.gradients.rules import Contribution, Equivalent, no_gradient, refusal, rule
 
@@ -176,17 +176,11 @@ def _lookup(node: Compute, g: Any) -> tuple[Contribution, ...]:
     """Sum by key: each record's cotangent goes to the rows that it took."""
     table, indices = node.inputs
     axis, rows = node.attrs["axis"], table.spec.shape[node.attrs["axis"]]
-    before, after = table.spec.shape[:axis], table.spec.shape[axis + 1 :]
     own = len(indices.spec.shape)
     order = [0, *range(axis + 1, axis + own + 1), *range(1, axis + 1), *range(axis + own + 1, node.ndim)]
     cotangent = cast(permute_dims(full(node, g), order), wide(node.dtype))
-    if own == 0:
-        summed = segment_sum(cotangent, indices, rows)
-    else:
-        inner = math.prod((*before, *after))
-        counted = multiply(expand_dims(cast(indices, np.dtype("int64")), indices.ndim), inner) + np.arange(inner)
-        summed = segment_sum(flatten(cotangent), flatten(counted), rows * inner)
-    return moveaxis(reshape(summed, (rows, *before, *after)), 0, axis), None
+    summed = sum_rows_by_key(cotangent, indices, rows)
+    return moveaxis(summed, 0, axis), None
 
 
 @rule("view.take_along_axis")

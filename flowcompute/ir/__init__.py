@@ -22,6 +22,7 @@ from flowcompute.ir.fold_spec import (
     FoldSpec,
     HostFold,
     ProductShape,
+    SegmentShape,
     host_fold,
 )
 from flowcompute.ir.index_nodes import (
@@ -270,6 +271,7 @@ __all__ = [
     "RingLoop",
     "RingRoles",
     "ScalarArgument",
+    "SegmentShape",
     "Select",
     "SetInteger",
     "Splat",

@@ -142,6 +142,36 @@ class ProductShape:
         return self.left * self.right
 
 
+@dataclass(frozen=True)
+class SegmentShape:
+    """Sizes of a sum of rows by key.
+
+    Attributes:
+        rows: that a record has, each with a key; 1 where it is a row itself.
+        width: numbers of a row.
+        segments: keys.
+    """
+
+    rows: int
+    width: int
+    segments: int
+
+    @classmethod
+    def of(cls, fold: HostFold) -> SegmentShape:
+        """Return the sizes of a fold of items by keys, whose shape is how an item's begins."""
+        segments, *row = fold.result.shape
+        return cls(math.prod(fold.operands[1].shape), math.prod(row), segments)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of the result."""
+        return self.segments * self.width
+
+    def places(self, items: int) -> int:
+        """Return the integers that say which rows of so many records belong to which key."""
+        return 3 * items * self.rows + 1
+
+
 def host_fold(op: str, operands: Sequence[Spec], attrs: Mapping[str, Any], result: Spec) -> HostFold:
     """Describe a fold that is not one of `CANONICAL_FOLDS`."""
     return HostFold(op, tuple(operands), tuple(sorted(attrs.items())), result)

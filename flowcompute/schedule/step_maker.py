@@ -11,6 +11,7 @@ from flowcompute.elements.creation import PACK, PACK_ROWS
 from flowcompute.elements.math import MATMUL_FOLD
 from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.search import ORDERING
+from flowcompute.elements.streams import SEGMENT_SUM
 from flowcompute.fuse import (
     FusedProducers,
     Reason,
@@ -42,7 +43,10 @@ STANDALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 KERNELS = KernelCache()
 """The kernels of this process."""
 
-_FOLDED = "its state lies on the device, where whole blocks of records are multiplied"
+_FOLDED = (
+    "its state lies on the device, where whole blocks of records are multiplied",
+    "its state lies on the device, where rows are added in their order; the host sorts the keys",
+)
 
 RESIDENT = -1
 """Placeholder for a clock: the node is computed once."""
@@ -180,8 +184,8 @@ class StepMaker:
         made_here = {i for region in regions for i in region.outputs}
         found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}
         folded = {i: there for i, there in found.items() if there}
-        names = {self.graph.nodes[i].name for i in folded}
-        reasons = [replace(one, text=_FOLDED) if one.element in names else one for one in reasons]
+        texts = {self.graph.nodes[i].name: _FOLDED[self.graph.nodes[i].op is SEGMENT_SUM] for i in folded}
+        reasons = [replace(one, text=texts.get(one.element, one.text)) for one in reasons]
         self._record(*told_with_rows(self.graph, regions, stored), *reasons)
         made: dict[int, list[Step]] = {}
         for region in regions:
@@ -208,9 +212,14 @@ class StepMaker:
         """
         own, float64 = self._capabilities, self._capabilities.float64
         is_alone = len(self.backend.placements) == 1 and not self.config.isolate
-        if node.op is not MATMUL_FOLD or own.host_memory or not (float64 and is_alone and node.spec.item_numbers):
+        if own.host_memory or not (float64 and is_alone and node.spec.item_numbers):
             return ()
         operands = [self.graph.nodes[i] for i in node.inputs]
+        if node.op is SEGMENT_SUM and own.devices == 1 and operands[0].spec.is_stream:
+            # The host sorts the keys.
+            operands = operands[:1]
+        elif node.op is not MATMUL_FOLD:
+            return ()
         if operands[0].spec.dtype not in (FLOAT32, FLOAT64) or not all(one.spec.item_numbers for one in operands):
             return ()
         bases = [self._lies_in(one.id, places) for one in operands]

@@ -7,7 +7,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.folds.block_tree import largest_nodes
-from flowcompute.gpu.run import block_merging
+from flowcompute.gpu.run.folds import block_merging
 from flowcompute.ir import FoldSpec
 from flowcompute.ir.reduction_order import column_block
 

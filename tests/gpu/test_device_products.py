@@ -17,7 +17,8 @@ from flowcompute.engine.batch_slice import BatchSlice
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.built_kernels import BuiltKernels
-from flowcompute.gpu.run.device_products import DeviceProducts, ProductDevice
+from flowcompute.gpu.run.folds.device_products import DeviceProducts
+from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.graph import build_graph
@@ -56,7 +57,7 @@ def states(left: int, right: int | None, dtype: str) -> Iterator[Any]:
     device, built = gpu_shaped().device, BuiltKernels()
     launcher = LocalLauncher(device, 0)
     style = KernelStyle(device.capabilities)
-    there = ProductDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style)
+    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style)
     try:
         yield spec, lambda: DeviceProducts(node, spec, there, stays=False)
     finally:

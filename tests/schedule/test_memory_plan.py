@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.folds.fold_blocks import FoldBlocks
 from tests.gpu.shapes import plan_for_gpu
 
 ITEM = (32, 32)

@@ -126,6 +126,25 @@ def test_a_view_without_strides_is_stored_by_a_kernel() -> None:
         np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-6)
 
 
+def test_gradients_of_looked_up_rows_stay() -> None:
+    table, places = RNG.standard_normal((7, 4), dtype=np.float32), RNG.integers(0, 7, (36, 5))
+
+    def job() -> list[Any]:
+        letters = fc.parameter(table, name="letters")
+        scores = fc.tanh(fc.take(letters, fc.source(places), axis=0)).sum(axis=1)[:, :3]
+        loss = fc.nn.cross_entropy(scores, fc.source(Y), reduction="mean")
+        trained = fc.train.fit(loss, fc.train.sgd(0.5), batch=12, epochs=1)
+        return [trained["letters"], trained.losses]
+
+    with through_the_host():
+        wanted = fc.resolve(*job(), **GPU)
+    with counted_transfers() as crossed:
+        same(fc.resolve(*job(), **GPU), wanted)
+    # The first values, and those that are trained.
+    assert [one for one in crossed if one[1] == (7, 4)] == [("up", (7, 4)), ("down", (7, 4))]
+    assert not {(12, 5, 4), (12, 4)}.intersection(shape for _, shape in crossed)
+
+
 def test_steps_of_two_sizes_and_measures_between_them() -> None:
     made = []
     for how in (through_the_host, nullcontext):

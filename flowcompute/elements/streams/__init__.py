@@ -38,6 +38,7 @@ from flowcompute.elements.streams.segment_folds import (
     segment_mean,
     segment_min,
     segment_sum,
+    sum_rows_by_key,
 )
 from flowcompute.elements.streams.shuffling import SHUFFLE, order_of, shuffle, unshuffle
 from flowcompute.elements.streams.spooling import SPOOL, spool
@@ -132,6 +133,7 @@ __all__ = [
     "segment_sum",
     "shuffle",
     "spool",
+    "sum_rows_by_key",
     "text_places",
     "top_k",
     "unique_counts",

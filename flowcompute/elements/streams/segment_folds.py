@@ -23,7 +23,7 @@ def _rebuild_bincount(kept: KeptOp) -> Compute:
 
 def _rebuild_segments(kept: KeptOp) -> Compute:
     values, keys = kept.streams(2)
-    fold = {"sum": segment_sum, "mean": segment_mean, "min": segment_min, "max": segment_max}
+    fold = {"sum": sum_rows_by_key, "mean": segment_mean, "min": segment_min, "max": segment_max}
     kept.require(len(kept.spec.shape) > 0, "a result with an axis of keys")
     return fold[kept.op.name.removeprefix("segment_")](values, keys, kept.spec.shape[0])
 
@@ -64,11 +64,14 @@ def bincount(x: Operand, length: int) -> Compute:
     return make_fold(BINCOUNT, (keys,), (whole("bincount", "length", length, 1, expected="a positive int"),), INT64)
 
 
-def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dtype, result: np.dtype) -> Compute:
+def _segments(
+    op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dtype, result: np.dtype, *, of_rows: bool = False
+) -> Compute:
     values, named = as_element(x, op.name), as_element(keys, op.name)
     stream = values if values.spec.is_stream else folded_stream(op.name, named)
     values, named = cut_along(op.name, cast(values, wide), stream), cut_along(op.name, _keys(op.name, named), stream)
-    if named.ndim != 1:
+    row = values.spec.shape[len(named.spec.shape) :]
+    if named.ndim != 1 and not (of_rows and values.spec.shape == (*named.spec.shape, *row)):
         raise SpecError(
             "cannot fold by keys of several numbers",
             element=op.name,
@@ -77,7 +80,7 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
             got=str(named.spec),
         )
     common_length(op.name, [values, named])
-    shape = (whole(op.name, "num_segments", num_segments, 1, expected="a positive int"), *values.spec.shape)
+    shape = (whole(op.name, "num_segments", num_segments, 1, expected="a positive int"), *row)
     return cast(make_fold(op, (values, named), shape, wide), result)  # type: ignore[return-value]
 
 
@@ -96,9 +99,24 @@ def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
     Raises:
         SpecError: if these do not fit. A key from outside 0 to `num_segments - 1` is a RunError naming its record.
     """
+    return _summed(x, keys, num_segments, of_rows=False)
+
+
+def sum_rows_by_key(x: Operand, keys: Operand, num_segments: int) -> Compute:
+    """Sum rows of items by key, as `segment_sum` does: one key for each, `(num_segments, *row)`.
+
+    Args:
+        x: a stream of items `(*rows, *row)`.
+        keys: a stream of integers `(*rows)` beside it.
+        num_segments: how many keys there are.
+    """
+    return _summed(x, keys, num_segments, of_rows=True)
+
+
+def _summed(x: Operand, keys: Operand, num_segments: int, *, of_rows: bool) -> Compute:
     dtype = as_element(x, "segment_sum").dtype
     result = INT64 if dtype.kind in "bi" else UINT64 if dtype.kind == "u" else dtype
-    return _segments(SEGMENT_SUM, x, keys, num_segments, _wide(result), result)
+    return _segments(SEGMENT_SUM, x, keys, num_segments, _wide(result), result, of_rows=of_rows)
 
 
 @public

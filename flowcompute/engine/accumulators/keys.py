@@ -7,13 +7,14 @@ import numpy as np
 from flowcompute.errors import RunError
 
 
-def checked_keys(keys: np.ndarray, count: int, start: int) -> np.ndarray:
+def checked_keys(keys: np.ndarray, count: int, start: int, *, rows: int = 1) -> np.ndarray:
     """Return the keys as indices.
 
     Args:
-        keys: integers or bools, one for a record.
+        keys: integers or bools, one for each row.
         count: how many keys there are.
         start: index of the first record.
+        rows: that a record has.
 
     Raises:
         RunError: naming the first record whose key is none of them.
@@ -22,7 +23,7 @@ def checked_keys(keys: np.ndarray, count: int, start: int) -> np.ndarray:
     outside = keys >= count if keys.dtype.kind in "bu" else (keys < 0) | (keys >= count)
     if outside.any():
         position = int(np.argmax(outside))
-        record = start + position
+        record = start + position // rows
         raise RunError(
             "cannot use a key that is out of range",
             records=(record, record + 1),

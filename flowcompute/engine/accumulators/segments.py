@@ -11,17 +11,18 @@ from flowcompute.engine.accumulators.keys import checked_keys
 from flowcompute.engine.accumulators.ordered import from_ordered, to_ordered
 from flowcompute.engine.accumulators.record_slices import slices
 from flowcompute.engine.folds import Accumulator
-from flowcompute.ir import HostFold, canonical_nan, identity
+from flowcompute.ir import HostFold, SegmentShape, canonical_nan, identity
 from flowcompute.spec import FLOAT64, INT64, is_float
 
 
 class _Segments(Accumulator):
-    """One row of numbers for each key, in flat memory. The keys are the second operand."""
+    """One row of numbers for each key, in flat memory. The keys are the second operand: one of each row of a record."""
 
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         super().__init__(start)
         self.spec = spec
-        self._segments = spec.result.shape[0]
+        self._shape = SegmentShape.of(spec)
+        self._segments = self._shape.segments
         self._state: dict[str, np.ndarray] = {}
 
     @property
@@ -30,10 +31,10 @@ class _Segments(Accumulator):
         return self.spec
 
     def _slices(self, values: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return keys, numbers, and the place of each number in the state: number after number, record after record."""
-        numbers = self.spec.numbers
-        for part in slices(values[0], numbers):
-            keys = checked_keys(values[1][part], self._segments, self.stop + part.start)
+        """Return keys, numbers, and the place of each number in the state: number after number, row after row."""
+        numbers, rows = self._shape.width, self._shape.rows
+        for part in slices(values[0], self.spec.numbers):
+            keys = checked_keys(values[1][part].reshape(-1), self._segments, self.stop + part.start, rows=rows)
             places = (keys[:, None] * numbers + np.arange(numbers)).reshape(-1)
             yield keys, values[0][part].reshape(-1), places
 

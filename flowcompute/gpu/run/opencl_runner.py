@@ -20,7 +20,7 @@ from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
-from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.folds import FoldBlocks
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.staying_runner import StayingRunner

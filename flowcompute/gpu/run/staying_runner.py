@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.engine import BatchSlice, PassState
 from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.run.device_products import DeviceProducts, ProductDevice
+from flowcompute.gpu.run.folds import DeviceProducts, DeviceSegments, FoldDevice
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
 from flowcompute.graph import Node
@@ -57,21 +57,23 @@ class StayingRunner(RepeatingRunner):
         """See `RegionRunner.make_fold`."""
         assert self._launcher is not None
         style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
-        there = ProductDevice(self.device, self.memory, self._launcher, self._compiled, style)
-        return DeviceProducts(node, self.state.plan.host_folds[node.id], there, stays=node.id in self.staying)
+        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style)
+        spec = self.state.plan.host_folds[node.id]
+        kind = DeviceProducts if spec.op == "matmul" else DeviceSegments
+        return kind(node, spec, there, stays=node.id in self.staying)
 
     def fold(self, step: NodeStep, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
         """See `RegionRunner.fold`."""
         assert self._launcher is not None
-        assert isinstance(fold, DeviceProducts), "the state of a step that is `on_device`"
+        assert isinstance(fold, DeviceProducts | DeviceSegments), "the state of a step that is `on_device`"
         launcher, items, node = self._launcher, batch_slice.items, step.node
         with launcher.told(node.name, node.element.site):
             operands = [self.memory.input(i, batch_slice.array(i), fresh=True) for i in step.there]
-            fold.reserve(items)
+            pushed = fold.prepare(items, *map(batch_slice.array, step.on_host))
 
         def push() -> None:
             with launcher.told(node.name, node.element.site):
-                fold.push(operands, items)
+                pushed(operands)
 
         return push
 

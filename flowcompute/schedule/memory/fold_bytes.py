@@ -11,6 +11,7 @@ from flowcompute.ir import (
     FoldSpec,
     HostFold,
     ProductShape,
+    SegmentShape,
     product_block,
     tree_levels,
 )
@@ -56,13 +57,20 @@ def _products(fold: HostFold, length: int | None) -> int:
 
 
 def device_fold_bytes(fold: HostFold, length: int | None) -> int:
-    """Count the bytes on a discrete device that hold a fold of products: its tree, an open block, and the result."""
+    """Count the bytes on a discrete device that hold a fold: a tree and an open block, or sums; and the result."""
+    if fold.op != "matmul":
+        return fold.result.item_numbers * (8 + fold.result.dtype.itemsize) + 8
     shape = ProductShape.of(fold)
     rows = shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
     opened = rows * sum(operand.item_bytes // shape.rows for operand in fold.operands)
     # Beside the nodes that wait: one that is made, and two that are merged.
     nodes = tree_levels(length, shape.block) + 3
     return shape.numbers * (8 * nodes + fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize) + opened
+
+
+def device_fold_item_bytes(fold: HostFold) -> int:
+    """Count the bytes beside it for each record of a batch: which rows belong to which key."""
+    return 0 if fold.op == "matmul" else 24 * SegmentShape.of(fold).rows
 
 
 def _segments(fold: HostFold, length: int | None) -> int:

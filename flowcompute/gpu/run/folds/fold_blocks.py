@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from flowcompute.engine.folds import Accumulator, Fold, Merged
-from flowcompute.gpu.run.block_merging import BlockMerging, Launch
+from flowcompute.gpu.run.folds.block_merging import BlockMerging, Launch
 from flowcompute.ir import Argument, DeviceCapabilities, FoldSpec, Kernel
 
 

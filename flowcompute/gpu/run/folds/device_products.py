@@ -6,7 +6,6 @@ Blocks, the tree and snapshots are those of `engine.accumulators.products`. Only
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -14,64 +13,13 @@ import numpy as np
 
 from flowcompute.engine.folds import Accumulator, RecordBlocks
 from flowcompute.errors import DeviceFullError, RunError
-from flowcompute.gpu.device import Device, cl
-from flowcompute.gpu.memory import Memory
-from flowcompute.gpu.worker import Launcher
+from flowcompute.gpu.device import cl
+from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.graph import Node
-from flowcompute.ir import HostFold, Kernel, ProductShape, canonical_nan
-from flowcompute.lower import MADE, KernelStyle, LaunchTask, form_of, lower_cast, lower_product, lower_sum
+from flowcompute.ir import HostFold, ProductShape, canonical_nan
+from flowcompute.lower import lower_cast, lower_product, lower_sum
 from flowcompute.schedule.memory import placeholder_array
-from flowcompute.spec import FLOAT64, Spec
-
-
-@dataclass(frozen=True)
-class ProductDevice:
-    """The device of a pass, for folds.
-
-    Attributes:
-        device: what computes.
-        memory: its buffers.
-        launcher: launches kernels there.
-        compiled: gives what to launch for a kernel.
-        style: of kernels.
-    """
-
-    device: Device
-    memory: Memory
-    launcher: Launcher
-    compiled: Callable[[Kernel], Any]
-    style: KernelStyle
-
-    def buffer(self, key: Hashable, dtype: np.dtype, numbers: int) -> cl.Buffer:
-        """Return the buffer of a name, with room for so many numbers."""
-        return self.memory.output(key, placeholder_array(Spec(dtype, (numbers,))))
-
-    def launch(self, kernel: Kernel, operands: Sequence[cl.Buffer], made: cl.Buffer, items: int) -> None:
-        """Launch a kernel of `lower.product_folds` over so many records; nobody waits for it."""
-        task = LaunchTask(kernel, self.style.capabilities, items, 0, {}, lambda: kernel.units)
-        total, chunk, groups = form_of(kernel).geometry(task)
-        buffers = [made if one.value == MADE else operands[one.value] for one in kernel.arguments]
-        values = [*buffers, total, chunk, 0, 0, 0]
-        self.launcher.launch(
-            self.compiled(kernel), values, groups, kernel.work_group, [made], timed=False, deferred=True
-        )
-
-    def copy(self, source: cl.Buffer, target: cl.Buffer, size_bytes: int, at: int = 0, to: int = 0) -> None:
-        """Copy bytes between two buffers, after what was launched before."""
-        queue = self.device.queue
-        cl.enqueue_copy(queue, target, source, byte_count=size_bytes, src_offset=at, dst_offset=to)
-        self.memory.defer((source, target))
-
-    def upload(self, array: np.ndarray, target: cl.Buffer, at: int = 0) -> None:
-        """Copy an array to a place in a buffer; it may change on return."""
-        if array.nbytes:
-            cl.enqueue_copy(self.device.queue, target, np.ascontiguousarray(array), dst_offset=at, is_blocking=True)
-
-    def clear(self, buffer: cl.Buffer, begin: int, end: int) -> None:
-        """Put zeros into a range of bytes."""
-        if end > begin:
-            cl.enqueue_fill_buffer(self.device.queue, buffer, np.zeros(1, np.uint8), begin, end - begin)
-            self.memory.defer((buffer,))
+from flowcompute.spec import FLOAT64
 
 
 class DeviceProducts(Accumulator):
@@ -87,7 +35,7 @@ class DeviceProducts(Accumulator):
         stays: whether nobody on the host reads its result.
     """
 
-    def __init__(self, node: Node, spec: HostFold, there: ProductDevice, *, stays: bool) -> None:
+    def __init__(self, node: Node, spec: HostFold, there: FoldDevice, *, stays: bool) -> None:
         super().__init__(0)
         self._value, self._spec, self._there, self._stays = node.id, spec, there, stays
         self._told = partial(there.launcher.told, node.name, node.element.site)
@@ -113,6 +61,15 @@ class DeviceProducts(Accumulator):
         return self._spec
 
     # -- records ----------------------------------------------------------------------------------
+
+    def prepare(self, items: int) -> Callable[[Sequence[cl.Buffer]], None]:
+        """Allocate all that so many more records and the result need; gives what adds them.
+
+        Raises:
+            DeviceFullError: if the device has no room for it.
+        """
+        self.reserve(items)
+        return partial(self.push, items=items)
 
     def reserve(self, items: int) -> None:
         """Allocate all that so many more records and the result need.

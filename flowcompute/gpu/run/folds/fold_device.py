@@ -1,0 +1,67 @@
+"""The device of a pass, as folds whose state lies there use it: buffers, launches and copies in its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu.device import Device, cl
+from flowcompute.gpu.memory import Memory
+from flowcompute.gpu.worker import Launcher
+from flowcompute.ir import Kernel
+from flowcompute.lower import MADE, KernelStyle, LaunchTask, form_of
+from flowcompute.schedule.memory import placeholder_array
+from flowcompute.spec import Spec
+
+
+@dataclass(frozen=True)
+class FoldDevice:
+    """The device of a pass, for folds.
+
+    Attributes:
+        device: what computes.
+        memory: its buffers.
+        launcher: launches kernels there.
+        compiled: gives what to launch for a kernel.
+        style: of kernels.
+    """
+
+    device: Device
+    memory: Memory
+    launcher: Launcher
+    compiled: Callable[[Kernel], Any]
+    style: KernelStyle
+
+    def buffer(self, key: Hashable, dtype: np.dtype, numbers: int) -> cl.Buffer:
+        """Return the buffer of a name, with room for so many numbers."""
+        return self.memory.output(key, placeholder_array(Spec(dtype, (numbers,))))
+
+    def launch(self, kernel: Kernel, operands: Sequence[cl.Buffer], made: cl.Buffer, items: int) -> None:
+        """Launch a kernel of `lower.product_folds` over so many records; nobody waits for it."""
+        task = LaunchTask(kernel, self.style.capabilities, items, 0, {}, lambda: kernel.units)
+        total, chunk, groups = form_of(kernel).geometry(task)
+        buffers = [made if one.value == MADE else operands[one.value] for one in kernel.arguments]
+        values = [*buffers, total, chunk, 0, 0, 0]
+        self.launcher.launch(
+            self.compiled(kernel), values, groups, kernel.work_group, [made], timed=False, deferred=True
+        )
+
+    def copy(self, source: cl.Buffer, target: cl.Buffer, size_bytes: int, at: int = 0, to: int = 0) -> None:
+        """Copy bytes between two buffers, after what was launched before."""
+        queue = self.device.queue
+        cl.enqueue_copy(queue, target, source, byte_count=size_bytes, src_offset=at, dst_offset=to)
+        self.memory.defer((source, target))
+
+    def upload(self, array: np.ndarray, target: cl.Buffer, at: int = 0) -> None:
+        """Copy an array to a place in a buffer; it may change on return."""
+        if array.nbytes:
+            cl.enqueue_copy(self.device.queue, target, np.ascontiguousarray(array), dst_offset=at, is_blocking=True)
+
+    def clear(self, buffer: cl.Buffer, begin: int, end: int) -> None:
+        """Put zeros into a range of bytes."""
+        if end > begin:
+            cl.enqueue_fill_buffer(self.device.queue, buffer, np.zeros(1, np.uint8), begin, end - begin)
+            self.memory.defer((buffer,))
