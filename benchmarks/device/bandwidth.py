@@ -54,21 +54,34 @@ class Resident:
         self.batch = Batch(0, 0, self.items, {self.value: array})
         streams = [sink for sink in self.one_pass.sinks if sink.spec.is_stream]
         self.outputs = {s.value: np.empty((self.items, *s.spec.shape), s.spec.dtype) for s in streams}
+        self.calls: list[tuple[Any, ...]] = []
+        self.launch = launch = runner._launch
+
+        def noted(*call: Any, timed: bool = False, deferred: bool = False) -> Any:
+            self.calls.append(call)
+            return launch(*call, timed=timed, deferred=deferred)
+
+        *others, self.step = [s for s in self.one_pass.steps if isinstance(s, RegionStep)]
+        if others:
+            runner._launch = noted  # type: ignore[method-assign]
+            executor.process(self.batch, self.outputs)
+            return
         executor.process(self.batch, self.outputs)
-        (step,) = [s for s in self.one_pass.steps if isinstance(s, RegionStep)]
-        self.step = step
-        self.call: tuple[Any, ...] = ()
         runner._repeated.clear()  # a launch of few records is repeated otherwise
-        launch = runner._launch
-        runner._launch = lambda *call, timed=False, deferred=False: setattr(self, "call", call)  # type: ignore[method-assign]
+        runner._launch = lambda *call, timed=False, deferred=False: self.calls.append(call)  # type: ignore[method-assign]
         (clock,) = self.one_pass.clocks
         whole = BatchSlice(clock, 0, self.items, 0, {self.value: array}, executor.state.resident)
-        runner.run(step, whole, self.outputs)
-        self.launch = launch
+        runner.run(self.step, whole, self.outputs)
+
+    @property
+    def call(self) -> tuple[Any, ...]:
+        """The launch of the last kernel."""
+        return self.calls[-1]
 
     def run(self) -> None:
-        """The kernel alone: no transfer, no merging of blocks on the host."""
-        self.launch(*self.call)
+        """The kernels alone: no transfer, no merging of blocks on the host."""
+        for call in self.calls:
+            self.launch(*call)
 
 
 def copy_of(resident: Resident, size_bytes: int) -> Callable[[], None]:
