@@ -157,6 +157,21 @@ class AwaitCopies(Copying):
 
 
 @dataclass(frozen=True, slots=True)
+class Planes:
+    """Planes of rows, one behind the other, of which a box has several.
+
+    Attributes:
+        count: number of planes.
+        distance: from one plane to the next, in numbers; a multiple of 16 bytes.
+        box: planes of a box.
+    """
+
+    count: int
+    distance: int
+    box: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorMap:
     """Rows of an argument, of which boxes are copied; zeros stand for what is outside of them.
 
@@ -168,6 +183,8 @@ class TensorMap:
         pitch: distance from one row to the next, in numbers.
         box: numbers in a row of a box (128 bytes), and rows of a box (at most 256).
         matrices: distance in numbers of which matrices of such rows lie at multiples; 0 where there is one.
+        planes: planes of such rows, if there are several.
+        many: number of matrices, where a copy may ask for one that is not there.
     """
 
     argument: Argument
@@ -177,19 +194,22 @@ class TensorMap:
     pitch: int
     box: tuple[int, int]
     matrices: int = 0
+    planes: Planes | None = None
+    many: IndexLike | None = None
 
     @property
     def box_bytes(self) -> int:
         """Bytes of a box."""
-        return self.box[0] * self.box[1] * self.argument.dtype.itemsize
+        planes = 1 if self.planes is None else self.planes.box
+        return self.box[0] * self.box[1] * planes * self.argument.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
 class BoxCopy:
     """Start a copy of the box at `column` and `row` of a map to a place in local memory, counted in numbers.
 
-    The box lies there row by row. In row r the chunks of 16 bytes are exchanged: chunk c is at c ^ (r % 8).
-    `matrix` counts the distances of a map that has several matrices.
+    The box lies there row by row, and plane by plane. In row r the chunks of 16 bytes are exchanged: chunk c is at
+    c ^ (r % 8). `plane` is the first plane of a map that has several; `matrix` counts the distances of its matrices.
     """
 
     map: TensorMap
@@ -197,6 +217,7 @@ class BoxCopy:
     column: IndexLike
     row: IndexLike
     matrix: IndexLike = 0
+    plane: IndexLike = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from flowcompute.lower.matmul import (
     TILED_MATMUL,
     WARP_GROUP_MATMUL,
     WARP_GROUP_TERMS,
+    WARP_GROUP_WINDOWS,
 )
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS, FollowingRows
 from flowcompute.lower.scan import (
@@ -72,6 +73,7 @@ FORMS: tuple[Form, ...] = (
     WIDE_SCAN,
     WARP_GROUP_MATMUL,
     WARP_GROUP_TERMS,
+    WARP_GROUP_WINDOWS,
     TENSOR_MATMUL,
     DEQUANTIZED_GROUP_MATMUL,
     THIN_MATMUL,

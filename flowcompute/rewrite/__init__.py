@@ -8,7 +8,7 @@ from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
-from flowcompute.rewrite.repeated_matrices import share_repeated_matrices
+from flowcompute.rewrite.products import ImageWindows, image_windows, multiply_half_windows, share_repeated_matrices
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
 from flowcompute.rewrite.source_parts import source_of
@@ -17,15 +17,18 @@ from flowcompute.rewrite.views import move_views
 __all__ = [
     "ClockNodes",
     "Entry",
+    "ImageWindows",
     "PassNodes",
     "find_clocks",
     "find_passes",
     "fold_selected",
+    "image_windows",
     "levels_of",
     "move_lookups",
     "move_parts_to_sources",
     "move_shuffles_to_sources",
     "move_views",
+    "multiply_half_windows",
     "replace_idle_reductions",
     "replace_small_windows",
     "share_repeated_matrices",

@@ -13,8 +13,11 @@ class Shaping:
         float64: True if means over selected records divide sums, which needs double precision.
         fused: True if dot products of split items add each product with a single rounding.
         piece_bytes: items larger than this are streamed number by number. None if none are.
+        half_windows: True if convolutions of half formats have the order of tensor cores on devices that have it. Jobs
+            that were frozen before there was such an order keep sums in float32.
     """
 
     float64: bool
     fused: bool
     piece_bytes: int | None = None
+    half_windows: bool = True

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.checkpoint.job.kept import KeptJob
 from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.checkpoint.store.lock import LOCK
 from flowcompute.errors import CheckpointError, RunError, Site
@@ -107,6 +108,13 @@ def test_a_flow_of_format_1_goes_on(golden: Path) -> None:
         assert flow.sent == {"x": 30}
         flow.send(DATA[30:])
         assert values_of(flow.resolve()) == expected
+
+
+def test_a_job_of_format_1_keeps_the_order_of_its_convolutions(golden: Path) -> None:
+    with CheckpointFolder.peek(golden / "run") as folder:
+        job = folder.job()
+    assert not KeptJob.read(job).shaping.half_windows
+    assert KeptJob.read({**job, "half_windows": True}).shaping.half_windows
 
 
 PROGRESS = {"items": 90, "total_items": 128, "bytes_read": 1440, "seconds": 0.5}

@@ -14,8 +14,9 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.gpu.render.renderer import render
-from flowcompute.graph.graph import build_graph
+from flowcompute.graph.graph import Graph, build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
+from flowcompute.rewrite import multiply_half_windows
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config, Precision
@@ -109,6 +110,11 @@ def long_attention() -> list[fc.Element]:
     return [fc.nn.attention(x, x, x, causal=True)]
 
 
+def half_convolution() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 16, 6, 24), "f2"), name="x")
+    return [fc.nn.conv2d(x, fc.constant(np.zeros((16, 16, 3, 3), "f2")), padding=1)]
+
+
 GRAPHS = {
     "map": (lambda: [chain(numbers())], CPU),
     "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
@@ -130,6 +136,7 @@ GRAPHS = {
     "attention_by_tensor_cores": (half_attention, NVIDIA),
     "attention_by_warp_groups": (long_attention, HOPPER),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
+    "convolution_by_warp_groups": (half_convolution, HOPPER),
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
@@ -156,9 +163,15 @@ PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
 """Of graphs that are not computed exactly, by name."""
 
 
+def graph_of(elements: list[fc.Element], capabilities: DeviceCapabilities) -> Graph:
+    """The graph that is planned for such a device."""
+    graph = build_graph([element >> fc.discard() for element in elements])
+    return multiply_half_windows(graph) if capabilities.warp_groups else graph
+
+
 def text_of(name: str) -> str:
     make, capabilities = GRAPHS[name]
-    graph = build_graph([element >> fc.discard() for element in make()])
+    graph = graph_of(make(), capabilities)
     plan = make_plan(
         graph, Config(1 << 30, precision=PRECISIONS.get(name, "exact")), Strategy(), on_paper(capabilities)
     )

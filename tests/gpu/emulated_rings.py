@@ -16,6 +16,9 @@ from flowcompute.spec import FLOAT32
 from tests.gpu.shared_memory import SharedMemory
 from tests.support.index_values import condition_value, index_value
 
+_INDICES = ("place", "column", "row", "matrix", "plane")
+"""Fields of a copy of a box that are indices."""
+
 
 class _Scalars(dict[str, Any]):
     """Values of one lane, which conditions may ask whether they are NaN."""
@@ -116,12 +119,10 @@ class Rings:
             names = {fill.step.name: step, fill.stage.name: (begin + step) % fill.ring.stages}
             self.names |= names
             copies = (fill.first if step == 0 else ()) + fill.fills[step % len(fill.fills)]
-            placed = [
-                replace(
-                    copy, **{at: int(self.integer(getattr(copy, at))) for at in ("place", "column", "row", "matrix")}
-                )
-                for copy in copies
-            ]
+            placed = []
+            for copy in copies:
+                where: dict[str, Any] = {name: int(self.integer(getattr(copy, name))) for name in _INDICES}
+                placed.append(replace(copy, **where))
             behind = begin - fill.behind if isinstance(fill, ir.FillStages) and fill.behind and step == 0 else -1
             self.planned.append(_Step(fill.array, placed, names, behind, prepare))
 
@@ -183,22 +184,25 @@ class Rings:
     def copy_box(self, array: str, copy: ir.BoxCopy) -> None:
         view, dtype = copy.map, copy.map.argument.dtype
         width, height = view.box
+        planes = view.planes or ir.Planes(1, 0, 1)
         assert width * dtype.itemsize == 128, "lines of 128 bytes"
-        assert height <= 256, "a box has no more rows"
+        assert max(height, planes.box) <= 256, "a box has no more rows"
+        assert not planes.distance * dtype.itemsize % 16, "misaligned"
         assert not view.pitch * dtype.itemsize % 16, "misaligned"
         assert not view.begin * dtype.itemsize % 16, "misaligned"
         assert not view.matrices * dtype.itemsize % 16, "misaligned"
         source, rows = self.memory[view.argument.value], int(self.integer(view.rows))
-        row, column = (
-            int(self.integer(index)) + np.arange(size) for index, size in ((copy.row, height), (copy.column, width))
-        )
-        exists = ((row >= 0) & (row < rows))[:, None] & (column >= 0) & (column < view.width)
+        plane, row, column = np.ogrid[: planes.box, :height, :width]
+        plane, row, column = plane + copy.plane, row + copy.row, column + copy.column
+        exists = (row >= 0) & (row < rows) & (column >= 0) & (column < view.width) & (plane < planes.count)
         matrix = int(self.integer(copy.matrix)) * view.matrices
-        at = np.where(exists, view.begin + matrix + row[:, None] * view.pitch + column, 0)
+        if view.many is not None and int(self.integer(copy.matrix)) >= int(self.integer(view.many)):
+            exists = np.zeros_like(exists)
+        at = np.where(exists, view.begin + matrix + plane * planes.distance + row * view.pitch + column, 0)
         assert (at < len(source)).all(), "beyond the end"
-        chunks = np.where(exists, source[at], source.dtype.type(0)).view(np.uint8).reshape(height, 8, 16)
+        chunks = np.where(exists, source[at], source.dtype.type(0)).view(np.uint8).reshape(-1, 8, 16)
         lines = np.empty_like(chunks)
-        for r in range(height):
+        for r in range(len(chunks)):
             lines[r, np.arange(8) ^ r % 8] = chunks[r]
         place = int(self.integer(copy.place)) * dtype.itemsize
         assert not place % 1024, "misaligned"

@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import flowcompute as fc
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.element import Element
 from flowcompute.errors import PlanError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import all_devices, select_device
 from flowcompute.gpu.device.programs import build
-from flowcompute.graph.graph import build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.config import Config
 from flowcompute.strategy.strategy import Strategy
-from tests.golden.test_golden import NVIDIA, on_paper
+from tests.golden.test_golden import NVIDIA, graph_of, on_paper
 from tests.gpu.emulator import emulate
 
 GROUPS = 3
@@ -36,7 +34,7 @@ def plan_on_paper(
     *elements: Element, capabilities: DeviceCapabilities = NVIDIA, strategy: Strategy | None = None, **config: Any
 ) -> Plan:
     """The plan of these roots on such a device, or another."""
-    graph = build_graph([element >> fc.discard() for element in elements])
+    graph = graph_of([*elements], capabilities)
     return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), on_paper(capabilities))
 
 

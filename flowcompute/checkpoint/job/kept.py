@@ -47,6 +47,7 @@ class KeptJob:
             "float64": self.shaping.float64,
             "fused": self.shaping.fused,
             "piece_bytes": self.shaping.piece_bytes,
+            "half_windows": self.shaping.half_windows,
             "flow": self.flow,
         }
 
@@ -73,7 +74,13 @@ class KeptJob:
             fields.whole("order"),
             fields.text("kind"),
             precision,
-            Shaping(fields.flag("float64"), fields.flag("fused"), pieces),
+            # Jobs that were kept before there was such an order do not have it.
+            Shaping(
+                fields.flag("float64"),
+                fields.flag("fused"),
+                pieces,
+                fields.flag("half_windows") if "half_windows" in fields else False,
+            ),
             flow,
         )
 

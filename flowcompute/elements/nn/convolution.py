@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.arguments import dtype_of, is_whole, one_of, several, whole
 from flowcompute.elements.axes import pad, permute_dims, reshape
-from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, as_operation, cast
 from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
@@ -120,6 +120,10 @@ def _convolution(
 ) -> Compute:
     (items, weights, *rest), result = multiplied(name, (x, weight, *([] if bias is None else [bias])), dtype)
     check_convolution(name, dims, items, weights, rest, groups)
+    if isinstance(weights, Constant):
+        # Some devices multiply halves as they are stored, so they are not cast here and now.
+        given = as_element(weight, name)
+        weights = as_operation(given, weights.dtype) if given.dtype in (FLOAT16, BFLOAT16) else weights
     strides = whole_numbers(name, "stride", stride, dims)
     spreads = whole_numbers(name, "dilation", dilation, dims)
     edges = padding_edges(name, padding, weights.spec.shape[2:], strides, spreads)

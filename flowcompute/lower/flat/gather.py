@@ -251,7 +251,9 @@ def _columns(graph: Graph, node: Node) -> tuple[int, bool]:
         # With one index for each record, numbers of different rows of the table stand side by side.
         return behind or min(1, len(graph.nodes[node.inputs[1]].spec.shape)), not behind
     if node.op is PAD:
-        last = max(axis for axis, pair in enumerate(node.attrs["widths"]) if any(pair))
+        widths = node.attrs["widths"]
+        # Padding of nothing is a copy in another order.
+        last = max((axis for axis, pair in enumerate(widths) if any(pair)), default=max(0, len(widths) - 2))
     else:
         last = node.attrs["axis"]
     behind = len(node.spec.shape) - 1 - last

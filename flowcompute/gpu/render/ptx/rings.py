@@ -141,8 +141,12 @@ def _made_map(fields: str, number: int, one: TensorMap) -> list[str]:
         return _marked(f"tensormap.replace.tile.{name}.shared::cta.b1024.b32 [%0], {value};", f'"l"({at})')
 
     boxes, sizes, strides = [*one.box], [f"{one.width}", f"(uint)({index_text(one.rows)})"], [one.pitch]
+    if one.planes is not None:
+        boxes, sizes = [*boxes, one.planes.box], [*sizes, f"{one.planes.count}"]
+        strides = [*strides, one.planes.distance]
     if one.matrices:
-        boxes, sizes, strides = [*boxes, 1], [*sizes, f"{_MANY}"], [*strides, one.matrices]
+        many = f"{_MANY}" if one.many is None else f"(uint)({index_text(one.many)})"
+        boxes, sizes, strides = [*boxes, 1], [*sizes, many], [*strides, one.matrices]
     return [
         place,
         field("global_address", f"(ulong)({one.argument.name} + {one.begin})", "b64"),
@@ -263,8 +267,13 @@ def _filled_stage(loop: RingLoop | FillStages, inside: str, helpers: dict[str, s
 
 
 def _box_copy(loop: RingLoop | FillStages, copy: BoxCopy, helpers: dict[str, str]) -> str:
-    indices = [copy.column, copy.row, *([copy.matrix] if copy.map.matrices else [])]
-    axes, suffix = ["column", "row", "matrix"][: len(indices)], "_of" if copy.map.matrices else ""
+    places = {"column": copy.column, "row": copy.row}
+    suffix = ""
+    if copy.map.planes is not None:
+        places["plane"], suffix = copy.plane, "_in"
+    if copy.map.matrices:
+        places["matrix"], suffix = copy.matrix, suffix + "_of"
+    axes = list(places)
     numbers = ", ".join(f"%{2 + axis}" for axis in range(len(axes)))
     text = _COPY_BOX.format(
         suffix=suffix,
@@ -276,7 +285,7 @@ def _box_copy(loop: RingLoop | FillStages, copy: BoxCopy, helpers: dict[str, str
     )
     helpers.setdefault(f"fc_copy_box{suffix}", text)
     to = f"(uint)(size_t)({_numbers(loop.array, copy.map.argument.dtype, copy.place)})"
-    place = ", ".join(f"(int)({index_text(index)})" for index in indices)
+    place = ", ".join(f"(int)({index_text(index)})" for index in places.values())
     map = f"ring_map{loop.ring.maps.index(copy.map)}"
     return f"fc_copy_box{suffix}({to}, {map}, {place}, ring_full + 8 * (uint){loop.stage.name});"
 

@@ -16,6 +16,7 @@ from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
 )
 from flowcompute.lower.matmul.tensor_cores.warp_group_matmul import WARP_GROUP_MATMUL
 from flowcompute.lower.matmul.tensor_cores.warp_group_terms import WARP_GROUP_TERMS
+from flowcompute.lower.matmul.tensor_cores.warp_group_windows import WARP_GROUP_WINDOWS
 
 __all__ = [
     "CHUNK_BYTES",
@@ -28,6 +29,7 @@ __all__ = [
     "TILES",
     "WARP_GROUP_MATMUL",
     "WARP_GROUP_TERMS",
+    "WARP_GROUP_WINDOWS",
     "Feed",
     "FragmentReader",
     "Results",

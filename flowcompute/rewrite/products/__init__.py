@@ -1,0 +1,6 @@
+"""Rewrites of products: matrices that repeat are read once, and halves are multiplied as they are stored."""
+
+from flowcompute.rewrite.products.half_windows import ImageWindows, image_windows, multiply_half_windows
+from flowcompute.rewrite.products.repeated_matrices import share_repeated_matrices
+
+__all__ = ["ImageWindows", "image_windows", "multiply_half_windows", "share_repeated_matrices"]
