@@ -112,7 +112,7 @@ class Join(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Across(OfFragments):
-    """The float of the work-item in the sub-group whose number differs in bit `bit`."""
+    """The floats of the work-item in the sub-group whose number differs in bit `bit`."""
 
     operand: Var
     bit: int

@@ -60,6 +60,16 @@ static inline float4 fc_round_float16_4(float4 x) {
     return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
+static inline void fc_store_float16_4(__global half *to, float4 x) {
+    uint2 both;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
+    // Platforms give NaNs different bits.
+    const ushort4 bits = convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+    if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
+    else vstore4(bits, 0, (__global ushort *)to);
+}
+
 __kernel __attribute__((reqd_work_group_size(384, 1, 1)))
 void k0(
     __global const half *restrict in0,
@@ -1124,13 +1134,7 @@ void k0(
                             v718 = v750;
                         }
                         float4 v751 = fc_round_float16_4(v718);
-                        vstore_half4((v751 == v751 ? v751 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i10 * 2080 + i711 * 16 + i712));
-                        if (any(v751 != v751)) {
-                            if (v751.s0 != v751.s0) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712] = 0x7e00;
-                            if (v751.s1 != v751.s1) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 1] = 0x7e00;
-                            if (v751.s2 != v751.s2) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 2] = 0x7e00;
-                            if (v751.s3 != v751.s3) ((__global ushort *)out0)[i10 * 2080 + i711 * 16 + i712 + 3] = 0x7e00;
-                        }
+                        fc_store_float16_4(out0 + (i10 * 2080 + i711 * 16 + i712), (v751 == v751 ? v751 : (float4)(as_float(0x7fc00000U))));
                     }
                 }
             }

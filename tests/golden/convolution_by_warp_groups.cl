@@ -86,6 +86,16 @@ static inline float4 fc_round_float16_4(float4 x) {
     return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
+static inline void fc_store_float16_4(__global half *to, float4 x) {
+    uint2 both;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
+    // Platforms give NaNs different bits.
+    const ushort4 bits = convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+    if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
+    else vstore4(bits, 0, (__global ushort *)to);
+}
+
 __kernel __attribute__((reqd_work_group_size(384, 1, 1)))
 void k1(
     __global const half *restrict in0,
@@ -420,13 +430,7 @@ void k1(
                 long i117 = i115 % 16;
                 long i118 = ((i2 + i112 / 64) % 3 * 2 + i112 % 64 / 32) * 24 + i114;
                 float4 v119 = fc_round_float16_4(v113);
-                vstore_half4((v119 == v119 ? v119 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i116 * 2304 + i117 * 144 + i118));
-                if (any(v119 != v119)) {
-                    if (v119.s0 != v119.s0) ((__global ushort *)out0)[i116 * 2304 + i117 * 144 + i118] = 0x7e00;
-                    if (v119.s1 != v119.s1) ((__global ushort *)out0)[i116 * 2304 + i117 * 144 + i118 + 1] = 0x7e00;
-                    if (v119.s2 != v119.s2) ((__global ushort *)out0)[i116 * 2304 + i117 * 144 + i118 + 2] = 0x7e00;
-                    if (v119.s3 != v119.s3) ((__global ushort *)out0)[i116 * 2304 + i117 * 144 + i118 + 3] = 0x7e00;
-                }
+                fc_store_float16_4(out0 + (i116 * 2304 + i117 * 144 + i118), (v119 == v119 ? v119 : (float4)(as_float(0x7fc00000U))));
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -29,6 +29,12 @@ static inline ulong fc_operand(const __local void *from, ulong step) {
     return (ulong)(((uint)(size_t)from & 0x3ffff) >> 4) | step >> 4 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62;
 }
 
+static inline float fc_across(float a, uint bit) {
+    float b;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(b) : "f"(a), "r"(bit));
+    return b;
+}
+
 static inline float4 fc_round_float16_4(float4 x) {
     float y0, y1, y2, y3;
     asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y0) : "f"(x.s0));
@@ -37,6 +43,16 @@ static inline float4 fc_round_float16_4(float4 x) {
     asm("{.reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h;}" : "=f"(y3) : "f"(x.s3));
     uint4 quiet = as_uint4(x) & (uint4)(0x80000000) | (uint4)(0x7fc00000);
     return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
+}
+
+static inline void fc_store_float16_4(__global half *to, float4 x) {
+    uint2 both;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
+    // Platforms give NaNs different bits.
+    const ushort4 bits = convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+    if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
+    else vstore4(bits, 0, (__global ushort *)to);
 }
 
 __kernel __attribute__((reqd_work_group_size(384, 1, 1)))
@@ -107,58 +123,63 @@ void k0(
         asm volatile("//sm_90a fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" :: "l"(ring_map0) : "memory");
         asm volatile("//sm_90a fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" :: "l"(ring_map1) : "memory");
     }
-    for (long t = gid; t < ((n + 127) / 128); t += gsize) {
-        long i0 = (n + 127) / 128;
-        long i1 = t / 8;
-        long i2 = t % 8;
-        long i3 = min(8L, i0 - i1 * 8);
-        long i4 = (i1 * 8 + i2 % i3) * 128;
-        long i5 = i2 / i3 * 128;
-        float4 v6 = (float4)(-0x0.0p+0f);
-        float4 v7 = (float4)(-0x0.0p+0f);
-        float4 v8 = (float4)(-0x0.0p+0f);
-        float4 v9 = (float4)(-0x0.0p+0f);
-        float4 v10 = (float4)(-0x0.0p+0f);
-        float4 v11 = (float4)(-0x0.0p+0f);
-        float4 v12 = (float4)(-0x0.0p+0f);
-        float4 v13 = (float4)(-0x0.0p+0f);
-        float4 v14 = (float4)(-0x0.0p+0f);
-        float4 v15 = (float4)(-0x0.0p+0f);
-        float4 v16 = (float4)(-0x0.0p+0f);
-        float4 v17 = (float4)(-0x0.0p+0f);
-        float4 v18 = (float4)(-0x0.0p+0f);
-        float4 v19 = (float4)(-0x0.0p+0f);
-        float4 v20 = (float4)(-0x0.0p+0f);
-        float4 v21 = (float4)(-0x0.0p+0f);
-        asm volatile("//sm_90a fence.proxy.async.shared::cta;" ::  : "memory");
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (ring_subgroup >= 8) {
-            for (long s = 0; lid == 256 && s < 1; s++) {
-                const uint at = ring_turn + (uint)s;
-                const long stage = at % 4;
-                if (at >= 4) fc_await(ring_empty + 8 * (uint)stage, at / 4 - 1 & 1);
-                fc_expect(ring_full + 8 * (uint)stage, 32768);
-                fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384)), ring_map0, (int)(s * 64), (int)(i4), ring_full + 8 * (uint)stage);
-                fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384 + 8192)), ring_map1, (int)(i5), (int)(s * 64), ring_full + 8 * (uint)stage);
-                fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384 + 8192 + 4096)), ring_map1, (int)(i5 + 64), (int)(s * 64), ring_full + 8 * (uint)stage);
+    asm volatile("//sm_90a fence.proxy.async.shared::cta;" ::  : "memory");
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (ring_subgroup >= 8) {
+        if (lid == 256) {
+            for (long t = gid; t < ((n + 127) / 128); t += gsize) {
+                long i0 = (n + 127) / 128;
+                long i1 = t / 8;
+                long i2 = t % 8;
+                long i3 = min(8L, i0 - i1 * 8);
+                long i4 = (i1 * 8 + i2 % i3) * 128;
+                long i5 = i2 / i3 * 128;
+                for (long s = 0; s < 1; s++) {
+                    const uint at = ring_turn + (uint)s;
+                    const long stage = at % 4;
+                    if (at >= 4) fc_await(ring_empty + 8 * (uint)stage, at / 4 - 1 & 1);
+                    fc_expect(ring_full + 8 * (uint)stage, 32768);
+                    fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384)), ring_map0, (int)(s * 64), (int)(i4), ring_full + 8 * (uint)stage);
+                    fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384 + 8192)), ring_map1, (int)(i5), (int)(s * 64), ring_full + 8 * (uint)stage);
+                    fc_copy_box((uint)(size_t)((__local ushort *)tiles + (stage * 16384 + 8192 + 4096)), ring_map1, (int)(i5 + 64), (int)(s * 64), ring_full + 8 * (uint)stage);
+                }
+                ring_turn += (uint)(1);
             }
-        } else {
+        }
+    } else {
+        for (long t = gid; t < ((n + 127) / 128); t += gsize) {
+            long i6 = (n + 127) / 128;
+            long i7 = t / 8;
+            long i8 = t % 8;
+            long i9 = min(8L, i6 - i7 * 8);
+            long i10 = (i7 * 8 + i8 % i9) * 128;
+            long i11 = i8 / i9 * 128;
+            float4 v12 = (float4)(-0x0.0p+0f);
+            float4 v13 = (float4)(-0x0.0p+0f);
+            float4 v14 = (float4)(-0x0.0p+0f);
+            float4 v15 = (float4)(-0x0.0p+0f);
+            float4 v16 = (float4)(-0x0.0p+0f);
+            float4 v17 = (float4)(-0x0.0p+0f);
+            float4 v18 = (float4)(-0x0.0p+0f);
+            float4 v19 = (float4)(-0x0.0p+0f);
+            float4 v20 = (float4)(-0x0.0p+0f);
+            float4 v21 = (float4)(-0x0.0p+0f);
+            float4 v22 = (float4)(-0x0.0p+0f);
+            float4 v23 = (float4)(-0x0.0p+0f);
+            float4 v24 = (float4)(-0x0.0p+0f);
+            float4 v25 = (float4)(-0x0.0p+0f);
+            float4 v26 = (float4)(-0x0.0p+0f);
+            float4 v27 = (float4)(-0x0.0p+0f);
             for (long s = 0; s < 1; s++) {
                 const long stage = (ring_turn + (uint)(s)) % 4;
                 fc_await(ring_full + 8 * (uint)stage, (ring_turn + (uint)(s)) / 4 & 1);
                 {
                     const ulong left = fc_operand((const __local ushort *)tiles + (stage * 16384 + ring_group * 4096), 16);
                     const ulong right = fc_operand((const __local ushort *)tiles + (stage * 16384 + 8192), 8192);
-                    float v6_0 = v6.s0, v6_1 = v6.s1, v6_2 = v6.s2, v6_3 = v6.s3, v7_0 = v7.s0, v7_1 = v7.s1, v7_2 = v7.s2, v7_3 = v7.s3, v8_0 = v8.s0, v8_1 = v8.s1, v8_2 = v8.s2, v8_3 = v8.s3, v9_0 = v9.s0, v9_1 = v9.s1, v9_2 = v9.s2, v9_3 = v9.s3, v10_0 = v10.s0, v10_1 = v10.s1, v10_2 = v10.s2, v10_3 = v10.s3, v11_0 = v11.s0, v11_1 = v11.s1, v11_2 = v11.s2, v11_3 = v11.s3, v12_0 = v12.s0, v12_1 = v12.s1, v12_2 = v12.s2, v12_3 = v12.s3, v13_0 = v13.s0, v13_1 = v13.s1, v13_2 = v13.s2, v13_3 = v13.s3, v14_0 = v14.s0, v14_1 = v14.s1, v14_2 = v14.s2, v14_3 = v14.s3, v15_0 = v15.s0, v15_1 = v15.s1, v15_2 = v15.s2, v15_3 = v15.s3, v16_0 = v16.s0, v16_1 = v16.s1, v16_2 = v16.s2, v16_3 = v16.s3, v17_0 = v17.s0, v17_1 = v17.s1, v17_2 = v17.s2, v17_3 = v17.s3, v18_0 = v18.s0, v18_1 = v18.s1, v18_2 = v18.s2, v18_3 = v18.s3, v19_0 = v19.s0, v19_1 = v19.s1, v19_2 = v19.s2, v19_3 = v19.s3, v20_0 = v20.s0, v20_1 = v20.s1, v20_2 = v20.s2, v20_3 = v20.s3, v21_0 = v21.s0, v21_1 = v21.s1, v21_2 = v21.s2, v21_3 = v21.s3;
+                    float v12_0 = v12.s0, v12_1 = v12.s1, v12_2 = v12.s2, v12_3 = v12.s3, v13_0 = v13.s0, v13_1 = v13.s1, v13_2 = v13.s2, v13_3 = v13.s3, v14_0 = v14.s0, v14_1 = v14.s1, v14_2 = v14.s2, v14_3 = v14.s3, v15_0 = v15.s0, v15_1 = v15.s1, v15_2 = v15.s2, v15_3 = v15.s3, v16_0 = v16.s0, v16_1 = v16.s1, v16_2 = v16.s2, v16_3 = v16.s3, v17_0 = v17.s0, v17_1 = v17.s1, v17_2 = v17.s2, v17_3 = v17.s3, v18_0 = v18.s0, v18_1 = v18.s1, v18_2 = v18.s2, v18_3 = v18.s3, v19_0 = v19.s0, v19_1 = v19.s1, v19_2 = v19.s2, v19_3 = v19.s3, v20_0 = v20.s0, v20_1 = v20.s1, v20_2 = v20.s2, v20_3 = v20.s3, v21_0 = v21.s0, v21_1 = v21.s1, v21_2 = v21.s2, v21_3 = v21.s3, v22_0 = v22.s0, v22_1 = v22.s1, v22_2 = v22.s2, v22_3 = v22.s3, v23_0 = v23.s0, v23_1 = v23.s1, v23_2 = v23.s2, v23_3 = v23.s3, v24_0 = v24.s0, v24_1 = v24.s1, v24_2 = v24.s2, v24_3 = v24.s3, v25_0 = v25.s0, v25_1 = v25.s1, v25_2 = v25.s2, v25_3 = v25.s3, v26_0 = v26.s0, v26_1 = v26.s1, v26_2 = v26.s2, v26_3 = v26.s3, v27_0 = v27.s0, v27_1 = v27.s1, v27_2 = v27.s2, v27_3 = v27.s3;
                     asm volatile("//sm_90a {.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0; wgmma.fence.sync.aligned; add.s64 a, %64, 0; add.s64 b, %65, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 2; add.s64 b, %65, 128; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 4; add.s64 b, %65, 256; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; add.s64 a, %64, 6; add.s64 b, %65, 384; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, a, b, yes, 1, 1, 0, 1; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}"
-                                 : "+f"(v6_0), "+f"(v6_1), "+f"(v6_2), "+f"(v6_3), "+f"(v7_0), "+f"(v7_1), "+f"(v7_2), "+f"(v7_3), "+f"(v8_0), "+f"(v8_1), "+f"(v8_2), "+f"(v8_3), "+f"(v9_0), "+f"(v9_1), "+f"(v9_2), "+f"(v9_3), "+f"(v10_0), "+f"(v10_1), "+f"(v10_2), "+f"(v10_3), "+f"(v11_0), "+f"(v11_1), "+f"(v11_2), "+f"(v11_3), "+f"(v12_0), "+f"(v12_1), "+f"(v12_2), "+f"(v12_3), "+f"(v13_0), "+f"(v13_1), "+f"(v13_2), "+f"(v13_3), "+f"(v14_0), "+f"(v14_1), "+f"(v14_2), "+f"(v14_3), "+f"(v15_0), "+f"(v15_1), "+f"(v15_2), "+f"(v15_3), "+f"(v16_0), "+f"(v16_1), "+f"(v16_2), "+f"(v16_3), "+f"(v17_0), "+f"(v17_1), "+f"(v17_2), "+f"(v17_3), "+f"(v18_0), "+f"(v18_1), "+f"(v18_2), "+f"(v18_3), "+f"(v19_0), "+f"(v19_1), "+f"(v19_2), "+f"(v19_3), "+f"(v20_0), "+f"(v20_1), "+f"(v20_2), "+f"(v20_3), "+f"(v21_0), "+f"(v21_1), "+f"(v21_2), "+f"(v21_3)
+                                 : "+f"(v12_0), "+f"(v12_1), "+f"(v12_2), "+f"(v12_3), "+f"(v13_0), "+f"(v13_1), "+f"(v13_2), "+f"(v13_3), "+f"(v14_0), "+f"(v14_1), "+f"(v14_2), "+f"(v14_3), "+f"(v15_0), "+f"(v15_1), "+f"(v15_2), "+f"(v15_3), "+f"(v16_0), "+f"(v16_1), "+f"(v16_2), "+f"(v16_3), "+f"(v17_0), "+f"(v17_1), "+f"(v17_2), "+f"(v17_3), "+f"(v18_0), "+f"(v18_1), "+f"(v18_2), "+f"(v18_3), "+f"(v19_0), "+f"(v19_1), "+f"(v19_2), "+f"(v19_3), "+f"(v20_0), "+f"(v20_1), "+f"(v20_2), "+f"(v20_3), "+f"(v21_0), "+f"(v21_1), "+f"(v21_2), "+f"(v21_3), "+f"(v22_0), "+f"(v22_1), "+f"(v22_2), "+f"(v22_3), "+f"(v23_0), "+f"(v23_1), "+f"(v23_2), "+f"(v23_3), "+f"(v24_0), "+f"(v24_1), "+f"(v24_2), "+f"(v24_3), "+f"(v25_0), "+f"(v25_1), "+f"(v25_2), "+f"(v25_3), "+f"(v26_0), "+f"(v26_1), "+f"(v26_2), "+f"(v26_3), "+f"(v27_0), "+f"(v27_1), "+f"(v27_2), "+f"(v27_3)
                                  : "l"(left), "l"(right) : "memory");
-                    v6 = (float4)(v6_0, v6_1, v6_2, v6_3);
-                    v7 = (float4)(v7_0, v7_1, v7_2, v7_3);
-                    v8 = (float4)(v8_0, v8_1, v8_2, v8_3);
-                    v9 = (float4)(v9_0, v9_1, v9_2, v9_3);
-                    v10 = (float4)(v10_0, v10_1, v10_2, v10_3);
-                    v11 = (float4)(v11_0, v11_1, v11_2, v11_3);
                     v12 = (float4)(v12_0, v12_1, v12_2, v12_3);
                     v13 = (float4)(v13_0, v13_1, v13_2, v13_3);
                     v14 = (float4)(v14_0, v14_1, v14_2, v14_3);
@@ -169,98 +190,227 @@ void k0(
                     v19 = (float4)(v19_0, v19_1, v19_2, v19_3);
                     v20 = (float4)(v20_0, v20_1, v20_2, v20_3);
                     v21 = (float4)(v21_0, v21_1, v21_2, v21_3);
+                    v22 = (float4)(v22_0, v22_1, v22_2, v22_3);
+                    v23 = (float4)(v23_0, v23_1, v23_2, v23_3);
+                    v24 = (float4)(v24_0, v24_1, v24_2, v24_3);
+                    v25 = (float4)(v25_0, v25_1, v25_2, v25_3);
+                    v26 = (float4)(v26_0, v26_1, v26_2, v26_3);
+                    v27 = (float4)(v27_0, v27_1, v27_2, v27_3);
                 }
                 if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint)stage);
             }
-        }
-        ring_turn += (uint)(1);
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        if (lid < 256) {
-            int i22 = (int)((lid / 32 * 16 + lid % 32 / 4) * 136 + lid % 4 * 2);
-            float2 v23 = v6.lo;
-            *(__local float2 *)(tiles + i22) = v23;
-            float2 v24 = v6.hi;
-            *(__local float2 *)(tiles + i22 + 1088) = v24;
-            float2 v25 = v7.lo;
-            *(__local float2 *)(tiles + i22 + 8) = v25;
-            float2 v26 = v7.hi;
-            *(__local float2 *)(tiles + i22 + 1096) = v26;
-            float2 v27 = v8.lo;
-            *(__local float2 *)(tiles + i22 + 16) = v27;
-            float2 v28 = v8.hi;
-            *(__local float2 *)(tiles + i22 + 1104) = v28;
-            float2 v29 = v9.lo;
-            *(__local float2 *)(tiles + i22 + 24) = v29;
-            float2 v30 = v9.hi;
-            *(__local float2 *)(tiles + i22 + 1112) = v30;
-            float2 v31 = v10.lo;
-            *(__local float2 *)(tiles + i22 + 32) = v31;
-            float2 v32 = v10.hi;
-            *(__local float2 *)(tiles + i22 + 1120) = v32;
-            float2 v33 = v11.lo;
-            *(__local float2 *)(tiles + i22 + 40) = v33;
-            float2 v34 = v11.hi;
-            *(__local float2 *)(tiles + i22 + 1128) = v34;
-            float2 v35 = v12.lo;
-            *(__local float2 *)(tiles + i22 + 48) = v35;
-            float2 v36 = v12.hi;
-            *(__local float2 *)(tiles + i22 + 1136) = v36;
-            float2 v37 = v13.lo;
-            *(__local float2 *)(tiles + i22 + 56) = v37;
-            float2 v38 = v13.hi;
-            *(__local float2 *)(tiles + i22 + 1144) = v38;
-            float2 v39 = v14.lo;
-            *(__local float2 *)(tiles + i22 + 64) = v39;
-            float2 v40 = v14.hi;
-            *(__local float2 *)(tiles + i22 + 1152) = v40;
-            float2 v41 = v15.lo;
-            *(__local float2 *)(tiles + i22 + 72) = v41;
-            float2 v42 = v15.hi;
-            *(__local float2 *)(tiles + i22 + 1160) = v42;
-            float2 v43 = v16.lo;
-            *(__local float2 *)(tiles + i22 + 80) = v43;
-            float2 v44 = v16.hi;
-            *(__local float2 *)(tiles + i22 + 1168) = v44;
-            float2 v45 = v17.lo;
-            *(__local float2 *)(tiles + i22 + 88) = v45;
-            float2 v46 = v17.hi;
-            *(__local float2 *)(tiles + i22 + 1176) = v46;
-            float2 v47 = v18.lo;
-            *(__local float2 *)(tiles + i22 + 96) = v47;
-            float2 v48 = v18.hi;
-            *(__local float2 *)(tiles + i22 + 1184) = v48;
-            float2 v49 = v19.lo;
-            *(__local float2 *)(tiles + i22 + 104) = v49;
-            float2 v50 = v19.hi;
-            *(__local float2 *)(tiles + i22 + 1192) = v50;
-            float2 v51 = v20.lo;
-            *(__local float2 *)(tiles + i22 + 112) = v51;
-            float2 v52 = v20.hi;
-            *(__local float2 *)(tiles + i22 + 1200) = v52;
-            float2 v53 = v21.lo;
-            *(__local float2 *)(tiles + i22 + 120) = v53;
-            float2 v54 = v21.hi;
-            *(__local float2 *)(tiles + i22 + 1208) = v54;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        #pragma unroll 4
-        for (long e = lid; e < 4096; e += 384) {
-            int i55 = (int)((int)e / 32);
-            int i56 = (int)((int)e % 32 * 4);
-            if (i4 + i55 < n && i5 + i56 < 128) {
-                float4 v57 = *(__local float4 *)(tiles + i55 * 136 + i56);
-                long i58 = i5 + i56;
-                long i59 = i4 + i55;
+            ring_turn += (uint)(1);
+            int v28 = (long)(lid % 2);
+            int i29 = (int)(lid / 32 * 16 + lid % 32 / 4);
+            int i30 = (int)(lid % 2 * 8 + lid % 4 / 2 * 4);
+            float2 v31 = v12.lo;
+            float2 v32 = v13.lo;
+            float2 v33 = (v28 ? v31 : v32);
+            float2 v34 = (float2)(fc_across(v33.s0, 1), fc_across(v33.s1, 1));
+            float2 v35 = (v28 ? v34 : v31);
+            float2 v36 = (v28 ? v32 : v34);
+            if (i10 + i29 < n && i11 + i30 < 128) {
+                float4 v37 = (float4)(v35.s0, v35.s1, v36.s0, v36.s1);
+                long i38 = i11 + i30;
+                long i39 = i10 + i29;
+                float4 v40 = fc_round_float16_4(v37);
+                fc_store_float16_4(out0 + (i39 * 128 + i38), (v40 == v40 ? v40 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v41 = v12.hi;
+            float2 v42 = v13.hi;
+            float2 v43 = (v28 ? v41 : v42);
+            float2 v44 = (float2)(fc_across(v43.s0, 1), fc_across(v43.s1, 1));
+            float2 v45 = (v28 ? v44 : v41);
+            float2 v46 = (v28 ? v42 : v44);
+            if (i10 + (i29 + 8) < n && i11 + i30 < 128) {
+                float4 v47 = (float4)(v45.s0, v45.s1, v46.s0, v46.s1);
+                long i48 = i11 + i30;
+                long i49 = i10 + (i29 + 8);
+                float4 v50 = fc_round_float16_4(v47);
+                fc_store_float16_4(out0 + (i49 * 128 + i48), (v50 == v50 ? v50 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v51 = v14.lo;
+            float2 v52 = v15.lo;
+            float2 v53 = (v28 ? v51 : v52);
+            float2 v54 = (float2)(fc_across(v53.s0, 1), fc_across(v53.s1, 1));
+            float2 v55 = (v28 ? v54 : v51);
+            float2 v56 = (v28 ? v52 : v54);
+            if (i10 + i29 < n && i11 + (i30 + 16) < 128) {
+                float4 v57 = (float4)(v55.s0, v55.s1, v56.s0, v56.s1);
+                long i58 = i11 + (i30 + 16);
+                long i59 = i10 + i29;
                 float4 v60 = fc_round_float16_4(v57);
-                vstore_half4((v60 == v60 ? v60 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i59 * 128 + i58));
-                if (any(v60 != v60)) {
-                    if (v60.s0 != v60.s0) ((__global ushort *)out0)[i59 * 128 + i58] = 0x7e00;
-                    if (v60.s1 != v60.s1) ((__global ushort *)out0)[i59 * 128 + i58 + 1] = 0x7e00;
-                    if (v60.s2 != v60.s2) ((__global ushort *)out0)[i59 * 128 + i58 + 2] = 0x7e00;
-                    if (v60.s3 != v60.s3) ((__global ushort *)out0)[i59 * 128 + i58 + 3] = 0x7e00;
-                }
+                fc_store_float16_4(out0 + (i59 * 128 + i58), (v60 == v60 ? v60 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v61 = v14.hi;
+            float2 v62 = v15.hi;
+            float2 v63 = (v28 ? v61 : v62);
+            float2 v64 = (float2)(fc_across(v63.s0, 1), fc_across(v63.s1, 1));
+            float2 v65 = (v28 ? v64 : v61);
+            float2 v66 = (v28 ? v62 : v64);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 16) < 128) {
+                float4 v67 = (float4)(v65.s0, v65.s1, v66.s0, v66.s1);
+                long i68 = i11 + (i30 + 16);
+                long i69 = i10 + (i29 + 8);
+                float4 v70 = fc_round_float16_4(v67);
+                fc_store_float16_4(out0 + (i69 * 128 + i68), (v70 == v70 ? v70 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v71 = v16.lo;
+            float2 v72 = v17.lo;
+            float2 v73 = (v28 ? v71 : v72);
+            float2 v74 = (float2)(fc_across(v73.s0, 1), fc_across(v73.s1, 1));
+            float2 v75 = (v28 ? v74 : v71);
+            float2 v76 = (v28 ? v72 : v74);
+            if (i10 + i29 < n && i11 + (i30 + 32) < 128) {
+                float4 v77 = (float4)(v75.s0, v75.s1, v76.s0, v76.s1);
+                long i78 = i11 + (i30 + 32);
+                long i79 = i10 + i29;
+                float4 v80 = fc_round_float16_4(v77);
+                fc_store_float16_4(out0 + (i79 * 128 + i78), (v80 == v80 ? v80 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v81 = v16.hi;
+            float2 v82 = v17.hi;
+            float2 v83 = (v28 ? v81 : v82);
+            float2 v84 = (float2)(fc_across(v83.s0, 1), fc_across(v83.s1, 1));
+            float2 v85 = (v28 ? v84 : v81);
+            float2 v86 = (v28 ? v82 : v84);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 32) < 128) {
+                float4 v87 = (float4)(v85.s0, v85.s1, v86.s0, v86.s1);
+                long i88 = i11 + (i30 + 32);
+                long i89 = i10 + (i29 + 8);
+                float4 v90 = fc_round_float16_4(v87);
+                fc_store_float16_4(out0 + (i89 * 128 + i88), (v90 == v90 ? v90 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v91 = v18.lo;
+            float2 v92 = v19.lo;
+            float2 v93 = (v28 ? v91 : v92);
+            float2 v94 = (float2)(fc_across(v93.s0, 1), fc_across(v93.s1, 1));
+            float2 v95 = (v28 ? v94 : v91);
+            float2 v96 = (v28 ? v92 : v94);
+            if (i10 + i29 < n && i11 + (i30 + 48) < 128) {
+                float4 v97 = (float4)(v95.s0, v95.s1, v96.s0, v96.s1);
+                long i98 = i11 + (i30 + 48);
+                long i99 = i10 + i29;
+                float4 v100 = fc_round_float16_4(v97);
+                fc_store_float16_4(out0 + (i99 * 128 + i98), (v100 == v100 ? v100 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v101 = v18.hi;
+            float2 v102 = v19.hi;
+            float2 v103 = (v28 ? v101 : v102);
+            float2 v104 = (float2)(fc_across(v103.s0, 1), fc_across(v103.s1, 1));
+            float2 v105 = (v28 ? v104 : v101);
+            float2 v106 = (v28 ? v102 : v104);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 48) < 128) {
+                float4 v107 = (float4)(v105.s0, v105.s1, v106.s0, v106.s1);
+                long i108 = i11 + (i30 + 48);
+                long i109 = i10 + (i29 + 8);
+                float4 v110 = fc_round_float16_4(v107);
+                fc_store_float16_4(out0 + (i109 * 128 + i108), (v110 == v110 ? v110 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v111 = v20.lo;
+            float2 v112 = v21.lo;
+            float2 v113 = (v28 ? v111 : v112);
+            float2 v114 = (float2)(fc_across(v113.s0, 1), fc_across(v113.s1, 1));
+            float2 v115 = (v28 ? v114 : v111);
+            float2 v116 = (v28 ? v112 : v114);
+            if (i10 + i29 < n && i11 + (i30 + 64) < 128) {
+                float4 v117 = (float4)(v115.s0, v115.s1, v116.s0, v116.s1);
+                long i118 = i11 + (i30 + 64);
+                long i119 = i10 + i29;
+                float4 v120 = fc_round_float16_4(v117);
+                fc_store_float16_4(out0 + (i119 * 128 + i118), (v120 == v120 ? v120 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v121 = v20.hi;
+            float2 v122 = v21.hi;
+            float2 v123 = (v28 ? v121 : v122);
+            float2 v124 = (float2)(fc_across(v123.s0, 1), fc_across(v123.s1, 1));
+            float2 v125 = (v28 ? v124 : v121);
+            float2 v126 = (v28 ? v122 : v124);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 64) < 128) {
+                float4 v127 = (float4)(v125.s0, v125.s1, v126.s0, v126.s1);
+                long i128 = i11 + (i30 + 64);
+                long i129 = i10 + (i29 + 8);
+                float4 v130 = fc_round_float16_4(v127);
+                fc_store_float16_4(out0 + (i129 * 128 + i128), (v130 == v130 ? v130 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v131 = v22.lo;
+            float2 v132 = v23.lo;
+            float2 v133 = (v28 ? v131 : v132);
+            float2 v134 = (float2)(fc_across(v133.s0, 1), fc_across(v133.s1, 1));
+            float2 v135 = (v28 ? v134 : v131);
+            float2 v136 = (v28 ? v132 : v134);
+            if (i10 + i29 < n && i11 + (i30 + 80) < 128) {
+                float4 v137 = (float4)(v135.s0, v135.s1, v136.s0, v136.s1);
+                long i138 = i11 + (i30 + 80);
+                long i139 = i10 + i29;
+                float4 v140 = fc_round_float16_4(v137);
+                fc_store_float16_4(out0 + (i139 * 128 + i138), (v140 == v140 ? v140 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v141 = v22.hi;
+            float2 v142 = v23.hi;
+            float2 v143 = (v28 ? v141 : v142);
+            float2 v144 = (float2)(fc_across(v143.s0, 1), fc_across(v143.s1, 1));
+            float2 v145 = (v28 ? v144 : v141);
+            float2 v146 = (v28 ? v142 : v144);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 80) < 128) {
+                float4 v147 = (float4)(v145.s0, v145.s1, v146.s0, v146.s1);
+                long i148 = i11 + (i30 + 80);
+                long i149 = i10 + (i29 + 8);
+                float4 v150 = fc_round_float16_4(v147);
+                fc_store_float16_4(out0 + (i149 * 128 + i148), (v150 == v150 ? v150 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v151 = v24.lo;
+            float2 v152 = v25.lo;
+            float2 v153 = (v28 ? v151 : v152);
+            float2 v154 = (float2)(fc_across(v153.s0, 1), fc_across(v153.s1, 1));
+            float2 v155 = (v28 ? v154 : v151);
+            float2 v156 = (v28 ? v152 : v154);
+            if (i10 + i29 < n && i11 + (i30 + 96) < 128) {
+                float4 v157 = (float4)(v155.s0, v155.s1, v156.s0, v156.s1);
+                long i158 = i11 + (i30 + 96);
+                long i159 = i10 + i29;
+                float4 v160 = fc_round_float16_4(v157);
+                fc_store_float16_4(out0 + (i159 * 128 + i158), (v160 == v160 ? v160 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v161 = v24.hi;
+            float2 v162 = v25.hi;
+            float2 v163 = (v28 ? v161 : v162);
+            float2 v164 = (float2)(fc_across(v163.s0, 1), fc_across(v163.s1, 1));
+            float2 v165 = (v28 ? v164 : v161);
+            float2 v166 = (v28 ? v162 : v164);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 96) < 128) {
+                float4 v167 = (float4)(v165.s0, v165.s1, v166.s0, v166.s1);
+                long i168 = i11 + (i30 + 96);
+                long i169 = i10 + (i29 + 8);
+                float4 v170 = fc_round_float16_4(v167);
+                fc_store_float16_4(out0 + (i169 * 128 + i168), (v170 == v170 ? v170 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v171 = v26.lo;
+            float2 v172 = v27.lo;
+            float2 v173 = (v28 ? v171 : v172);
+            float2 v174 = (float2)(fc_across(v173.s0, 1), fc_across(v173.s1, 1));
+            float2 v175 = (v28 ? v174 : v171);
+            float2 v176 = (v28 ? v172 : v174);
+            if (i10 + i29 < n && i11 + (i30 + 112) < 128) {
+                float4 v177 = (float4)(v175.s0, v175.s1, v176.s0, v176.s1);
+                long i178 = i11 + (i30 + 112);
+                long i179 = i10 + i29;
+                float4 v180 = fc_round_float16_4(v177);
+                fc_store_float16_4(out0 + (i179 * 128 + i178), (v180 == v180 ? v180 : (float4)(as_float(0x7fc00000U))));
+            }
+            float2 v181 = v26.hi;
+            float2 v182 = v27.hi;
+            float2 v183 = (v28 ? v181 : v182);
+            float2 v184 = (float2)(fc_across(v183.s0, 1), fc_across(v183.s1, 1));
+            float2 v185 = (v28 ? v184 : v181);
+            float2 v186 = (v28 ? v182 : v184);
+            if (i10 + (i29 + 8) < n && i11 + (i30 + 112) < 128) {
+                float4 v187 = (float4)(v185.s0, v185.s1, v186.s0, v186.s1);
+                long i188 = i11 + (i30 + 112);
+                long i189 = i10 + (i29 + 8);
+                float4 v190 = fc_round_float16_4(v187);
+                fc_store_float16_4(out0 + (i189 * 128 + i188), (v190 == v190 ? v190 : (float4)(as_float(0x7fc00000U))));
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
 }

@@ -33,6 +33,11 @@ static inline ulong fc_operand(const __local void *from, ulong step) {
     return (ulong)(((uint)(size_t)from & 0x3ffff) >> 4) | step >> 4 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62;
 }
 
+static inline void fc_store_float32_4(__global float *to, float4 x) {
+    if ((ulong)to % 16 == 0) *(__global float4 *)to = x;
+    else vstore4(x, 0, to);
+}
+
 __kernel __attribute__((reqd_work_group_size(384, 1, 1)))
 void k0(
     __global const float *restrict in0,
@@ -371,7 +376,7 @@ void k0(
                 float4 v121 = *(__local float4 *)(tiles + i119 * 136 + i120);
                 long i122 = i5 + i120;
                 long i123 = i4 + i119;
-                vstore4((v121 == v121 ? v121 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i123 * 128 + i122));
+                fc_store_float32_4(out0 + (i123 * 128 + i122), (v121 == v121 ? v121 : (float4)(as_float(0x7fc00000U))));
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

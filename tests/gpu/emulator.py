@@ -205,6 +205,8 @@ class _WorkGroup(Rings):
             match expr:
                 case ir.ConstantValue(number):
                     return np.full(shape, number, var.dtype)
+                case ir.Integer(value, 0):
+                    return np.broadcast_to(self.each(value)[:, None], shape).astype(var.dtype)
                 case ir.ScalarArgument(argument):
                     return np.full(shape, self.memory[argument.value][0], var.dtype)
                 case ir.Splat(operand):

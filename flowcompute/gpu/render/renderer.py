@@ -26,6 +26,8 @@ from flowcompute.gpu.render.ptx import (
     registers_of,
     ring_copies,
     stage_prepared,
+    store_packed,
+    takes_packed,
 )
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
 from flowcompute.gpu.render.render_look_back import handed_on
@@ -118,6 +120,8 @@ class _Renderer:
         self.kernel = kernel
         self.cpu = kernel.work_group == 1
         self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1, tensor=kernel.tensor)
+        # Kernels with a ring run on Hopper alone.
+        self.packs = any(isinstance(statement, ir.OpenRing) for statement in kernel.body)
         self.lines: list[str] = []
         self.depth = 1
 
@@ -296,6 +300,9 @@ class _Renderer:
         return self.expressions.mask(var, wanted.mask_bytes)
 
     def _store(self, store: ir.Store) -> None:
+        if self.packs and takes_packed(store):
+            self._line(store_packed(store, self._canonical(store), self.expressions.helpers))
+            return
         self._write(store, self._canonical(store), store.var.lanes)
         if store.argument.dtype == FLOAT16 and store.canonical:
             self._quiet_halves(store)

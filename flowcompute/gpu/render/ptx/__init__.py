@@ -1,6 +1,13 @@
 """Inline PTX for NVIDIA's tensor cores."""
 
-from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments, rounding_helper
+from flowcompute.gpu.render.ptx.fragments import (
+    copying,
+    multiply_helper,
+    of_fragments,
+    rounding_helper,
+    store_packed,
+    takes_packed,
+)
 from flowcompute.gpu.render.ptx.rings import (
     MARK,
     await_stage,
@@ -37,4 +44,6 @@ __all__ = [
     "ring_copies",
     "rounding_helper",
     "stage_prepared",
+    "store_packed",
+    "takes_packed",
 ]

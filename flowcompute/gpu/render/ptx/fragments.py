@@ -23,6 +23,8 @@ from flowcompute.ir import (
     NormalPower,
     OfFragments,
     Rest,
+    Store,
+    Var,
     Words,
     WordsOf,
     index_text,
@@ -75,6 +77,24 @@ _ACROSS = """static inline float fc_across(float a, uint bit) {
     return b;
 }
 """
+
+_PACKED = {
+    FLOAT16: """static inline void fc_store_float16_4(__global half *to, float4 x) {
+    uint2 both;
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
+    // Platforms give NaNs different bits.
+    const ushort4 bits = convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+    if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
+    else vstore4(bits, 0, (__global ushort *)to);
+}
+""",
+    FLOAT32: """static inline void fc_store_float32_4(__global float *to, float4 x) {
+    if ((ulong)to % 16 == 0) *(__global float4 *)to = x;
+    else vstore4(x, 0, to);
+}
+""",
+}
 
 _POWER = """static inline float fc_normal_power(float x) {
     float y;
@@ -148,15 +168,36 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             return f"({type_of(low.dtype, low.lanes + high.lanes, 0)})({low.name}, {high.name})"
         case Across(operand, bit):
             helpers.setdefault("fc_across", _ACROSS)
-            return f"fc_across({operand.name}, {bit})"
+            return _each_lane(operand, "fc_across({}, " + f"{bit})")
         case NormalPower(operand):
             helpers.setdefault("fc_normal_power", _POWER)
-            if operand.lanes == 1:
-                return f"fc_normal_power({operand.name})"
-            each = (f"fc_normal_power({operand.name}.s{lane:x})" for lane in range(operand.lanes))
-            return f"({type_of(operand.dtype, operand.lanes, 0)})({', '.join(each)})"
+            return _each_lane(operand, "fc_normal_power({})")
         case _:
             raise NotImplementedError(expr)
+
+
+def takes_packed(store: Store) -> bool:
+    """Check whether `store_packed` stores this vector: four floats of 16 or 32 bits side by side."""
+    plain = store.each is None and store.count is None and store.stride == 1
+    return plain and store.canonical and store.argument.dtype in _PACKED and store.var.lanes == 4
+
+
+def store_packed(store: Store, value: str, helpers: dict[str, str]) -> str:
+    """Return the statement that stores four floats at once where they lie at a multiple of their size.
+
+    `vstore_half4` and `vstore4` know no alignment, and store one by one.
+    """
+    argument = store.argument
+    helpers.setdefault(f"fc_store_{argument.dtype.name}_4", _PACKED[argument.dtype])
+    return f"fc_store_{argument.dtype.name}_4({argument.name} + ({index_text(store.index)}), {value});"
+
+
+def _each_lane(operand: Var, call: str) -> str:
+    """Return a call of a function of one number for each lane."""
+    if operand.lanes == 1:
+        return call.format(operand.name)
+    each = (call.format(f"{operand.name}.s{lane:x}") for lane in range(operand.lanes))
+    return f"({type_of(operand.dtype, operand.lanes, 0)})({', '.join(each)})"
 
 
 def copying(statement: Copying, helpers: dict[str, str]) -> str:

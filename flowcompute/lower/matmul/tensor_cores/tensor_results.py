@@ -9,6 +9,7 @@ from functools import partial
 from flowcompute.ir import (
     LID,
     RING_GROUP,
+    Across,
     ArrayItem,
     Combine,
     ConditionLike,
@@ -16,9 +17,12 @@ from flowcompute.ir import (
     Half,
     If,
     IndexLike,
+    Integer,
     Name,
+    Picked,
     PutItem,
     RingGroupBarrier,
+    Select,
     Var,
     WorkGroupBarrier,
     all_of,
@@ -29,7 +33,7 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import EDGE, SUBGROUP, TILES
 from flowcompute.lower.matmul.tiled_matmul import TilePosition
-from flowcompute.spec import FLOAT32
+from flowcompute.spec import FLOAT32, INT32
 
 LANES = 4
 PITCH = 8
@@ -107,6 +111,34 @@ class Results:
 
         for strip in range(0, self.columns, self.width):
             self._add_strip(scope, partial(hold, strip), strip)
+
+    def add_from_registers(self, scope: Scope, sums: Sequence[Var], top: IndexLike) -> None:
+        """Store the sums of all sub-groups without local memory.
+
+        Of two neighbouring work-items one takes all sums of 8 columns that both have, the other those of the next
+        8. Each so has `LANES` neighbours, and the four of a row store 16 columns: whole sectors of memory, also in
+        half formats.
+
+        Args:
+            scope: where the statements go; a whole sub-group takes them together.
+            sums: sums of a sub-group's 16 rows for each 8 columns, of which there are an even number.
+            top: the sub-group's first row in the tile.
+        """
+        odd = scope.let(Integer(LID % 2), INT32, 1)
+        row = scope.narrow(top + LID % SUBGROUP // 4)
+        column = scope.narrow(LID % 2 * 8 + LID % 4 // 2 * LANES)
+        for at, (left, right) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
+            for lower in (False, True):
+                own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (left, right))
+                given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
+                taken = scope.let(Across(given, 1), FLOAT32, 2)
+                first = scope.let(Select(odd, taken, own), FLOAT32, 2)
+                last = scope.let(Select(odd, next_own, taken), FLOAT32, 2)
+                inside = scope.inner(LANES)
+                made = inside.let(Picked((first, last), (0, 1, 2, 3)), FLOAT32, LANES)
+                place = row + 8 * lower, column + 16 * at
+                self.store(inside, *place, made)
+                scope.add(If(self.exists(*place), tuple(inside.statements)))
 
     def add_held(self, scope: Scope, hold: Callable[[Scope], None]) -> None:
         """Store what `hold` adds to a scope to put into the tile; afterwards the local memory is free again."""

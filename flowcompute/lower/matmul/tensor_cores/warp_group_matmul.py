@@ -2,7 +2,8 @@
 
 A work-group keeps a compute unit to itself and computes one tile of the result after the other. One work-item
 copies boxes of both operands into a ring of stages in local memory. Eight sub-groups multiply the stages that are
-full, four together, and give them back. At the end the sums pass through the same local memory to the epilogue.
+full, four together, and give them back. Sums go from registers to the epilogue and to memory, while copies for the
+next tile arrive.
 
 A sum runs over k in steps of 16, in order, from k = 0. It has the bits of the products by single sub-groups
 (`tensor_matmul`), so no tile size and no form changes a bit on a device.
@@ -24,25 +25,25 @@ from flowcompute.ir import (
     Array,
     AwaitStage,
     BoxCopy,
+    FillStages,
     For,
     FreeStage,
     GroupMultiply,
-    IndexLike,
     Kernel,
     N,
     Name,
     OpenRing,
-    RingLoop,
+    PassSteps,
+    RingRoles,
     TensorMap,
-    Var,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
-from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, results_of
+from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
-from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, place_of_tile
+from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, TilePosition, place_of_tile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
 
 LEAST = 128
@@ -85,56 +86,68 @@ class _WarpGroupLowering:
 
     def lower(self) -> Kernel:
         """Return the kernel; its work counts rows of the result."""
-        one, names = self.one, self.one.names
-        scope = Scope(names, lanes=LANES)
-        place = place_of_tile(scope, one, ROWS, self.columns)
-        sums = [scope.let(one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
-        scope.add(self._product(sums, place.row, place.column))
-        results = results_of(one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
-        results.add(scope, [sums], LID // SUBGROUP * EDGE, 0, lambda _, __, pair: pair)
-        size = max(self._stage * STAGES // 2, ROWS * (self.columns + PITCH))
-        body = For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
+        one, ring = self.one, self.ring
+        roles = RingRoles(ring, (self._each_tile(self._copies),), (self._each_tile(self._multiply),))
         return Kernel(
             self.task.name,
             self.task.region.name,
             one.arguments.ordered(),
             (
-                Array(TILES, FLOAT32, 1, size, local=True, alignment=1024),
+                Array(TILES, FLOAT32, 1, self._stage * STAGES // 2, local=True, alignment=1024),
                 Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
                 Array(FIELDS, _UINT32, 1, 2 * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
-                self.ring,
-                body,
+                ring,
+                roles,
             ),
             work="matmul",
             work_group=WORK_GROUP,
             units=one.units,
             lanes=LANES,
-            tile=(ROWS, place.across),
+            tile=(ROWS, -(-one.columns // self.columns)),
             tensor=True,
         )
+
+    def _each_tile(self, add: Callable[[Scope, TilePosition], None]) -> For:
+        """Return the loop over the tiles of a work-group."""
+        scope = Scope(self.one.names, lanes=LANES)
+        place = place_of_tile(scope, self.one, ROWS, self.columns)
+        add(scope, place)
+        return For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
 
     @property
     def _stage(self) -> int:
         """Numbers of a stage."""
         return DEPTH * (ROWS + self.columns)
 
-    def _product(self, sums: list[Var], row: IndexLike, column: IndexLike) -> RingLoop:
+    @property
+    def _steps(self) -> int:
+        return -(-self.one.inner // DEPTH)
+
+    def _copies(self, scope: Scope, place: TilePosition) -> None:
+        """Add the copies for a tile."""
         begin = _STAGE * self._stage
         right = begin + ROWS * DEPTH
         k = STEP * DEPTH
-        copies = [BoxCopy(self.left, begin, k, row)]
+        copies = [BoxCopy(self.left, begin, k, place.row)]
         if self.along_k:
-            copies.append(BoxCopy(self.right, right, k, column))
+            copies.append(BoxCopy(self.right, right, k, place.column))
         else:
             copies += [
-                BoxCopy(self.right, right + part * DEPTH * DEPTH, column + part * DEPTH, k)
+                BoxCopy(self.right, right + part * DEPTH * DEPTH, place.column + part * DEPTH, k)
                 for part in range(self.columns // DEPTH)
             ]
-        own = begin + RING_GROUP * (64 * DEPTH)
+        scope.add(FillStages(self.ring, TILES, STEP, _STAGE, self._steps, (tuple(copies),), (), behind=0))
+
+    def _multiply(self, scope: Scope, place: TilePosition) -> None:
+        """Add what the workers do for a tile."""
+        sums = [scope.let(self.one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
+        begin = _STAGE * self._stage
+        own, right = begin + RING_GROUP * (64 * DEPTH), begin + ROWS * DEPTH
         work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype)
-        steps = -(-self.one.inner // DEPTH)
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
-        return RingLoop(self.ring, TILES, STEP, _STAGE, steps, (tuple(copies),), (For(STEP, 0, steps, 1, body),))
+        scope.add(For(STEP, 0, self._steps, 1, body), PassSteps(self.ring, self._steps))
+        results = results_of(self.one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
+        results.add_from_registers(scope, sums, LID // SUBGROUP * EDGE)
 
 
 def why_no_groups(
