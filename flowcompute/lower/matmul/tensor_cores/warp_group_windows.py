@@ -65,14 +65,20 @@ PATCHES = 4
 COLUMNS = PATCH * PATCHES
 SHAPES = ((1, 64), (2, 32), (4, 16), (8, 8))
 """Rows and columns of a patch."""
+WIDE = 32
+"""Pixels of a row that are stored together well."""
 _STAGE_NUMBERS = DEPTH * (ROWS + COLUMNS)
 _STAGE = Name("stage")
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 def patch_shape(places: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows and columns of patches of which the fewest cover a result; of several shapes the widest one."""
-    return min(SHAPES, key=lambda shape: -(-places[0] // shape[0]) * -(-places[1] // shape[1]))
+    """Return the rows and columns of patches of which the fewest cover a result; of several shapes the widest one.
+
+    A patch is as wide as the result or WIDE pixels, since narrow ones store parts of sectors of memory.
+    """
+    wide = [shape for shape in SHAPES if shape[1] >= min(places[1], WIDE)]
+    return min(wide, key=lambda shape: -(-places[0] // shape[0]) * -(-places[1] // shape[1]))
 
 
 class _WindowsLowering:
