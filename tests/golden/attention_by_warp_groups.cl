@@ -1134,7 +1134,7 @@ void k0(
                             v718 = v750;
                         }
                         float4 v751 = fc_round_float16_4(v718);
-                        fc_store_float16_4(out0 + (i10 * 2080 + i711 * 16 + i712), (v751 == v751 ? v751 : (float4)(as_float(0x7fc00000U))));
+                        fc_store_float16_4(out0 + (i10 * 2080 + i711 * 16 + i712), v718);
                     }
                 }
             }

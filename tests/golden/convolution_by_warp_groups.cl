@@ -430,7 +430,7 @@ void k1(
                 long i117 = i115 % 16;
                 long i118 = ((i2 + i112 / 64) % 3 * 2 + i112 % 64 / 32) * 24 + i114;
                 float4 v119 = fc_round_float16_4(v113);
-                fc_store_float16_4(out0 + (i116 * 2304 + i117 * 144 + i118), (v119 == v119 ? v119 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i116 * 2304 + i117 * 144 + i118), v113);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -214,7 +214,7 @@ void k0(
                 long i38 = i11 + i30;
                 long i39 = i10 + i29;
                 float4 v40 = fc_round_float16_4(v37);
-                fc_store_float16_4(out0 + (i39 * 128 + i38), (v40 == v40 ? v40 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i39 * 128 + i38), v37);
             }
             float2 v41 = v12.hi;
             float2 v42 = v13.hi;
@@ -227,7 +227,7 @@ void k0(
                 long i48 = i11 + i30;
                 long i49 = i10 + (i29 + 8);
                 float4 v50 = fc_round_float16_4(v47);
-                fc_store_float16_4(out0 + (i49 * 128 + i48), (v50 == v50 ? v50 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i49 * 128 + i48), v47);
             }
             float2 v51 = v14.lo;
             float2 v52 = v15.lo;
@@ -240,7 +240,7 @@ void k0(
                 long i58 = i11 + (i30 + 16);
                 long i59 = i10 + i29;
                 float4 v60 = fc_round_float16_4(v57);
-                fc_store_float16_4(out0 + (i59 * 128 + i58), (v60 == v60 ? v60 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i59 * 128 + i58), v57);
             }
             float2 v61 = v14.hi;
             float2 v62 = v15.hi;
@@ -253,7 +253,7 @@ void k0(
                 long i68 = i11 + (i30 + 16);
                 long i69 = i10 + (i29 + 8);
                 float4 v70 = fc_round_float16_4(v67);
-                fc_store_float16_4(out0 + (i69 * 128 + i68), (v70 == v70 ? v70 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i69 * 128 + i68), v67);
             }
             float2 v71 = v16.lo;
             float2 v72 = v17.lo;
@@ -266,7 +266,7 @@ void k0(
                 long i78 = i11 + (i30 + 32);
                 long i79 = i10 + i29;
                 float4 v80 = fc_round_float16_4(v77);
-                fc_store_float16_4(out0 + (i79 * 128 + i78), (v80 == v80 ? v80 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i79 * 128 + i78), v77);
             }
             float2 v81 = v16.hi;
             float2 v82 = v17.hi;
@@ -279,7 +279,7 @@ void k0(
                 long i88 = i11 + (i30 + 32);
                 long i89 = i10 + (i29 + 8);
                 float4 v90 = fc_round_float16_4(v87);
-                fc_store_float16_4(out0 + (i89 * 128 + i88), (v90 == v90 ? v90 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i89 * 128 + i88), v87);
             }
             float2 v91 = v18.lo;
             float2 v92 = v19.lo;
@@ -292,7 +292,7 @@ void k0(
                 long i98 = i11 + (i30 + 48);
                 long i99 = i10 + i29;
                 float4 v100 = fc_round_float16_4(v97);
-                fc_store_float16_4(out0 + (i99 * 128 + i98), (v100 == v100 ? v100 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i99 * 128 + i98), v97);
             }
             float2 v101 = v18.hi;
             float2 v102 = v19.hi;
@@ -305,7 +305,7 @@ void k0(
                 long i108 = i11 + (i30 + 48);
                 long i109 = i10 + (i29 + 8);
                 float4 v110 = fc_round_float16_4(v107);
-                fc_store_float16_4(out0 + (i109 * 128 + i108), (v110 == v110 ? v110 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i109 * 128 + i108), v107);
             }
             float2 v111 = v20.lo;
             float2 v112 = v21.lo;
@@ -318,7 +318,7 @@ void k0(
                 long i118 = i11 + (i30 + 64);
                 long i119 = i10 + i29;
                 float4 v120 = fc_round_float16_4(v117);
-                fc_store_float16_4(out0 + (i119 * 128 + i118), (v120 == v120 ? v120 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i119 * 128 + i118), v117);
             }
             float2 v121 = v20.hi;
             float2 v122 = v21.hi;
@@ -331,7 +331,7 @@ void k0(
                 long i128 = i11 + (i30 + 64);
                 long i129 = i10 + (i29 + 8);
                 float4 v130 = fc_round_float16_4(v127);
-                fc_store_float16_4(out0 + (i129 * 128 + i128), (v130 == v130 ? v130 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i129 * 128 + i128), v127);
             }
             float2 v131 = v22.lo;
             float2 v132 = v23.lo;
@@ -344,7 +344,7 @@ void k0(
                 long i138 = i11 + (i30 + 80);
                 long i139 = i10 + i29;
                 float4 v140 = fc_round_float16_4(v137);
-                fc_store_float16_4(out0 + (i139 * 128 + i138), (v140 == v140 ? v140 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i139 * 128 + i138), v137);
             }
             float2 v141 = v22.hi;
             float2 v142 = v23.hi;
@@ -357,7 +357,7 @@ void k0(
                 long i148 = i11 + (i30 + 80);
                 long i149 = i10 + (i29 + 8);
                 float4 v150 = fc_round_float16_4(v147);
-                fc_store_float16_4(out0 + (i149 * 128 + i148), (v150 == v150 ? v150 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i149 * 128 + i148), v147);
             }
             float2 v151 = v24.lo;
             float2 v152 = v25.lo;
@@ -370,7 +370,7 @@ void k0(
                 long i158 = i11 + (i30 + 96);
                 long i159 = i10 + i29;
                 float4 v160 = fc_round_float16_4(v157);
-                fc_store_float16_4(out0 + (i159 * 128 + i158), (v160 == v160 ? v160 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i159 * 128 + i158), v157);
             }
             float2 v161 = v24.hi;
             float2 v162 = v25.hi;
@@ -383,7 +383,7 @@ void k0(
                 long i168 = i11 + (i30 + 96);
                 long i169 = i10 + (i29 + 8);
                 float4 v170 = fc_round_float16_4(v167);
-                fc_store_float16_4(out0 + (i169 * 128 + i168), (v170 == v170 ? v170 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i169 * 128 + i168), v167);
             }
             float2 v171 = v26.lo;
             float2 v172 = v27.lo;
@@ -396,7 +396,7 @@ void k0(
                 long i178 = i11 + (i30 + 112);
                 long i179 = i10 + i29;
                 float4 v180 = fc_round_float16_4(v177);
-                fc_store_float16_4(out0 + (i179 * 128 + i178), (v180 == v180 ? v180 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i179 * 128 + i178), v177);
             }
             float2 v181 = v26.hi;
             float2 v182 = v27.hi;
@@ -409,7 +409,7 @@ void k0(
                 long i188 = i11 + (i30 + 112);
                 long i189 = i10 + (i29 + 8);
                 float4 v190 = fc_round_float16_4(v187);
-                fc_store_float16_4(out0 + (i189 * 128 + i188), (v190 == v190 ? v190 : (float4)(as_float(0x7fc00000U))));
+                fc_store_float16_4(out0 + (i189 * 128 + i188), v187);
             }
         }
     }

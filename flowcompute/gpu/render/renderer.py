@@ -45,7 +45,7 @@ from flowcompute.ir import (
     known_number,
     register_dtype,
 )
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
@@ -122,6 +122,7 @@ class _Renderer:
         self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1, tensor=kernel.tensor)
         # Kernels with a ring run on Hopper alone.
         self.packs = any(isinstance(statement, ir.OpenRing) for statement in kernel.body)
+        self.before_rounding: dict[ir.Var, ir.Var] = {}
         self.lines: list[str] = []
         self.depth = 1
 
@@ -188,11 +189,14 @@ class _Renderer:
     def _statement(self, statement: Stmt) -> None:
         match statement:
             case ir.Let(var, expr):
+                if self.packs and isinstance(expr, ir.Convert) and (expr.source, expr.target) == (FLOAT32, FLOAT16):
+                    self.before_rounding[var] = expr.operand
                 self._line(f"{var_type(var)} {var.name} = {self.expressions.expression(expr, var)};")
             case ir.CallFunction():
                 for line in call_lines(statement, self.expressions):
                     self._line(line)
             case ir.Assign(var, expr):
+                self.before_rounding = {key: kept for key, kept in self.before_rounding.items() if kept != var}
                 self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
             case ir.SetInteger(name, value, new):
                 kind, text = "int " if name.narrow else "long ", index_text(value)
@@ -301,7 +305,10 @@ class _Renderer:
 
     def _store(self, store: ir.Store) -> None:
         if self.packs and takes_packed(store):
-            self._line(store_packed(store, self._canonical(store), self.expressions.helpers))
+            # A store of halves rounds by itself and writes one NaN. Rounding before it takes instructions for nothing.
+            before = self.before_rounding.get(store.var) if store.argument.dtype == FLOAT16 else None
+            value = before.name if before else self._canonical(store)
+            self._line(store_packed(store, value, self.expressions.helpers))
             return
         self._write(store, self._canonical(store), store.var.lanes)
         if store.argument.dtype == FLOAT16 and store.canonical:
