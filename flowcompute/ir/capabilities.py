@@ -24,6 +24,7 @@ class DeviceCapabilities:
         lanes: the most numbers in a vector of explicit vector code on CPUs: 8 or 16. No bit depends on it.
         vector_bytes: the widest vector that kernels may use.
         shuffles: whether a sub-group of 32 work-items can read each other's registers.
+        device_fences: whether a fence orders what one work-group stored before what another then loads.
         tensor_cores: whether a sub-group of 32 work-items can multiply matrices of half formats, by PTX.
         warp_groups: whether four such sub-groups can multiply tiles of local memory, and tensor copies bring them, by
             PTX for compute capability 9.0.
@@ -45,6 +46,7 @@ class DeviceCapabilities:
     lanes: int = 16
     vector_bytes: int = 128
     shuffles: bool = False
+    device_fences: bool = False
     tensor_cores: bool = False
     warp_groups: bool = False
     correct_division: bool = True

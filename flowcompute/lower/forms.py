@@ -22,6 +22,7 @@ from flowcompute.lower.attention import (
 )
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
 from flowcompute.lower.followed import followed
+from flowcompute.lower.following_rows import FollowingRows
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.joined import joined
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
@@ -37,7 +38,7 @@ from flowcompute.lower.matmul import (
     WARP_GROUP_TERMS,
     WARP_GROUP_WINDOWS,
 )
-from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS, FollowingRows
+from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
 from flowcompute.lower.scan import (
     COLUMN_SCAN,
     CPU_SCAN,
@@ -116,8 +117,9 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
         follower = region.row_follower
         if follower is None:
             return kernel
-        few = kernel.few and followed(kernel.few, FollowingRows(graph, follower, style, kernel.few))
-        return replace(followed(kernel, FollowingRows(graph, follower, style, kernel)), few=few)
+        fences = style.capabilities.device_fences
+        few = kernel.few and followed(kernel.few, FollowingRows(graph, follower, style, kernel.few), fences=fences)
+        return replace(followed(kernel, FollowingRows(graph, follower, style, kernel), fences=fences), few=few)
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -11,7 +12,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu import OpenCLBackend
 from tests.fuse.test_siblings import weights
-from tests.gpu.shapes import gpu_shaped, run_on_gpu
+from tests.gpu.shapes import gpu_shaped, run_on_gpu, twin
 
 WIDE = 1056
 """Numbers of a row: two blocks of the order of sums."""
@@ -45,6 +46,16 @@ def test_a_norm_follows_its_product(records: int, in_place: bool) -> None:
     one_by_one = run_on_gpu(*layer(fc.source(x), fc.source(y)), backend=backend, strategy=fc.Strategy(batch_bytes=1))
     assert [value.tobytes() for value in one_by_one.values] == [made.tobytes(), rows_made.tobytes()]
     assert one_by_one.launches == records
+
+
+def test_a_device_without_fences_takes_a_second_launch() -> None:
+    roots = layer(fc.source(rows(3, 96)), fc.source(rows(3, WIDE, 1)))
+    device = twin(gpu_shaped().device)
+    device.capabilities = dataclasses.replace(device.capabilities, device_fences=False)
+    apart, together = run_on_gpu(*roots, backend=OpenCLBackend(device)), run_on_gpu(*roots)
+    assert (apart.launches, together.launches) == (2, 1)
+    assert [value.tobytes() for value in apart.values] == [value.tobytes() for value in together.values]
+    assert "arrived" not in apart.plan.kernels[0].source
 
 
 def test_rows_of_siblings_and_of_several_layers() -> None:

@@ -252,6 +252,8 @@ def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
         lanes=8 if narrow else DeviceCapabilities.lanes,
         vector_bytes=32 if narrow else DeviceCapabilities.vector_bytes,
         shuffles=ptx,
+        # OpenCL 1.2 orders memory within a work-group only. CPUs keep this order anyway, and PTX has a fence for it.
+        device_fences=cpu or ptx,
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),
     )

@@ -92,12 +92,12 @@ def _function(name: str, block_format: BlockFormat) -> str:
     # What a block means is data, so `precision="fast"` contracts nothing in it.
     return (
         f"static inline float{RUN_NUMBERS} {name}(const __local uchar *block, int place) {{\n"
-        f"#pragma OPENCL FP_CONTRACT OFF\n{_Run(block_format).body()}}}\n"
+        f"#pragma OPENCL FP_CONTRACT OFF\n{_WordRun(block_format).body()}}}\n"
     )
 
 
-class _Run:
-    """The text of a run."""
+class _WordRun:
+    """The text of a run that is decoded by words."""
 
     def __init__(self, block_format: BlockFormat) -> None:
         self._format = block_format

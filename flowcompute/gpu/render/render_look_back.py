@@ -53,8 +53,6 @@ _TAKE = """static inline long fc_take(volatile __global ulong *words, long last)
 _FENCE = """static inline void fc_fence(void) {
 #ifdef __NV_CL_C_VERSION
     asm volatile("membar.gl;" ::: "memory");
-#elif defined(__opencl_c_atomic_scope_device)
-    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
 #else
     mem_fence(CLK_GLOBAL_MEM_FENCE);
 #endif

@@ -118,7 +118,7 @@ def _chunk(graph: Graph, one: MatmulAnchor) -> _Chunk | None:
 
 
 @dataclass(frozen=True)
-class _Copy:
+class _ChunkCopy:
     """What a work-item copies of each chunk to local memory.
 
     Attributes:
@@ -209,28 +209,28 @@ class _StagedLowering:
 
     # -- copies ---------------------------------------------------------------------------------------
 
-    def _of_left(self, scope: Scope, row: Row) -> list[_Copy]:
+    def _of_left(self, scope: Scope, row: Row) -> list[_ChunkCopy]:
         """Return the numbers of a chunk of the row that a work-item loads, or computes, for the others."""
         one = self.contraction
         base, stride = one.of_a(scope, row), one.a.columns.stride
 
-        def copy(number: IndexLike, exists: ConditionLike) -> _Copy:
+        def copy(number: IndexLike, exists: ConditionLike) -> _ChunkCopy:
             at = scope.integer(base + number * stride)
 
             def load(inner: Scope, k: IndexLike) -> Var:
                 return one.factor(inner, Load(one.a.argument, at + k * stride))
 
-            return _Copy("left", number, self.numbers, load, exists)
+            return _ChunkCopy("left", number, self.numbers, load, exists)
 
         return [copy(*each) for each in _shared_out(scope, self.numbers)]
 
-    def _of_right(self, scope: Scope, row: Row, column: IndexLike) -> list[_Copy]:
+    def _of_right(self, scope: Scope, row: Row, column: IndexLike) -> list[_ChunkCopy]:
         """Return the pieces of a chunk of each column that a work-item copies."""
         one, words = self.contraction, self.chunk.piece // _WORD
         base, length = one.of_b(scope, row), self.slot_words // COLUMNS
         each = length // words
 
-        def copy(number: IndexLike, exists: ConditionLike) -> _Copy:
+        def copy(number: IndexLike, exists: ConditionLike) -> _ChunkCopy:
             own = index_min(one.columns - 1, column + number // each)
             block = (base + own * one.b.columns.stride) // self.format.numbers
             at = scope.integer(block * self.format.block_bytes // _WORD + number % each * words)
@@ -239,7 +239,7 @@ class _StagedLowering:
                 place = at + k // self.numbers * length
                 return inner.let(Load(self.words, place, aligned=words > 1), _UINT32, words)
 
-            return _Copy("right", number * words, self.slot_words, load, exists)
+            return _ChunkCopy("right", number * words, self.slot_words, load, exists)
 
         return [copy(*place) for place in _shared_out(scope, COLUMNS * each)]
 

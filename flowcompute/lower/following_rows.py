@@ -13,9 +13,7 @@ from flowcompute.graph import Graph
 from flowcompute.ir import GID, GSIZE, Argument, Kernel, N, Stmt
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import RowSweep
-from flowcompute.lower.rows.rows_form import ROWS
+from flowcompute.lower.rows import ROWS, RowShape, RowSweep
 
 
 class FollowingRows:
