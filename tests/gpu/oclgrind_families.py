@@ -61,15 +61,17 @@ def layer(size: int) -> list[Element]:
 
 def blocks(size: int) -> list[Element]:
     """Decoded in an element-wise kernel, in a product of thin and of many rows, and along rows."""
+    # A block has up to 256 numbers: few records fill large work-groups, and many take the simulator too long.
+    few = min(size, 64 + size // 32)
     weights = fc.dequantize(fc.constant(drawn(19, 2 * 18, dtype="u1")), "Q4_0")
     matrices = fc.dequantize(fc.constant(drawn(3, 5, 2 * 18, dtype="u1")), "Q4_0")
-    rows = fc.dequantize(stream(size, 144, dtype="u1"), "Q4_K")
+    rows = fc.dequantize(stream(few, 144, dtype="u1"), "Q4_K")
     return [
         rows * 2,
         rows.max(axis=1),
-        stream(size, 64) @ weights.T,
+        stream(few, 64) @ weights.T,
         fc.nn.experts(stream(9, 64), matrices, stream(9, 4, dtype="i4") % 3) + 1,
-        fc.dequantize(stream(3, 50 * size, dtype="u1"), "IQ1_S"),
+        fc.dequantize(stream(3, 50 * few, dtype="u1"), "IQ1_S"),
     ]
 
 
