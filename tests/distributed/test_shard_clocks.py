@@ -19,7 +19,7 @@ from tests.distributed.test_shard_progress import run_with_stops
 from tests.distributed.test_shard_regions import contents
 from tests.distributed.test_shards import bits, numbers, planned
 from tests.properties.cases import cases
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but, slow_but
 
 Make = Callable[[Any], Element]
 
@@ -130,7 +130,7 @@ KERNELS = (
 )
 
 
-@pytest.mark.parametrize("name", slow_but(("sum", "window"), KERNELS))
+@pytest.mark.parametrize("name", compiled_but(("sum", "window"), KERNELS))
 def test_kernels_of_shards_give_the_bits_of_one_run(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     check(tmp_path_factory, STREAMS[name], numbers(40_001), 5, 1 << 16, device="cpu")
 

@@ -30,7 +30,7 @@ from tests.gpu.emulator import emulate
 from tests.gpu.shapes import gpu_shaped
 from tests.gpu.tensor_devices import GROUPS, plan_on_paper
 from tests.gpu.test_sharing import twin
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 
 def numbers(*shape: int, dtype: Any = "f4") -> np.ndarray:
@@ -90,7 +90,7 @@ def values_of(run: fc.Run) -> bytes:
     return np.asarray(run.value).tobytes()
 
 
-@pytest.mark.parametrize("name", slow_but(["columns, bias and activation", "rows of a stack of matrices"], JOBS))
+@pytest.mark.parametrize("name", compiled_but(["columns, bias and activation", "rows of a stack of matrices"], JOBS))
 def test_panels_have_the_bits_of_the_whole(name: str) -> None:
     make, budget = JOBS[name]
     run = run_on_gpu(make(), device_memory=budget)

@@ -50,7 +50,7 @@ def check_within_budget(program: Program, memory: int, strategy: fc.Strategy, re
     check_same_bits(program, again, results)
 
 
-@cases(120)
+@cases(80)
 @given(programs(), STRATEGIES, st.sampled_from([1 << 12, 1 << 15, 1 << 18, 1 << 22]))
 def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, memory: int) -> None:
     reference = resolve(program, device="numpy")
