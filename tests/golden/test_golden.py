@@ -160,7 +160,7 @@ GRAPHS = {
 }
 
 PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
-"""Of graphs that are not computed exactly, by name."""
+"""Precision of the graphs that are not computed exactly, by name."""
 
 
 def graph_of(elements: list[fc.Element], capabilities: DeviceCapabilities) -> Graph:

@@ -267,7 +267,7 @@ BLOCKS = [name for name in BLOCK_FORMATS if sizes(name)[0] > 1]
 @pytest.mark.compiles
 @pytest.mark.parametrize("name", slow_but(["Q3_K", "Q6_K", "IQ3_S"], BLOCKS))
 def test_words_of_blocks_are_decoded_like_numbers(name: str) -> None:
-    """Of any bytes, so scales are infinite, NaN, negative or zero; a column of zeros keeps their sign."""
+    """Take any bytes, so scales are infinite, NaN, negative or zero; a column of zeros keeps their sign."""
     raw = any_bytes(name, 9, 1024 // sizes(name)[0])
     raw[3] = 0
     x = few_bits(2, 1024)

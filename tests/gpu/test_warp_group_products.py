@@ -157,6 +157,7 @@ def test_only_ptx_for_hopper_is_retargeted() -> None:
 
 
 def hopper() -> str:
+    """Return what to give as `device=`; skip the test where no device has groups of sub-groups."""
     device = real_device()
     gpus = [one for one in all_devices() if one.kind == "gpu"]
     if not gpus[int(device.partition(":")[2])].has_warp_groups():

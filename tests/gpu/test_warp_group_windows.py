@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,7 +12,6 @@ from flowcompute import ir
 from flowcompute.elements.axes import PAD
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import MATMUL
-from flowcompute.gpu.device import all_devices
 from flowcompute.gpu.render import MARK
 from flowcompute.graph import build_graph
 from flowcompute.lower.matmul import WARP_GROUP_WINDOWS
@@ -22,14 +20,10 @@ from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import HOPPER
 from tests.gpu.emulator import emulate
-from tests.gpu.tensor_devices import compiles_without_assembly, plan_on_paper, real_device
+from tests.gpu.tensor_devices import compiles_without_assembly, plan_on_paper
+from tests.gpu.test_warp_group_products import BFLOAT16, hopper, numbers, relative
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BOUNDS = {np.dtype("f2"): 2e-3, BFLOAT16: 1.6e-2}
-
-
-def numbers(*shape: int, dtype: Any = "f2", seed: int = 0) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
 def kernels_of(plan: Plan) -> list[ir.Kernel]:
@@ -65,10 +59,6 @@ def convolved(x: Any, weights: np.ndarray, how: dict[str, Any], bias: Any = None
 def exact(x: np.ndarray, weights: np.ndarray, how: dict[str, Any]) -> np.ndarray:
     made = convolved(fc.source(x.astype("f8")), weights.astype("f8"), how)
     return np.asarray(made.resolve(device="numpy", progress=False))
-
-
-def relative(made: Any, wanted: np.ndarray) -> float:
-    return float(np.abs(np.asarray(made).astype("f8") - wanted).max() / np.abs(wanted).max())
 
 
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
@@ -147,14 +137,6 @@ def test_the_text_is_opencl_beside_its_assembly() -> None:
 
 
 # -- on Hopper -------------------------------------------------------------------------------------------
-
-
-def hopper() -> str:
-    device = real_device()
-    gpus = [one for one in all_devices() if one.kind == "gpu"]
-    if not gpus[int(device.partition(":")[2])].has_warp_groups():
-        pytest.skip("needs a GPU of compute capability 9.0 with NVIDIA's OpenCL driver")
-    return device
 
 
 LARGE: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {

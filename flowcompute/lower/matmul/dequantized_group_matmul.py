@@ -47,6 +47,7 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
+from flowcompute.lower.matmul.lane_sums import stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
 from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, staged_matmul
@@ -274,13 +275,9 @@ class _DequantizedGroupLowering:
         """Add up the lanes of a result as a tree by halves, and store it."""
         one = self.contraction
         scope = outer.inner()
-        parts = [scope.let(ArrayItem("sums", result * PITCH + lane), FLOAT32) for lane in range(LANES)]
-        while len(parts) > 1:
-            half = len(parts) // 2
-            pairs = zip(parts[:half], parts[half:], strict=True)
-            parts = [scope.let(Combine("sum", (a,), (b,), 0), FLOAT32) for a, b in pairs]
+        total = stored_sum(scope, "sums", result * PITCH, LANES)
         place = scope.integer(column + result % LINES)
-        one.store(scope, one.row(scope, scope.integer(row)), place, None, parts[0])
+        one.store(scope, one.row(scope, scope.integer(row)), place, None, total)
         outer.add(If(all_of(exists, column + result % LINES < one.columns), tuple(scope.statements)))
 
 

@@ -1,10 +1,10 @@
-"""Sums of the lanes of vectors, as trees by halves."""
+"""Sums of the lanes of vectors, also of stored ones, as trees by halves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowcompute.ir import Combine, Half, Picked, Var
+from flowcompute.ir import ArrayItem, Combine, Half, IndexLike, Picked, Var
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
@@ -23,6 +23,16 @@ def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[V
     joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
     each = len(sums) // rows
     return [_picked(scope, [joined], range(row * each, (row + 1) * each)) for row in range(rows)]
+
+
+def stored_sum(scope: Scope, array: str, begin: IndexLike, lanes: int) -> Var:
+    """Return the sum of `lanes` numbers of an array of float32 from `begin` on, as a tree by halves."""
+    parts = [scope.let(ArrayItem(array, begin + lane), FLOAT32) for lane in range(lanes)]
+    while len(parts) > 1:
+        half = len(parts) // 2
+        pairs = zip(parts[:half], parts[half:], strict=True)
+        parts = [scope.let(Combine("sum", (a,), (b,), 0), FLOAT32) for a, b in pairs]
+    return parts[0]
 
 
 def _folded(scope: Scope, parts: Sequence[Var], width: int) -> Var:

@@ -30,7 +30,6 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     BlockRun,
-    Combine,
     ConditionLike,
     For,
     If,
@@ -51,6 +50,7 @@ from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
+from flowcompute.lower.matmul.lane_sums import stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
@@ -86,10 +86,10 @@ BLOCK = Name("b")
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What is copied at once of each column.
+    """Blocks of each column that are copied at once.
 
     Attributes:
-        blocks: of a column.
+        blocks: how many.
         piece: bytes that a work-item copies at once.
     """
 
@@ -119,7 +119,7 @@ def _chunk(graph: Graph, one: MatmulAnchor) -> _Chunk | None:
 
 @dataclass(frozen=True)
 class _ChunkCopy:
-    """What a work-item copies of each chunk to local memory.
+    """A work-item's part of the copy of each chunk to local memory.
 
     Attributes:
         array: where it goes.
@@ -257,12 +257,8 @@ class _StagedLowering:
     def _store(self, outer: Scope, row: Row, column: IndexLike) -> None:
         """Add up the lanes of each column as a tree by halves, and store it."""
         one, scope = self.contraction, outer.inner(lanes=1)
-        parts = [scope.let(ArrayItem("left", LID * PITCH + lane), FLOAT32) for lane in range(LANES)]
-        while len(parts) > 1:
-            half = len(parts) // 2
-            pairs = zip(parts[:half], parts[half:], strict=True)
-            parts = [scope.let(Combine("sum", (a,), (b,), 0), FLOAT32) for a, b in pairs]
-        one.store(scope, row, scope.integer(column + LID), None, parts[0])
+        total = stored_sum(scope, "left", LID * PITCH, LANES)
+        one.store(scope, row, scope.integer(column + LID), None, total)
         outer.add(If(all_of(LID < COLUMNS, column + LID < one.columns), tuple(scope.statements)))
 
 
