@@ -420,6 +420,7 @@ def build_regions(
     joins: Callable[[Region], bool] | None = None,
     takes_rows: Callable[[Region], bool] | None = None,
     leads: Callable[[Region], bool] | None = None,
+    fences: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -437,6 +438,7 @@ def build_regions(
         takes_rows: tells whether the kernel of a product may make the rows of its left factor; None where none may.
         leads: tells whether rows may follow the kernel of a product in its launch; None where nothing may, and no
             product either.
+        fences: whether few such rows are made in the same launch; see `DeviceCapabilities.device_fences`.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
@@ -451,6 +453,6 @@ def build_regions(
     if takes_rows is not None:
         regions = add_row_makers(graph, regions, wanted, takes_rows)
     if leads is not None:
-        regions, told = add_row_followers(graph, regions, leads)
+        regions, told = add_row_followers(graph, regions, leads, fences=fences)
         reasons += told
     return regions, builder.host_folds, reasons

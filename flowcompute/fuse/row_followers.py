@@ -2,7 +2,7 @@
 
 A kernel that makes few short rows, as a norm does, takes a launch for very little work. If all that it reads is made
 by the products of one launch, or is there before, it can follow them. Of few rows the last work-group that ends makes
-all. More rows take a second launch of the same kernel, in which all work-groups make rows.
+all, where it sees what others have stored. More rows take a second launch of the same kernel, in which all make rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flowcompute.ir import views_of
 
 
 def add_row_followers(
-    graph: Graph, regions: Sequence[Region], leads: Callable[[Region], bool]
+    graph: Graph, regions: Sequence[Region], leads: Callable[[Region], bool], *, fences: bool
 ) -> tuple[list[Region], list[Reason]]:
     """Let rows follow the products that make them.
 
@@ -29,6 +29,7 @@ def add_row_followers(
         graph: the graph.
         regions: of one device, siblings joined.
         leads: tells whether others may follow the kernel of a product in its launch.
+        fences: whether few rows are made in the same launch.
 
     Returns:
         The regions, without those that became followers, and a reason for each of these.
@@ -48,7 +49,7 @@ def add_row_followers(
         if all(leads(part) for part in regions[leader].parts or (regions[leader],)):
             led[leader] = _with_follower(regions[leader], rows, value)
             gone.add(place)
-            reasons.append(_told(graph, rows, value, regions[leader]))
+            reasons.append(_told(graph, rows, value, regions[leader], fences=fences))
     return [led.get(place, region) for place, region in enumerate(regions) if place not in gone], reasons
 
 
@@ -85,9 +86,11 @@ def _with_follower(leader: Region, rows: Region, value: int) -> Region:
     )
 
 
-def _told(graph: Graph, rows: Region, value: int, leader: Region) -> Reason:
+def _told(graph: Graph, rows: Region, value: int, leader: Region, *, fences: bool) -> Reason:
     few = FEW_ROWS // math.prod(rows.domain[:-1])
     records = "1 record" if few == 1 else f"{few} records"
     name = graph.nodes[value].name
     text = f"the last work-group of {leader.name} makes it, for up to {records}; more take a second launch"
+    if not fences:
+        text = f"a second launch of {leader.name} makes it"
     return Reason("launch", name, text)

@@ -180,6 +180,7 @@ class StepMaker:
             joins=self._joins if self._shares_launches else None,
             takes_rows=self._takes_rows if self._shares_launches else None,
             leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
+            fences=self._capabilities.device_fences,
         )
         made_here = {i for region in regions for i in region.outputs}
         found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}

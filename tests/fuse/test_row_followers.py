@@ -56,6 +56,8 @@ def test_a_device_without_fences_takes_a_second_launch() -> None:
     assert (apart.launches, together.launches) == (2, 1)
     assert [value.tobytes() for value in apart.values] == [value.tobytes() for value in together.values]
     assert "arrived" not in apart.plan.kernels[0].source
+    assert any("a second launch of" in str(one) for one in apart.plan.reasons)
+    assert not any("the last work-group" in str(one) for one in apart.plan.reasons)
 
 
 def test_rows_of_siblings_and_of_several_layers() -> None:
