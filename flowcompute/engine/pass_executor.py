@@ -101,7 +101,7 @@ class PassExecutor(Executor):
         """Begin the streams anew."""
         self.state.begin(
             lambda step: self.runners[step.placement].make_carry(step),
-            lambda step: self.runners[0].make_fold(step.node),
+            self.runners[0].make_fold,
         )
         scans = self.state.scans
         for clock in self._pass.clocks:

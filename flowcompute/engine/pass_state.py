@@ -19,7 +19,7 @@ from flowcompute.engine.training import TrainingScan
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
 from flowcompute.metrics import StepTold
-from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep, device_folds
+from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep, device_folds, merged_folds
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
 from flowcompute.spec import Spec
 
@@ -71,7 +71,7 @@ class PassState:
         self._begin_streams()
 
     def begin(
-        self, make_carry: Callable[[RegionStep], Carry | None], make_device_fold: Callable[[NodeStep], Accumulator]
+        self, make_carry: Callable[[RegionStep], Carry | None], make_device_fold: Callable[[Node], Accumulator]
     ) -> None:
         """Begin all streams, folds and scans anew; dropped records stay counted.
 
@@ -82,8 +82,9 @@ class PassState:
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         self.close()
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
-        there = {step.node.id: step for step in device_folds(self.one_pass.steps)}
-        self.folds = {i: make_device_fold(there[i]) if i in there else make_fold(folds[i]) for i in mine}
+        steps = self.one_pass.steps
+        there = {step.node.id for step in device_folds(steps)} | merged_folds(steps)
+        self.folds = {i: make_device_fold(self.nodes[i]) if i in there else make_fold(folds[i]) for i in mine}
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.op is TRAIN:
                 self.scans[step.node.id] = self._training(step.node)

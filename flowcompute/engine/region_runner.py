@@ -144,7 +144,7 @@ class RegionRunner(ABC):
     # -- folds on the device ----------------------------------------------------------------------
 
     def make_fold(self, node: Node) -> Accumulator:
-        """Make the state of a fold whose step is `on_device`, at its beginning."""
+        """Make the state of a fold that lies on the device, at its beginning."""
         raise NotImplementedError(f"{type(self).__name__} keeps no folds")
 
     def fold(self, step: NodeStep, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:

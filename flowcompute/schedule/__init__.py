@@ -9,7 +9,7 @@ from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, Sou
 from flowcompute.schedule.planner import make_plan, plan_step
 from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
 from flowcompute.schedule.shaping import Shaping
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, scan_in
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, merged_folds, scan_in
 from flowcompute.schedule.stored_strategies import chosen_plan, job_key, keep, note_pace
 from flowcompute.schedule.work_estimate import bytes_of_record
 
@@ -40,6 +40,7 @@ __all__ = [
     "keep",
     "letter_paths",
     "make_plan",
+    "merged_folds",
     "note_pace",
     "plan_step",
     "policies",

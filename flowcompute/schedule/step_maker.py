@@ -12,6 +12,7 @@ from flowcompute.elements.math import MATMUL_FOLD
 from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.search import ORDERING
 from flowcompute.elements.streams import SEGMENT_SUM
+from flowcompute.elements.training import GivenStream
 from flowcompute.fuse import (
     FusedProducers,
     Reason,
@@ -90,6 +91,7 @@ class StepMaker:
         self._users = graph.users()
         self._gathered: set[int] = set()
         self._capabilities = backend.capabilities
+        self._is_step = any(isinstance(node.element, GivenStream) for node in graph.nodes)
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
@@ -319,7 +321,21 @@ class StepMaker:
         if self._capabilities.code_shape != "numpy" and not _launches_nothing(self.graph, region):
             kernel = self._kernel(region, f"k{self._kernels}", placement)
             self._kernels += 1
-        return RegionStep(region.name, region, kernel, placement)
+        merged = frozenset(i for i in region.folds if kernel is not None and self._is_merged_there(i))
+        return RegionStep(region.name, region, kernel, placement, merged)
+
+    def _is_merged_there(self, fold: int) -> bool:
+        """Check whether a discrete device merges the blocks of a fold. Only steps of trainings keep no state of it."""
+        spec = self.folds[fold]
+        dtypes = {spec.dtype, spec.result_dtype}
+        is_sum = spec.op in ("sum", "mean") and spec.numbers > 0 and dtypes <= {FLOAT32, FLOAT64}
+        return is_sum and self._is_step and self._folds_there()
+
+    def _folds_there(self) -> bool:
+        """Check whether states of folds may lie on the device: it is the only one, with memory of its own."""
+        own = self._capabilities
+        is_alone = len(self.backend.placements) == 1 and own.devices == 1 and not self.config.isolate
+        return is_alone and own.float64 and not own.host_memory
 
     def _kernel(self, region: Region, name: str, placement: int) -> Kernel:
         style = KernelStyle(

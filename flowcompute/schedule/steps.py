@@ -19,12 +19,14 @@ class RegionStep:
         region: what is computed.
         kernel: what computes it; None on backends without kernels.
         placement: index of the device in `Backend.placements`.
+        merged: folds whose blocks the device merges, which has memory of its own. The host merges those of others.
     """
 
     name: str
     region: Region
     kernel: Kernel | None
     placement: int = 0
+    merged: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ Step = RegionStep | NodeStep
 def device_folds(steps: Iterable[Step]) -> list[NodeStep]:
     """Return the steps whose state lies on a discrete device."""
     return [step for step in steps if isinstance(step, NodeStep) and step.on_device]
+
+
+def merged_folds(steps: Iterable[Step]) -> set[int]:
+    """Return the folds of regions whose blocks a discrete device merges."""
+    return {i for step in steps if isinstance(step, RegionStep) for i in step.merged}
 
 
 def scan_in(step: Step) -> int:

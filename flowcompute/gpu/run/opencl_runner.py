@@ -20,7 +20,7 @@ from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
-from flowcompute.gpu.run.folds import FoldBlocks
+from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.staying_runner import StayingRunner
@@ -220,6 +220,7 @@ class OpenCLRunner(StayingRunner):
         if region.folds:
             assert batch_slice.clock is not None
             self._blocks.make(region.folds, blocks, batch_slice.clock.batch_items // kernel.block + 2)
+            self._reserve(step)
         scan = self.state.scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
@@ -377,6 +378,8 @@ class OpenCLRunner(StayingRunner):
             self._written.append(buffer := carry.buffer(argument))
             return buffer
         if argument.kind == "carry":
+            if isinstance(fold := self.state.folds[value], DeviceMerges):
+                return fold.open()
             return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
             # The host reads what a kernel may be making.
@@ -401,6 +404,10 @@ class OpenCLRunner(StayingRunner):
     ) -> None:
         """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
         state, items = self.state.folds[fold], batch_slice.items
+        if isinstance(state, DeviceMerges):
+            made = self.memory.output(("partial", fold, 0), self._blocks.parts(fold, blocks)["partial", fold, 0])
+            batch_slice.push_later(step.name, partial(state.push_blocks, made, phase, items))
+            return
         parts = self._blocks.parts(fold, blocks)
         for key, array in parts.items():
             self.memory.fetch(key, array)

@@ -59,7 +59,7 @@ class RepeatingRunner(TransferringRunner):
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
-        if region.folds or region.weight_tiles is not None or not self._can_defer:
+        if not step.merged.issuperset(region.folds) or region.weight_tiles is not None or not self._can_defer:
             return False
         if not region.stream:
             # Whoever computes resident values waits once for all of them.
@@ -67,8 +67,9 @@ class RepeatingRunner(TransferringRunner):
         elif self.memory.in_place:
             few = items <= FEW_RECORDS or self.waits_once
         else:
-            # What a discrete device fails at is told before the next batch begins.
-            few = items <= FEW_RECORDS and not self.waits_once
+            # What a discrete device fails at is told before the next batch begins. Nobody asks for the seconds of the
+            # kernels of a step of a training.
+            few = (items <= FEW_RECORDS or bool(self.state.changing)) and not self.waits_once
         return few and self._is_alone and self.tuner is None
 
     def known(

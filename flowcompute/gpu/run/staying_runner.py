@@ -11,13 +11,13 @@ import numpy as np
 from flowcompute.engine import BatchSlice, PassState
 from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.run.folds import DeviceProducts, DeviceSegments, FoldDevice
+from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegments, FoldDevice
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
 from flowcompute.graph import Node
 from flowcompute.ir import Kernel
 from flowcompute.lower import KernelStyle
-from flowcompute.schedule import NodeStep
+from flowcompute.schedule import NodeStep, RegionStep
 from flowcompute.schedule.memory import placeholder_array
 
 
@@ -58,9 +58,20 @@ class StayingRunner(RepeatingRunner):
         assert self._launcher is not None
         style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
         there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style)
+        stays = node.id in self.staying
+        if (merged := self.state.plan.folds.get(node.id)) is not None:
+            length = self.state.one_pass.clock_of(node.id).length
+            return DeviceMerges(node, merged, there, length, stays=stays)
         spec = self.state.plan.host_folds[node.id]
         kind = DeviceProducts if spec.op == "matmul" else DeviceSegments
-        return kind(node, spec, there, stays=node.id in self.staying)
+        return kind(node, spec, there, stays=stays)
+
+    def _reserve(self, step: RegionStep) -> None:
+        """Allocate what folds on the device need, before anything of the slice counts."""
+        for fold in step.merged:
+            state = self.state.folds[fold]
+            assert isinstance(state, DeviceMerges), "the planner has the device merge it"
+            state.reserve()
 
     def fold(self, step: NodeStep, fold: Accumulator, batch_slice: BatchSlice) -> Callable[[], None]:
         """See `RegionRunner.fold`."""

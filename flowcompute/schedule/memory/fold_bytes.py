@@ -68,6 +68,12 @@ def device_fold_bytes(fold: HostFold, length: int | None) -> int:
     return shape.numbers * (8 * nodes + fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize) + opened
 
 
+def merged_fold_bytes(fold: FoldSpec, length: int | None) -> int:
+    """Count the bytes on a discrete device that merges the blocks of a fold: a tree, an open block, and the result."""
+    wide = 8 * tree_levels(length, fold.block) + fold.dtype.itemsize + fold.result_dtype.itemsize
+    return fold.numbers * wide
+
+
 def device_fold_item_bytes(fold: HostFold) -> int:
     """Count the bytes beside it for each record of a batch: which rows belong to which key."""
     return 0 if fold.op == "matmul" else 24 * SegmentShape.of(fold).rows

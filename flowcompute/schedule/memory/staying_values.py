@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from flowcompute.ir import is_strided
 from flowcompute.schedule.plan import ExecutionPlan, Pass
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, merged_folds
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class _Search:
                     self.made_in[view], self.seen[view] = number, operand
                     self._views.setdefault(operand, []).append(view)
                     self._read_in.setdefault(operand, set()).add(number)
-            self.made_in |= dict.fromkeys((step.node.id for step in device_folds(one.steps)), number)
+            folds = [step.node.id for step in device_folds(one.steps)]
+            self.made_in |= dict.fromkeys([*folds, *merged_folds(one.steps)], number)
             for argument in (argument for kernel in one.kernels for argument in kernel.arguments):
                 self._read_in.setdefault(argument.value, set()).add(number)
 
@@ -109,5 +110,7 @@ def _read_on_host(one: Pass) -> Iterator[int]:
             yield from step.region.inputs
         else:
             # Scalars are arguments, and what is read cyclically is uploaded with a vector behind it.
-            read = (each for each in step.kernel.arguments if each.kind != "output")
+            # Blocks of a fold are no values: the fold's result is made of them.
+            made = ("output", "partial", "carry")
+            read = (each for each in step.kernel.arguments if each.kind not in made)
             yield from (each.value for each in read if each.kind != "input" or each.period)

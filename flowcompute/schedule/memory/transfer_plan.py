@@ -11,12 +11,12 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import attention_state
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
-from flowcompute.schedule.memory.fold_bytes import device_fold_bytes, device_fold_item_bytes
+from flowcompute.schedule.memory.fold_bytes import device_fold_bytes, device_fold_item_bytes, merged_fold_bytes
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
 from flowcompute.schedule.memory.worker_needs import isolated_placements
 from flowcompute.schedule.placement import direct_inputs, early_inputs, early_outputs, kernels_of
 from flowcompute.schedule.plan import Pass
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, merged_folds
 from flowcompute.strategy import Config
 
 
@@ -131,6 +131,9 @@ def device_edges(
                 BatchBuffers(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
                 for i in blocks
             ]
+        for i in sorted(merged_folds(clock.steps)):
+            size = merged_fold_bytes(folds[i], clock.length)
+            edges.append(BatchBuffers(f"{graph.nodes[i].name} (fold)", size, 1, clock.id, 1, grows=False))
         for node in (step.node for step in device_folds(clock.steps)):
             assert node.op is not None
             fold = host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
