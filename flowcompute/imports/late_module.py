@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any
 
 
@@ -17,12 +18,16 @@ class LateModule:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
         # Special names are asked for by copying and printing, which import nothing.
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(importlib.import_module(self._name), name)
+        if self._module is None:
+            # It waits for another thread that imports the module now.
+            self._module = importlib.import_module(self._name)
+        return getattr(self._module, name)
 
 
 def import_problem(*names: str) -> ImportError | None:
