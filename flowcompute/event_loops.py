@@ -6,23 +6,35 @@ thread opened, and no buffer is left to somebody who still writes into it.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
-import trio
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import trio
+else:
+    asyncio, trio = LateModule("asyncio"), LateModule("trio")
+
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+def in_trio_task() -> bool:
+    """Check whether this code runs in a task of trio. Nothing does before somebody has imported trio."""
+    return "trio" in sys.modules and trio.lowlevel.in_trio_task()
+
+
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     """Return the asyncio loop that is running in this thread; None in plain code and in trio's tasks."""
-    if trio.lowlevel.in_trio_task():
+    if "asyncio" not in sys.modules or in_trio_task():
         return None
     try:
         return asyncio.get_running_loop()
@@ -54,7 +66,7 @@ async def completed(future: Future[T], stop: Callable[[], object] = lambda: None
     Raises:
         BaseException: what the future holds, or the cancellation.
     """
-    if trio.lowlevel.in_trio_task():
+    if in_trio_task():
         there, token = trio.Event(), trio.lowlevel.current_trio_token()
         future.add_done_callback(lambda _: _tell(lambda: token.run_sync_soon(there.set)))
         try:
@@ -71,7 +83,7 @@ async def completed(future: Future[T], stop: Callable[[], object] = lambda: None
 
 async def in_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call `function(*args)` in a thread. Once it has begun it is waited for, also where the wait is cancelled."""
-    if trio.lowlevel.in_trio_task():
+    if in_trio_task():
         return await trio.to_thread.run_sync(function, *args)
     future: Future[T] = Future()
     context = copy_context()
@@ -120,7 +132,7 @@ async def in_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any
 
 async def to_the_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Await `function()` to its end, also where the wait is cancelled, which is told afterwards."""
-    if trio.lowlevel.in_trio_task():
+    if in_trio_task():
         with trio.CancelScope(shield=True):
             return await function()
     return await _to_the_end(asyncio.ensure_future(function()), lambda: None)
@@ -149,7 +161,7 @@ class Changes:
     """Tasks that wait until something has changed, in the library of the task that makes it."""
 
     def __init__(self) -> None:
-        self._lot = trio.lowlevel.ParkingLot() if trio.lowlevel.in_trio_task() else None
+        self._lot = trio.lowlevel.ParkingLot() if in_trio_task() else None
         self._waiting: set[asyncio.Future[None]] = set()
 
     @property
@@ -180,4 +192,4 @@ class Changes:
 
 def make_lock() -> AbstractAsyncContextManager[Any]:
     """Return a lock of the library of the task that calls."""
-    return trio.Lock() if trio.lowlevel.in_trio_task() else asyncio.Lock()
+    return trio.Lock() if in_trio_task() else asyncio.Lock()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -61,6 +60,9 @@ from flowcompute.strategy import (
     TuneOptions,
     Tuning,
 )
+
+if TYPE_CHECKING:
+    import asyncio
 
 _MOST_DRAWN = 300
 """Nodes of a graph that a notebook shows as a tree."""

@@ -164,7 +164,28 @@ def test_composing_loads_nothing_that_runs() -> None:
         "print(sorted(heavy - set(sys.modules)))\n"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[]\n36 36 Run Plan\n[]\n"
+    assert done.stdout == "[]\n36 36 Run Plan\n['asyncio', 'prometheus_client']\n"
+
+
+def test_flows_of_plain_code_load_no_event_loop() -> None:
+    """Until a run has stages, an event loop asks, or somebody wants progress or a port."""
+    done = python(
+        "import sys, flowcompute as fc\n"
+        "x = fc.feed(dtype='int32')\n"
+        "with (x + 1).flow(device='numpy') as flow:\n"
+        "    flow.send([1, 2])\n"
+        "    print(flow.receive())\n"
+        "loops = {'asyncio', 'trio', 'prometheus_client', 'rich.console', 'rich.progress'}\n"
+        "print(sorted(loops & set(sys.modules)))\n"
+        "import asyncio, trio\n"
+        "async def sent():\n"
+        "    async with (x + 1).flow(device='numpy') as flow:\n"
+        "        await flow.send([3])\n"
+        "        return await flow.receive()\n"
+        "print(asyncio.run(sent()), trio.run(sent))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[2 3]\n[]\n[4] [4]\n"
 
 
 @pytest.mark.parametrize("verb", ["run", "Run", "Plan", "thaw"])

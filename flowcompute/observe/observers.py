@@ -7,17 +7,22 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowcompute.errors import MetricsWarning, PlanError, short_repr
 from flowcompute.files import path_text
+from flowcompute.imports import LateModule
 from flowcompute.observe.consumer import Consumer, RunView
 from flowcompute.observe.events import EventStream
-from flowcompute.observe.exporter import Exporter, parse_port
 from flowcompute.observe.json_log import MetricsLog
 from flowcompute.observe.page import LivePage, check_page_port
 from flowcompute.observe.trace_file import Trace
 from flowcompute.strategy import Log
+
+if TYPE_CHECKING:
+    from flowcompute.observe import exporter
+else:
+    exporter = LateModule("flowcompute.observe.exporter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Observe:
                 hint="leave metrics=False out",
             )
         if self.port is not None:
-            parse_port(self.port)
+            exporter.parse_port(self.port)
         if self.page is not None:
             check_page_port(self.page)
         paths: dict[str, Any] = {"trace": self.trace, "metrics_log": self.log}
@@ -70,7 +75,7 @@ class Observe:
 
 _CONSUMERS: tuple[Callable[[Observe, RunView], Consumer | None], ...] = (
     lambda asked, view: None if asked.trace is None else Trace(asked.trace, view, asked.name),
-    lambda asked, view: None if asked.port is None else Exporter(asked.port, view.snapshot),
+    lambda asked, view: None if asked.port is None else exporter.Exporter(asked.port, view.snapshot),
     lambda asked, view: None if asked.log is None else MetricsLog(asked.log, view.snapshot, asked.name),
     lambda asked, view: None if asked.page is None else LivePage(asked.page, view, asked.name),
 )
@@ -116,7 +121,9 @@ class Observers:
     @property
     def port(self) -> int | None:
         """The port where Prometheus is served; None where it is not, and after the end."""
-        return next((one.port for one in tuple(self._consumers) if isinstance(one, Exporter)), None)
+        if self._observe.port is None:
+            return None
+        return next((one.port for one in tuple(self._consumers) if isinstance(one, exporter.Exporter)), None)
 
     @property
     def page(self) -> str | None:

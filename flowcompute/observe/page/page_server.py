@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hmac
 import logging
@@ -12,10 +11,16 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowcompute.errors import RunError
+from flowcompute.imports import LateModule
 from flowcompute.observe.page._starlette import serving_parts
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = LateModule("asyncio")
 
 LOOPBACK = "127.0.0.1"
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.elements import State
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class CheckpointBarrier:

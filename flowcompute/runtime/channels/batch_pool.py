@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import trio
 
 from flowcompute.errors import RunError
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 ALIGNMENT = 128
 """Bytes; what OpenCL wants of host memory that it uses in place, and a pair of cache lines."""

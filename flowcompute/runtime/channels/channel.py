@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import trio
 
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
 from flowcompute.runtime.channels.batch_pool import SharedBuffer
 from flowcompute.runtime.events import StageReporter
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

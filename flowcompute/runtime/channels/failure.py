@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.errors import FlowError, RunError, Site
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class attributed(AbstractContextManager[None]):  # noqa: N801 - used as a function is

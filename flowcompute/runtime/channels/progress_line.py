@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
 
+from flowcompute.imports import LateModule
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.channels.notebook_line import NotebookLine, notebook
+
+if TYPE_CHECKING:
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    from flowcompute.runtime.channels import standard_error
+else:
+    rich_progress = LateModule("rich.progress")
+    standard_error = LateModule("flowcompute.runtime.channels.standard_error")
 
 _BAR_EVERY_S = 0.2
 _NOTEBOOK_EVERY_S = 0.5
@@ -40,17 +46,6 @@ class Shown(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """The differences from the plan, in words."""
-
-
-class StandardError(Console):
-    """A console on standard error."""
-
-    def __init__(self) -> None:
-        super().__init__(file=sys.stderr)
-
-    def on_broken_pipe(self) -> None:
-        """Only end the display: rich would close standard output and exit."""
-        raise BrokenPipeError
 
 
 class Display:
@@ -98,7 +93,7 @@ class Display:
         if progress is False:
             return None
         shown = notebook() if console is None else None
-        console = StandardError() if console is None else console
+        console = standard_error.StandardError() if console is None else console
         if shown is not None:
             # As below: what breaks the display does not break the run.
             with contextlib.suppress(Exception):
@@ -141,9 +136,9 @@ class Display:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _show_bar(self) -> None:
-        columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+        columns = (rich_progress.BarColumn(), rich_progress.TextColumn("{task.description}", markup=False))
         # Standard output is left alone: other runs and other threads write there too.
-        with Bar(
+        with rich_progress.Progress(
             *columns, console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         ) as bar:
             task = bar.add_task("", total=None)

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.elements.policies import ErrorPolicy
 from flowcompute.engine import Executor
+from flowcompute.imports import LateModule
 from flowcompute.metrics import (
     Checkpoints,
     Metrics,
@@ -34,6 +34,11 @@ from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events import BATCHES, CheckpointTotals, ComputeTotals, SkipTotals, StageReporter, StageTotals
 from flowcompute.schedule import Launch, LaunchLog
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class RunRecord:
@@ -97,7 +102,7 @@ class RunRecord:
         sinks: Sequence[str],
         executor: Executor,
         index: int = 0,
-        clock: Callable[[], float] = trio.current_time,
+        clock: Callable[[], float] = lambda: trio.current_time(),  # noqa: PLW0108 - trio is imported by its first use
     ) -> PassRecord:
         """Begin a pass, and return its stages; called in the thread of its clock.
 

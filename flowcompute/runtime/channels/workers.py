@@ -7,11 +7,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar, TypeVarTuple
-
-import trio
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from flowcompute.engine import CHECK
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

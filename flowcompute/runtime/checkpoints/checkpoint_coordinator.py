@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import trio
 
 from flowcompute.checkpoint.job import KeptJob, read_progress
 from flowcompute.checkpoint.store import CheckpointFolder
@@ -20,6 +19,7 @@ from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writ
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
+from flowcompute.imports import LateModule
 from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
@@ -34,6 +34,11 @@ from flowcompute.runtime.checkpoints.stored_job import (
 )
 from flowcompute.schedule import SinkStage
 from flowcompute.schedule.explain import Plan
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class FrozenError(Exception):

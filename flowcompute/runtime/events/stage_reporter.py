@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.engine import Executor
+from flowcompute.imports import LateModule
 from flowcompute.observe import (
     BatchComputed,
     BatchPassed,
@@ -17,6 +17,11 @@ from flowcompute.observe import (
     TrainingStepped,
     WorkMarked,
 )
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 WAITING = frozenset({StageState.INPUT, StageState.CREDIT, StageState.OUTPUT})
 
@@ -46,7 +51,7 @@ class StageReporter:
         label: str | None = None,
         stream: EventStream | None = None,
         *,
-        clock: Callable[[], float] = trio.current_time,
+        clock: Callable[[], float] = lambda: trio.current_time(),  # noqa: PLW0108 - trio is imported by its first use
         zero_s: float = 0.0,
     ) -> None:
         self.name = name

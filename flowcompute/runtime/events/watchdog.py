@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
-
-import trio
+from typing import TYPE_CHECKING, NoReturn
 
 from flowcompute.errors import RunError
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.events.stage_reporter import WAITING, StageReporter
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 async def watch(

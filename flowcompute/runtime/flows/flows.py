@@ -10,12 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
-import trio
 
 from flowcompute.elements import user_site, warn_at
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import EventLoopWarning, PlanError, RunError
-from flowcompute.event_loops import Changes, blocks_asyncio, in_thread, make_lock, to_the_end
+from flowcompute.event_loops import Changes, blocks_asyncio, in_thread, in_trio_task, make_lock, to_the_end
 from flowcompute.observe import Observe
 from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
@@ -75,7 +74,7 @@ class FlowOpener:
 
     def __enter__(self) -> Flow:
         hint = "async with element.flow() as flow: ..."
-        if trio.lowlevel.in_trio_task():
+        if in_trio_task():
             raise RunError("cannot open a plain flow here: it would block the event loop", hint=hint)
         if blocks_asyncio():
             warn_at(user_site(), f"a plain flow blocks the event loop: {hint}", EventLoopWarning)

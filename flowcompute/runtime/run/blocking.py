@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.elements import user_site, warn_at
 from flowcompute.errors import EventLoopWarning, RunError
-from flowcompute.event_loops import asyncio_loop, blocks_asyncio
+from flowcompute.event_loops import asyncio_loop, blocks_asyncio, in_trio_task
 from flowcompute.schedule.explain import Plan
 from flowcompute.sources import IterateSource
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def refuse_in_trio_task(doing: str) -> None:
     """Raise RunError where blocking would stop a trio event loop."""
-    if trio.lowlevel.in_trio_task():
+    if in_trio_task():
         raise RunError(
             f"cannot {doing} in a trio task: it would block the event loop",
             hint="await fc.arun(...) or fc.aresolve(...)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import os
@@ -14,7 +13,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
@@ -31,6 +30,9 @@ from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
 from flowcompute.runtime.run.running_pass import PassSettings
 from flowcompute.runtime.run.watched import Watched
 from flowcompute.sources import AWAIT_IN_LOOP
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows. Elsewhere a signal that arrives between the
 # interpreter's last look and the wait does not end the wait either.

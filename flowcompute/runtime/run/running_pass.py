@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import trio
 
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.errors import CheckpointError, RunError
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check_alike
@@ -21,6 +22,11 @@ from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
 from flowcompute.schedule import Clock, SinkStage, SourceStage, is_uncached, policies, records_wanted, with_defaults
 from flowcompute.spec import Spec
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 _SMALL_BYTES = 1 << 16
 """Results in memory that are copied in less time than it takes to hand them to a thread."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from flowcompute.engine import PlannedJob
 from flowcompute.runtime.checkpoints import Request
@@ -11,6 +11,9 @@ from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.blocking import refuse_in_trio_task
 from flowcompute.runtime.run.run import Run
 from flowcompute.runtime.run.run_strategy import RunTuner
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def start(

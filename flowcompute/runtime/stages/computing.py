@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-
-import trio
+from typing import TYPE_CHECKING
 
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN, MOVED, Executor, check_stopped
 from flowcompute.errors import RunError
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import (
     Channel,
@@ -28,6 +28,11 @@ from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.runtime.stages.turn import BatchTurn, ComputedBatch, Output
 from flowcompute.runtime.stages.writing import SinkTask
 from flowcompute.schedule import Clock
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class ComputeTask:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import trio
 
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN, Executor
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Message, PassRecord, attributed
 from flowcompute.runtime.stages.computing import ComputeTask
 from flowcompute.runtime.stages.turn import ComputedBatch
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class _UploadingBatch:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
-import trio
 
 from flowcompute.elements import AsyncReader, Reader
 from flowcompute.errors import SourceError
+from flowcompute.imports import LateModule
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Message, Pool, SharedBuffer, Workers, attributed
 from flowcompute.runtime.events import StageReporter
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule import SourceStage
+
+if TYPE_CHECKING:
+    import trio
+else:
+    trio = LateModule("trio")
 
 
 class _PendingRead:
