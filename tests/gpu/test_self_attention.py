@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.nn.self_attention import _attend
+from flowcompute.gpu.render import render
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu, run_on_gpu
 from tests.support.slow import compiled_but, slow_but
 
@@ -147,6 +148,15 @@ def test_few_records_are_added_and_attend_in_one_launch(
     assert run.launches == launches
     assert run.value.tobytes() == resolved(made, device, 1).tobytes(), "each record in a launch"
     np.testing.assert_allclose(run.value, exact(q, k, v, np.arange(records) % 4, None), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [128, 7])
+def test_keys_are_loaded_in_whole_vectors_where_rows_are(size: int) -> None:
+    q, k, v = drawn(90, 4, 2, size, size)
+    kernel = plan_for_gpu(fc.nn.self_attention(*map(fc.source, (q, k, v)))).kernels[0].ir
+    text = render(kernel)
+    assert ("(const __global float4 *)(state0" in text) == (size % 4 == 0)
+    assert ("(const __global float4 *)(state1" in text) == (size % 4 == 0)
 
 
 def test_items_without_heads() -> None:

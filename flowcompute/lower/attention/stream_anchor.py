@@ -115,6 +115,10 @@ class StreamAttentionAnchor(AttentionAnchor):
         lies = type(new.lies)(self.node.id, 0, groups * size, c_strides(new.spec.shape))
         return Operand(argument, new.spec, lies, Axes((1,), (groups * size,)), Axes((size,), (1,)), 1)
 
+    def is_computed(self, operand: Operand) -> bool:
+        """Check whether an operand is computed as it is loaded; the state never is."""
+        return operand.argument.kind != "state" and super().is_computed(operand)
+
     def factor(self, scope: Scope, load: Load) -> Var:
         """Load numbers of an operand, or of the state; see `Anchor.factor`."""
         return loaded(scope, load) if load.argument.kind == "state" else super().factor(scope, load)
