@@ -57,7 +57,7 @@ def states(left: int, right: int | None, dtype: str) -> Iterator[Any]:
     device, built = gpu_shaped().device, BuiltKernels()
     launcher = LocalLauncher(device, 0)
     style = KernelStyle(device.capabilities)
-    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style)
+    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, {})
     try:
         yield spec, lambda: DeviceProducts(node, spec, there, stays=False)
     finally:

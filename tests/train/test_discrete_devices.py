@@ -18,6 +18,7 @@ from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.schedule.memory import StayingValues
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.train import trainer as trainer_module
@@ -247,3 +248,22 @@ def test_values_stay_where_a_step_reads_its_records_several_times() -> None:
     assert [len(one.made) > 1 for one in found] == [True]
     # All parameters and what momentum has made of their gradients.
     assert len(found[0].handed_on) == 4
+
+
+def test_kernels_are_built_before_the_second_step() -> None:
+    built: list[int] = []
+    original, take_step = LocalLauncher.build, TrainingScan._step
+
+    def build(self: LocalLauncher, *of: Any) -> Any:
+        built[-1] += 1
+        return original(self, *of)
+
+    def step(scan: TrainingScan) -> np.ndarray:
+        built.append(0)
+        return take_step(scan)
+
+    built.append(0)
+    with mock.patch.object(LocalLauncher, "build", build), mock.patch.object(TrainingScan, "_step", step):
+        fc.resolve(*fitted()[1], **GPU)
+    assert built[1] > 0
+    assert built[2:] == [0] * 8

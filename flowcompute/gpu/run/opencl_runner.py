@@ -451,6 +451,7 @@ class OpenCLRunner(StayingRunner):
         self._blocks.close()
         self._residents.clear()
         self._views.clear()
+        self._folding.clear()
         if launcher is None:
             return
         with launcher.told():

@@ -33,6 +33,7 @@ class StayingRunner(RepeatingRunner):
     def __init__(self, state: PassState) -> None:
         super().__init__(state)
         self._views: dict[int, tuple[ViewCopy, Any]] = {}
+        self._folding: dict[tuple[str, str], Any] = {}
 
     def take(self, kept: Mapping[int, object]) -> None:
         """See `RegionRunner.take`."""
@@ -57,7 +58,7 @@ class StayingRunner(RepeatingRunner):
         """See `RegionRunner.make_fold`."""
         assert self._launcher is not None
         style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
-        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style)
+        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding)
         stays = node.id in self.staying
         if (merged := self.state.plan.folds.get(node.id)) is not None:
             length = self.state.one_pass.clock_of(node.id).length

@@ -84,8 +84,6 @@ class DeviceMerges(Accumulator):
         self._there, self._stays = there, stays
         self._told = partial(there.launcher.told, node.name, node.element.site)
         self._levels = tree_levels(length, spec.block)
-        self._merge: Any = None
-        self._end: Any = None
 
     @property
     def description(self) -> FoldSpec:
@@ -127,8 +125,7 @@ class DeviceMerges(Accumulator):
         whole, rest = divmod(phase + records, block)
         next_block = self.records // block
         with self._told():
-            self._build()
-            self._launch(self._merge, [blocks, self._tree(), self.open()], [next_block, whole, rest])
+            self._launch("merge_blocks", [blocks, self._tree(), self.open()], [next_block, whole, rest])
         self.records += records
 
     def result(self) -> np.ndarray:
@@ -139,26 +136,19 @@ class DeviceMerges(Accumulator):
         spec = self._spec
         next_block, rest = divmod(self.records, spec.block)
         with self._told():
-            self._build()
             # Of no records a sum is 0, and a mean 0 / 0.
             numbers = [next_block, rest, self.records, int(spec.op == "mean"), int(spec.selected)]
-            self._launch(self._end, [self._tree(), self.open(), self._made()], numbers)
+            self._launch("end_merge", [self._tree(), self.open(), self._made()], numbers)
             if self._stays:
                 return placeholder_array(self._node_spec)
             array = np.empty(spec.result_shape, spec.result_dtype)
             self._there.memory.fetch(self._value, array)
         return array
 
-    def _build(self) -> None:
-        if self._merge is not None:
-            return
+    def _launch(self, name: str, buffers: Sequence[cl.Buffer], numbers: Sequence[int]) -> None:
         made = self._spec.result_dtype.itemsize
         text = _TEXT % {"T": _TYPES[self._spec.dtype.itemsize], "R": _TYPES[made], "NAN": _NAN[made]}
-        launcher = self._there.launcher
-        self._merge = launcher.build(text, "merge_blocks", [None, None, None, *[INT64] * 4])
-        self._end = launcher.build(text, "end_merge", [None, None, None, *[INT64] * 6])
-
-    def _launch(self, kernel: Any, buffers: Sequence[cl.Buffer], numbers: Sequence[int]) -> None:
+        kernel = self._there.build(text, name, [None, None, None, *[INT64] * (1 + len(numbers))])
         most = GROUPS_PER_UNIT * self._there.style.capabilities.units
         groups = min(-(-self._spec.numbers // WORK_GROUP), most)
         values = [*buffers, self._spec.numbers, *numbers]

@@ -63,7 +63,6 @@ class DeviceSegments(Accumulator):
         self._told = partial(there.launcher.told, node.name, node.element.site)
         self._shape = SegmentShape.of(spec)
         self._dtype = spec.operands[0].dtype
-        self._kernel: Any = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -109,13 +108,12 @@ class DeviceSegments(Accumulator):
     def _add(self, rows: cl.Buffer, places: cl.Buffer, sums: cl.Buffer, count: int, keys: int) -> None:
         """Launch the kernel that adds so many rows of so many keys."""
         launcher, width = self._there.launcher, self._shape.width
-        if self._kernel is None:
-            text = _TEXT % {"T": _TYPES[self._dtype.itemsize]}
-            self._kernel = launcher.build(text, "add_rows", [None, None, None, *[INT64] * 4])
+        text = _TEXT % {"T": _TYPES[self._dtype.itemsize]}
+        kernel = self._there.build(text, "add_rows", [None, None, None, *[INT64] * 4])
         tiles = -(-width // WORK_GROUP)
         groups = min(keys * tiles, GROUPS_PER_UNIT * self._there.style.capabilities.units)
         values = [rows, places, sums, count, keys, width, tiles]
-        launcher.launch(self._kernel, values, groups, WORK_GROUP, [sums], timed=False, deferred=True)
+        launcher.launch(kernel, values, groups, WORK_GROUP, [sums], timed=False, deferred=True)
 
     def _push(self, values: Sequence[np.ndarray]) -> None:
         raise NotImplementedError("records of a fold on one device are read there")

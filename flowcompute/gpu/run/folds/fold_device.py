@@ -27,6 +27,7 @@ class FoldDevice:
         launcher: launches kernels there.
         compiled: gives what to launch for a kernel.
         style: of kernels.
+        built: kernels by text and name. Folds are made anew for each run of their plan, and these are not.
     """
 
     device: Device
@@ -34,10 +35,17 @@ class FoldDevice:
     launcher: Launcher
     compiled: Callable[[Kernel], Any]
     style: KernelStyle
+    built: dict[tuple[str, str], Any]
 
     def buffer(self, key: Hashable, dtype: np.dtype, numbers: int) -> cl.Buffer:
         """Return the buffer of a name, with room for so many numbers."""
         return self.memory.output(key, placeholder_array(Spec(dtype, (numbers,))))
+
+    def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Any:
+        """Return a kernel of a text, built when it is asked for first; see `Launcher.build`."""
+        if (text, name) not in self.built:
+            self.built[text, name] = self.launcher.build(text, name, types)
+        return self.built[text, name]
 
     def launch(self, kernel: Kernel, operands: Sequence[cl.Buffer], made: cl.Buffer, items: int) -> None:
         """Launch a kernel of `lower.product_folds` over so many records; nobody waits for it."""
