@@ -150,13 +150,38 @@ def test_few_records_are_added_and_attend_in_one_launch(
     np.testing.assert_allclose(run.value, exact(q, k, v, np.arange(records) % 4, None), rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "records"), [(4, 4, 4), (6, 2, 1), (8, 1, 1), (9, 1, 1), (17, 1, 0)], ids=lambda one: str(one)
+)
+def test_the_kernel_of_few_records_takes_one_block(heads: int, kv_heads: int, records: int) -> None:
+    kernel = plan_for_gpu(fc.nn.self_attention(*map(fc.source, drawn(90, heads, kv_heads, 8, 8)))).kernels[0].ir
+    chosen = [items for items in range(1, 50) if kernel.of_items(items) is not kernel]
+    assert chosen == [*range(1, records + 1)]
+    assert all(kernel.of_items(items).phases(items) == range(2, 3) for items in chosen), "one launch"
+
+
 @pytest.mark.parametrize("size", [128, 7])
 def test_keys_are_loaded_in_whole_vectors_where_rows_are(size: int) -> None:
     q, k, v = drawn(90, 4, 2, size, size)
     kernel = plan_for_gpu(fc.nn.self_attention(*map(fc.source, (q, k, v)))).kernels[0].ir
-    text = render(kernel)
-    assert ("(const __global float4 *)(state0" in text) == (size % 4 == 0)
-    assert ("(const __global float4 *)(state1" in text) == (size % 4 == 0)
+    for one in (kernel, kernel.of_items(1)):
+        text = render(one)
+        assert ("(const __global float4 *)(state0" in text) == (size % 4 == 0)
+        assert ("(const __global float4 *)(state1" in text) == (size % 4 == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((4, 2, 128, 128), "f4"), ((5, 1, 80, 24), "f4"), ((2, 1, 256, 256), "f4"), ((6, 2, 20, 7), "f8")],
+    ids=["one slab", "several slabs", "short slabs", "float64"],
+)
+def test_tokens_one_by_one_have_the_bits_of_all_at_once(shape: tuple[int, int, int, int], dtype: str) -> None:
+    arrays = drawn(150, *shape, np.dtype(dtype))
+    made = fc.nn.self_attention(*map(fc.source, arrays))
+    whole, single = (resolved(made, "gpu", batch_bytes) for batch_bytes in (1 << 22, 1))
+    np.testing.assert_allclose(whole, exact(*arrays, positions([150]), None), rtol=2e-5, atol=2e-6)
+    assert single.tobytes() == whole.tobytes()
 
 
 def test_items_without_heads() -> None:

@@ -2,7 +2,7 @@
 
 A slab keeps the lines of the operand as they are in global memory. Neighbouring work-items load
 neighbouring vectors. They hold the vectors in registers until the previous slab has been consumed. Local
-memory holds two slabs, one after the other (double buffering).
+memory holds two slabs, one after the other (double buffering), or a single large one.
 """
 
 from __future__ import annotations

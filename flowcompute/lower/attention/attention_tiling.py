@@ -9,9 +9,13 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 
 VECTOR_BYTES = 16
 """Bytes that a work-item reads from local memory with one instruction."""
+FEW_QUERIES = (4, 8, 16)
+"""Queries of a work-group that has few of them, one a work-item."""
 MOST_QUERIES = 8
 """Most queries of a work-item; the sums of more do not fit into its registers."""
 MOST_DEPTH = 32
+LOCAL_BYTES = 48 << 10
+"""Local memory that every GPU has."""
 KNOBS = FormKnobs(gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (16, 32, 64, 128))))
 MULTIPLICATIONS = 1024
 """Fewest multiplications in one iteration of a loop over a slab, so that loop overhead is small beside them."""
@@ -37,6 +41,7 @@ class Shape:
         wide: adjacent result columns of a work-item.
         parts: groups of `wide` columns that a work-item has.
         resident: whether all its queries stay in local memory; else they are loaded with the keys.
+        slabs: slabs in local memory: two, or one that is as large as both.
     """
 
     queries: int
@@ -49,6 +54,7 @@ class Shape:
     wide: int
     parts: int
     resident: bool
+    slabs: int = 2
 
     @property
     def rows(self) -> int:
@@ -107,10 +113,15 @@ class Shape:
         return max(keys if self.size else 0, self.value_depth * self.spread)
 
     @property
-    def numbers(self) -> int:
-        """Size of local memory in numbers: queries, two slabs, weights, and exchange between work-items of a row."""
+    def tiles(self) -> int:
+        """Size in numbers of resident queries and slabs."""
         queries = self.rows * self.query_pitch if self.resident else 0
-        return queries + 2 * self.slot + KEYS * self.weight_pitch + self.rows * LANES
+        return queries + self.slabs * self.slot
+
+    @property
+    def numbers(self) -> int:
+        """Size of local memory in numbers: tiles, weights, and exchange between work-items of a row."""
+        return self.tiles + KEYS * self.weight_pitch + self.rows * LANES
 
     @property
     def unrolled(self) -> tuple[int, int]:
@@ -133,8 +144,8 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     group = 128 if rows > 32 and one.columns <= 128 else 256
     knobs = style.settled(KNOBS, work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
-    # Half of the local memory leaves room for two work-groups. Every device has 48 KiB.
-    limit = max(48 << 10, style.capabilities.local_bytes // 2)
+    # Half of the local memory leaves room for two work-groups.
+    limit = max(LOCAL_BYTES, style.capabilities.local_bytes // 2)
     for height in (rows, most, most // 2):
         for resident in (True, False):
             for depth in (MOST_DEPTH, 16, 8, 4, 2):
@@ -144,7 +155,24 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     raise AssertionError("the smallest shape fits")
 
 
-def _shape(one: AttentionAnchor, group: int, rows: int, depth: int, *, resident: bool) -> Shape | None:
+def few_shape(one: AttentionAnchor, queries: int) -> Shape | None:
+    """Choose the tiling of a work-group that has no more than so many queries; None if 16 are too few.
+
+    There is one such work-group for each head of keys. It waits for memory most of its time, so what is on its way
+    counts: a slab is as large as local memory allows.
+    """
+    rows = next((rows for rows in FEW_QUERIES if rows >= queries), None)
+    if rows is None:
+        return None
+    vector = VECTOR_BYTES // one.dtype.itemsize
+    for depth in (-(-one.size // vector) * vector, 128, 64, MOST_DEPTH, 16, 8, 4, 2):
+        shape = _shape(one, rows * LANES, rows, depth, resident=True, slabs=1)
+        if shape is not None and shape.numbers * one.dtype.itemsize <= LOCAL_BYTES:
+            return shape
+    return None
+
+
+def _shape(one: AttentionAnchor, group: int, rows: int, depth: int, *, resident: bool, slabs: int = 2) -> Shape | None:
     vector = VECTOR_BYTES // one.dtype.itemsize
     size = -(-one.size // vector) * vector
     across = LANES if rows * LANES <= MOST_QUERIES * group else LANES // 2
@@ -154,6 +182,7 @@ def _shape(one: AttentionAnchor, group: int, rows: int, depth: int, *, resident:
     parts = -(-one.columns // (across * wide))
     spread = across * wide * parts
     slab = KEYS * pitch_of(depth, vector)
-    value_depth = next((deep for deep in (32, 16, 8) if deep * spread <= slab), 4)
+    value_depth = next((deep for deep in (64, 32, 16, 8)[slabs - 1 :] if deep * spread <= slab), 4)
     down = group // across
-    return Shape(rows // down, down, across, vector, size, depth, value_depth, wide, parts, resident and one.size > 0)
+    resident = resident and one.size > 0
+    return Shape(rows // down, down, across, vector, size, depth, value_depth, wide, parts, resident, slabs)

@@ -53,7 +53,7 @@ from flowcompute.lower.attention.attention_anchor import (
     why_no_attention,
 )
 from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
-from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
+from flowcompute.lower.attention.attention_tiling import KNOBS, Shape, choose_shape
 from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
@@ -69,10 +69,10 @@ SLAB, NUMBER, VALUE = Name("s"), Name("k"), Name("k")
 class TiledAttentionLowering:
     """Lowering of a region with attention for a GPU."""
 
-    def __init__(self, one: AttentionAnchor, style: KernelStyle) -> None:
+    def __init__(self, one: AttentionAnchor, style: KernelStyle, shape: Shape | None = None) -> None:
         self.one = one
         self.dtype = one.dtype
-        self.shape = choose_shape(one, style)
+        self.shape = shape or choose_shape(one, style)
         self.wide, self.parts = self.shape.wide, self.shape.parts
         self.shuffles = style.capabilities.shuffles and one.dtype == FLOAT32
         self.aligned = not style.capabilities.host_memory
@@ -98,8 +98,7 @@ class TiledAttentionLowering:
 
     def _arrays(self) -> list[Stmt]:
         shape = self.shape
-        queries = shape.rows * shape.query_pitch if shape.resident else 0
-        sizes = {TILES: queries + 2 * shape.slot, WEIGHTS: KEYS * shape.weight_pitch, EXCHANGE: shape.rows * LANES}
+        sizes = {TILES: shape.tiles, WEIGHTS: KEYS * shape.weight_pitch, EXCHANGE: shape.rows * LANES}
         return [Array(array, self.dtype, 1, size, local=True) for array, size in sizes.items()]
 
     # -- a block of queries -----------------------------------------------------------------------------
@@ -201,6 +200,7 @@ class TiledAttentionLowering:
             lambda inner: self._bring_keys(inner, after, 0),
         )
         self._add(body)
+        body.add(*self._read_slab())
         self._next(
             body,
             more,
@@ -230,11 +230,17 @@ class TiledAttentionLowering:
 
     # -- operands into local memory -----------------------------------------------------------------------
 
-    def _slot(self, s: IndexLike, t: IndexLike) -> IndexLike:
-        """Return which of the two buffers holds slab `s` of a tile.
+    def _read_slab(self) -> list[Stmt]:
+        """Wait until all work-items have read a slab, where the next one takes its place."""
+        return [WorkGroupBarrier()] if self.shape.slabs == 1 else []
 
-        A tile with an odd number of slabs may begin in either buffer.
+    def _slot(self, s: IndexLike, t: IndexLike) -> IndexLike:
+        """Return which of the buffers holds slab `s` of a tile.
+
+        Of two, a tile with an odd number of slabs may begin in either.
         """
+        if self.shape.slabs == 1:
+            return 0
         steps = self.shape.steps + self.shape.value_steps
         return (s + t // KEYS) % 2 if steps % 2 else s % 2
 
@@ -300,6 +306,7 @@ class TiledAttentionLowering:
             lambda inner: self._bring_values(inner, 0),
         )
         self._multiply(body, totals)
+        body.add(*self._read_slab())
         self._next(
             body,
             more,

@@ -3,10 +3,13 @@
 The records of a block that belong to one text share tiles of keys. The rest is that of `tiled_attention`.
 
 Where all records of a launch are one block, a work-group adds the keys and values of its heads, and attends with them
-behind a barrier. So few records take one launch.
+behind a barrier. So few records take one launch. Where they are fewer still, a discrete GPU has a second kernel for
+them, which loads more of a tile at once.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import (
@@ -34,7 +37,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
-from flowcompute.lower.attention.attention_tiling import KNOBS
+from flowcompute.lower.attention.attention_tiling import KNOBS, Shape, few_shape
 from flowcompute.lower.attention.stream_anchor import (
     HEAD,
     STAGES,
@@ -64,8 +67,10 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
 
     one: StreamAttentionAnchor
 
-    def __init__(self, one: StreamAttentionAnchor, style: KernelStyle) -> None:
-        super().__init__(one, style)
+    def __init__(self, one: StreamAttentionAnchor, style: KernelStyle, shape: Shape | None = None) -> None:
+        super().__init__(one, style, shape)
+        chosen = {} if shape else {"work_group": self.shape.group, "block_rows": self.shape.rows}
+        self.knobs = KernelKnobs(**chosen)
         self.ragged = True
         self.records = self.shape.rows // one.group
 
@@ -88,7 +93,7 @@ class TiledStreamAttentionLowering(TiledAttentionLowering):
             tile=(self.records, 1),
             stages=STAGES,
             at_once=self.records if one.is_alone else 0,
-            knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
+            knobs=self.knobs,
         )
 
     def _append(self) -> list[Stmt]:
@@ -140,7 +145,13 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return TiledStreamAttentionLowering(StreamAttentionAnchor(task.graph, task.region), task.style).lower(task.name)
+    kernel = TiledStreamAttentionLowering(StreamAttentionAnchor(task.graph, task.region), task.style).lower(task.name)
+    one = StreamAttentionAnchor(task.graph, task.region)
+    shape = None if task.style.capabilities.host_memory or not one.is_alone else few_shape(one, one.group)
+    if shape is None:
+        return kernel
+    few = TiledStreamAttentionLowering(one, task.style, shape).lower(task.name)
+    return replace(kernel, few=few, few_rows=few.at_once * one.matrices)
 
 
 TILED_STREAM_ATTENTION = Form(
