@@ -27,7 +27,7 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.device.program_cache import ProgramStore
 from flowcompute.gpu.device.programs import build, complete_options, program_key, save_new_programs
-from flowcompute.gpu.run import opencl_runner as executor
+from flowcompute.gpu.run import built_kernels
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.gpu.program_cache import TEXT, cache_of_its_own
 
@@ -192,10 +192,10 @@ def test_after_a_long_run_keeping_takes_a_share_of_its_time(monkeypatch: pytest.
     """All that a process has compiled, of other runs too, took half a second each before the result was given."""
     limits: list[float] = []
     monkeypatch.setattr(LocalLauncher, "keep_programs", lambda self, limit_s: limits.append(limit_s))
-    monkeypatch.setattr(executor, "LONG_RUN_S", math.inf)
+    monkeypatch.setattr(built_kernels, "LONG_RUN_S", math.inf)
     fc.source(np.ones(4, "f4")).sum().resolve(device="cpu")
     assert limits == []
-    monkeypatch.setattr(executor, "LONG_RUN_S", 0.0)
+    monkeypatch.setattr(built_kernels, "LONG_RUN_S", 0.0)
     began = time.monotonic()
     fc.source(np.ones(4, "f4")).sum().resolve(device="cpu")
     assert len(limits) == 1

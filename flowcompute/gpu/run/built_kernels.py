@@ -11,6 +11,12 @@ from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Kernel
 from flowcompute.strategy import KernelKnobs
 
+LONG_RUN_S = 2.0
+"""After runs of this length new programs are kept at once, so that a killed process has them too."""
+
+KEEPING_SHARE = 0.05
+"""Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
+
 
 class BuiltKernels:
     """Kernels that a launcher has built. Those that do the same are one: an executor launches one at a time."""
@@ -39,3 +45,12 @@ class BuiltKernels:
         """Let go of all."""
         self._by_name.clear()
         self._by_text.clear()
+
+
+def keep_programs(launcher: Launcher, ran_s: float) -> None:
+    """Keep the programs that a run of some seconds has built, for later processes.
+
+    Keeping compiles them once more, which would be felt after a short run: those are kept at exit.
+    """
+    if ran_s > LONG_RUN_S:
+        launcher.keep_programs(KEEPING_SHARE * ran_s)

@@ -18,7 +18,7 @@ from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Slots, StreamedWeights
-from flowcompute.gpu.run.built_kernels import BuiltKernels
+from flowcompute.gpu.run.built_kernels import BuiltKernels, keep_programs
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
@@ -38,12 +38,6 @@ from flowcompute.schedule.memory import (
 )
 from flowcompute.spec import UINT8
 from flowcompute.strategy import KernelKnobs
-
-LONG_RUN_S = 2.0
-"""After runs of this length new programs are kept at once, so that a killed process has them too."""
-
-KEEPING_SHARE = 0.05
-"""Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
 class OpenCLRunner(StayingRunner):
@@ -456,8 +450,6 @@ class OpenCLRunner(StayingRunner):
             return
         with launcher.told():
             launcher.close()
-        ran_s = time.monotonic() - self._opened_s
-        if self.tuner is None and ran_s > LONG_RUN_S:
-            # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
-            # Those are kept at exit.
-            launcher.keep_programs(KEEPING_SHARE * ran_s)
+        if self.tuner is None:
+            # What a tuner has tried is kept at exit.
+            keep_programs(launcher, time.monotonic() - self._opened_s)
