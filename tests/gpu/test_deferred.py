@@ -25,6 +25,7 @@ from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.lower.scan.host_reasons import LEAST_SEQUENCES
 from flowcompute.schedule import NodeStep
 from tests.gpu.shapes import gpu_shaped
+from tests.quantized.blocks import tame
 
 pytestmark = pytest.mark.slow
 
@@ -326,6 +327,28 @@ def test_a_discrete_device_repeats_launches_with_a_carry(with_text: bool) -> Non
             start += records
     assert start == CONTEXT
     assert max(lengths) > 0
+
+
+@pytest.mark.compiles
+@pytest.mark.usefixtures("discrete")
+def test_kernels_of_few_records_are_repeated_in_stretches() -> None:
+    """Their launches were looked up one by one: a stretch was sought among the kernels of many records."""
+    x: fc.Element = fc.feed(shape=(64,), dtype="float32")
+    for seed in range(4):
+        x = fc.clip(x @ fc.dequantize(fc.constant(tame("Q8_0", 64, 2, seed)), "Q8_0").T, -1, 1)
+    batches = np.random.default_rng(0).standard_normal((12, 1, 64), dtype=np.float32)
+    with (
+        mock.patch.object(OpenCLRunner, "repeat", autospec=True, side_effect=OpenCLRunner.repeat) as repeat,
+        x.flow(device="gpu") as flow,
+    ):
+        kernels = [one.ir for one in flow.plan.kernels]
+        assert all(one.few is not None for one in kernels)
+        made = [(flow.send(batch), flow.receive())[1] for batch in batches]
+        lengths = [len(call.args[1]) for call in repeat.call_args_list]
+    assert max(lengths, default=0) == len(kernels) - 2
+    with x.flow(device="gpu") as flow:
+        flow.send(batches.reshape(-1, 64))
+        np.testing.assert_array_equal(np.concatenate(made), flow.receive())
 
 
 @pytest.mark.usefixtures("discrete")

@@ -78,7 +78,8 @@ class RepeatingRunner(TransferringRunner):
         """See `RegionRunner.known`."""
         if step.kernel is None or not self._is_deferred(step, batch_slice.items):
             return None
-        found = self._repeated.find(step, self.adopted.get(step.kernel.name, step.kernel), batch_slice, outputs)
+        kernel = self.adopted.get(step.kernel.name, step.kernel).of_items(batch_slice.items)
+        found = self._repeated.find(step, kernel, batch_slice, outputs)
         return None if found is None or found.passing else found
 
     def repeat(self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice) -> bool:  # type: ignore[override]
