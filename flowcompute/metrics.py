@@ -190,6 +190,8 @@ class Progress:
         bytes_written: bytes that the destinations took.
         current: progress of the pass that it is in; of a run in one pass the same numbers. None where passes are not
             known.
+        share: fraction computed where records of some passes stand for several, as steps of trainings do; None where
+            all count alike.
     """
 
     items: int
@@ -200,6 +202,7 @@ class Progress:
     skipped: int = 0
     bytes_written: int = 0
     current: PassProgress | None = None
+    share: float | None = None
 
     @property
     def records(self) -> str:
@@ -208,7 +211,12 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """Fraction computed, between 0 and 1, or None while the total is unknown."""
+        """Fraction computed, between 0 and 1, or None while the total is unknown.
+
+        A step of a training counts as the records that it takes.
+        """
+        if self.share is not None:
+            return self.share
         if self.total_items is None:
             return None
         return min(self.items / self.total_items, 1.0) if self.total_items else float(self.done)
@@ -225,6 +233,8 @@ class Progress:
             return 0.0
         if self.total_items is None or not self.items:
             return None
+        if self.share is not None:
+            return self.seconds * (1 - self.share) / self.share
         return self.seconds * max(self.total_items - self.items, 0) / self.items
 
 

@@ -57,6 +57,13 @@ def test_a_frozen_job_is_resumed_and_prints_its_values(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == said.out
 
 
+def test_the_share_is_that_of_the_records_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    x = fc.open("x.npy", name="x")
+    path = frozen((x - x.mean(axis=0)) >> fc.save("y.npy"), after=2)
+    assert main(["checkpoint", "show", path]) == 0
+    assert "pass 1 of 2, 4,096 of 20,000 records (20.5 %), " in capsys.readouterr().out
+
+
 def test_what_has_to_be_bound_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     x = fc.open("x.npy")
     seen: list[tuple[int, int]] = []

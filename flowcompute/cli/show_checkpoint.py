@@ -12,6 +12,7 @@ from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.cli.overview import COMMANDS
 from flowcompute.distributed import read_job
 from flowcompute.files import shown
+from flowcompute.metrics import Progress
 from flowcompute.thawing import FrozenShards, thaw
 
 _DAMAGED = 1
@@ -87,7 +88,7 @@ def describe_checkpoint(path: str) -> str:
         job, body = KeptJob.read(folder.job()), folder.look().body
     words = JobWords.read(job.graph)
     done = frozen.progress
-    share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
+    share = "" if frozen.done else _share(done)
     bound = {name: what for name, what in words.bound().items() if not (frozen.done and what in NEVER_CALLED)}
     given = ", ".join(f"{name!r}: ..." for name in bound)
     thawed = f"fc.thaw({path!r}{f', bind={{{given}}}' if bound else ''})"
@@ -108,6 +109,15 @@ def describe_checkpoint(path: str) -> str:
             f"goes on with {goes_on}",
         ]
     )
+
+
+def _share(done: Progress) -> str:
+    """Return which share of the records in front of it is computed: of the pass that the job is in, where it is known.
+
+    What a pass takes beside others is not kept.
+    """
+    told = done.current or done
+    return f" ({100 * min(told.items / told.total_items, 1):.1f} %)" if told.total_items else ""
 
 
 def _part(title: str, lines: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from flowcompute.elements import Destination, Source, places_of
+from flowcompute.elements.training import Training
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
@@ -131,6 +132,15 @@ class Pass:
         return None if None in lengths else sum(length for length in lengths if length is not None)
 
     @property
+    def weight(self) -> float:
+        """Records that one record stands for, on average: that of a training is a step, which takes several."""
+        if not self.length:
+            return 1.0
+        roots = [clock for clock in self.clocks if clock.is_root]
+        taken = [max([_taken(step) for step in clock.steps], default=1.0) for clock in roots]
+        return sum((clock.length or 0) * one for clock, one in zip(roots, taken, strict=True)) / self.length
+
+    @property
     def batch_items(self) -> int:
         """The most records in a batch that is read."""
         return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
@@ -147,6 +157,13 @@ class Pass:
     def clock_of(self, value: int) -> Clock:
         """Return the clock in which a value is made or read."""
         return next(clock for clock in self.clocks if value in clock.values)
+
+
+def _taken(step: Step) -> float:
+    """Return the records that a step of a plan takes for each record of its clock."""
+    element = step.node.element if isinstance(step, NodeStep) else None
+    schedule = element.schedule if isinstance(element, Training) else None
+    return 1.0 if schedule is None else schedule.records * schedule.epochs / schedule.steps
 
 
 @dataclass(frozen=True)

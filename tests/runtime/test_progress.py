@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+import flowcompute as fc
 from flowcompute.errors import RunError
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.channels.progress_line import Display, describe
@@ -79,3 +81,28 @@ def test_lines_go_to_standard_error(capsys):
     # Which one it is hangs on the clock.
     assert re.search(r"busiest: \w+", shown.err)
     assert shown.out == ""
+
+
+def test_a_narrow_terminal_shows_the_loss_of_a_training():
+    told = "loss 0.25 at step 3 of 9"
+    line = describe(Progress(3, 9, 0, 1.0, False), "fit", Checkpoints(1, 1, age_s=2.0), [told])
+    assert line == f"3 of 9 records (33%), 0 bytes/s, 0:02 left; {told}; busiest: fit, checkpoint 2 s ago"
+
+
+def test_a_step_of_a_training_counts_as_its_records():
+    rows = np.random.default_rng(0).standard_normal((200, 3), dtype=np.float32)
+    x, w = fc.source(rows), fc.parameter(np.ones(3, np.float32), name="w")
+    trained = fc.train.fit((x @ w).mean(), fc.train.sgd(0.1), batch=50, epochs=3)
+    # A pass of 12 steps, then one of 200 records.
+    seen = []
+    run = fc.start(
+        trained.apply(x @ w).sum(),
+        on_batch=lambda run: seen.append(run.progress),
+        device="numpy",
+        progress=False,
+    )
+    run.wait()
+    of_steps = [one for one in seen if one.current.number == 1 and one.current.items == 6]
+    assert [one.fraction for one in of_steps] == [6 * 50 / (600 + 200)]
+    assert [one.remaining_s / one.seconds for one in of_steps] == [pytest.approx(500 / 300)]
+    assert run.progress.fraction == 1

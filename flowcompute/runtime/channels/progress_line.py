@@ -147,7 +147,8 @@ class Display:
                 over = self._over.wait(_BAR_EVERY_S)
                 progress = self._record.progress
                 text = _now(self._record)
-                bar.update(task, completed=progress.items, total=progress.total_items, description=text, refresh=True)
+                total = None if progress.fraction is None else 1
+                bar.update(task, completed=progress.fraction or 0, total=total, description=text, refresh=True)
 
 
 def _now(record: Shown) -> str:
@@ -157,9 +158,10 @@ def _now(record: Shown) -> str:
 def describe(
     progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
 ) -> str:
-    """Return one line: records, share, pace, time left, bottleneck, age of the checkpoint, what was not planned.
+    """Return one line: records, share, pace, time left, notes, bottleneck, age of the checkpoint.
 
-    The share is that of the whole job, the records are those of the pass that it is in.
+    The share is that of the whole job, the records are those of the pass that it is in. Notes tell of trainings and of
+    what was not planned. They come before what a narrow terminal cuts off.
     """
     parts = [progress.records]
     if progress.fraction is not None:
@@ -172,8 +174,9 @@ def describe(
         parts.append(f"{minutes}:{seconds:02d} left")
     if progress.skipped:
         parts.append(f"{progress.skipped:,} skipped")
-    if bottleneck is not None:
-        parts.append(f"busiest: {bottleneck}")
+    last = [] if bottleneck is None else [f"busiest: {bottleneck}"]
     if kept is not None and kept.age_s is not None and not progress.done:
-        parts.append(f"checkpoint {kept.age_s:.0f} s ago")
-    return "; ".join((", ".join(parts), *notes))
+        last.append(f"checkpoint {kept.age_s:.0f} s ago")
+    if not notes:
+        return ", ".join((*parts, *last))
+    return "; ".join((", ".join(parts), *notes, *filter(None, [", ".join(last)])))

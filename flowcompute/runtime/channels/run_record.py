@@ -47,6 +47,7 @@ class RunRecord:
     Args:
         total_items: records of all passes, None while unknown.
         lengths: records of each pass, None of one while unknown.
+        weights: records that a record of each pass stands for; 1 of all by default.
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
         places: the user's lines of each stage, by its name.
@@ -65,11 +66,13 @@ class RunRecord:
         metrics: bool = False,
         places: Mapping[str, str] | None = None,
         lengths: Sequence[int | None] = (),
+        weights: Sequence[float] = (),
         stream: EventStream | None = None,
     ) -> None:
         self._metrics = metrics
         self._places = places or {}
         self._lengths = tuple(lengths) or (total_items,)
+        self._weights = tuple(weights) or (1.0,) * len(self._lengths)
         self._pass = 0
         self.stream = EventStream() if stream is None else stream
         self.tracker = MemoryTracker(room_bytes)
@@ -201,6 +204,7 @@ class RunRecord:
     @property
     def progress(self) -> Progress:
         """The progress."""
+        current = self._current
         return Progress(
             self.items,
             self.total_items,
@@ -209,8 +213,19 @@ class RunRecord:
             self._ended_s is not None,
             self.skips.count,
             self._earlier_written + self.bytes_written,
-            self._current,
+            current,
+            self._share(current),
         )
+
+    def _share(self, current: PassProgress) -> float | None:
+        """Return the fraction computed by the weights of passes; None where these are equal, and after the end."""
+        lengths = [length for length in self._lengths if length is not None]
+        if len({*self._weights}) == 1 or len(lengths) < len(self._lengths) or self.total_items == self.items:
+            return None
+        before = current.number - 1
+        works = [length * weight for length, weight in zip(lengths, self._weights, strict=True)]
+        done = sum(works[:before]) + current.items * self._weights[before]
+        return min(done / sum(works), 1.0)
 
     @property
     def _current(self) -> PassProgress:

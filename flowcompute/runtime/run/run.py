@@ -96,7 +96,13 @@ class Run(Watched):
         room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
         stream = self._chosen.stream
         self._record = record = RunRecord(
-            total, room_bytes, metrics=options.metrics, places=plan.places, lengths=lengths, stream=stream
+            total,
+            room_bytes,
+            metrics=options.metrics,
+            places=plan.places,
+            lengths=lengths,
+            weights=[each.weight for each in plan.passes],
+            stream=stream,
         )
         chosen = self._chosen
         # None of these knows the run: observers that do would keep it alive.
