@@ -20,7 +20,7 @@ from flowcompute.lower.attention import (
     TILED_STREAM_ATTENTION,
     WARP_GROUP_ATTENTION,
 )
-from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL
+from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL, TRANSPOSE
 from flowcompute.lower.followed import followed
 from flowcompute.lower.following_rows import FollowingRows
 from flowcompute.lower.form import Form, LoweringTask
@@ -62,6 +62,7 @@ FORMS: tuple[Form, ...] = (
     CPU_ATTENTION,
     TILED_STREAM_ATTENTION,
     CPU_STREAM_ATTENTION,
+    TRANSPOSE,
     GATHER,
     SORTED_ROWS,
     STENCIL,

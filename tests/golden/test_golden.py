@@ -95,6 +95,11 @@ def choice(x: fc.Element) -> list[fc.Element]:
     return [fc.where(x > 0, x, fc.abs(x))]
 
 
+def turned() -> fc.Element:
+    x = fc.source(np.zeros((8, 20, 9, 64), "f4"), name="x")
+    return fc.permute_dims(x, (0, 2, 3, 1)) + 1
+
+
 def attention() -> list[fc.Element]:
     x = fc.source(np.zeros((8, 1, 70, 16), "f4"), name="x")
     return [fc.nn.attention(x, x, x[..., :4], causal=True)]
@@ -140,6 +145,7 @@ GRAPHS = {
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
+    "transpose_on_a_gpu": (lambda: [turned()], GPU),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
     "sorted_rows_on_a_gpu": (lambda: [fc.sort(rows(5) * 2) + 1], GPU),

@@ -135,6 +135,11 @@ def put_together(size: int) -> list[Element]:
     return [fc.pad(x, 1) + 1, fc.concat([x, x[:, :, 1:] + 1], axis=2) * 3, fc.take(x, taken, axis=2) + 1]
 
 
+def turned(size: int) -> list[Element]:
+    x = stream(2, 18, size)
+    return [x.mT * 2 + stream(2, size, 18), fc.pad(x.mT, ((1, 2), (0, 0))) + 1]
+
+
 def looked_up(size: int) -> list[Element]:
     table, indices = fc.constant(drawn(9, size)), stream(2, dtype="i4")
     return [
@@ -192,6 +197,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "selective scan": state_space,
     "attention along the stream": looking_back,
     "put together": put_together,
+    "turned": turned,
     "looked up": looked_up,
     "user function": lambda n: [polynomial(stream(n), stream(n, dtype="i4"))],
     "neighbours": lambda n: [stencil(stream(3, 5, n))],
