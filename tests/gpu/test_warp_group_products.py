@@ -80,6 +80,35 @@ def test_boxes_are_multiplied_where_they_were_copied(name: str) -> None:
     np.testing.assert_allclose(wide(on_hopper(root, array)), wanted, rtol=1e-3, atol=1e-3)
 
 
+def several(name: str, dtype: Any = "f2") -> tuple[Element, dict[str, np.ndarray], np.ndarray]:
+    """A product of several matrices, its streams by name, and what it is in float64."""
+    x, y = numbers(3, 136, 72, dtype=dtype), numbers(3, 72, 264, dtype=dtype, seed=1)
+    a, b = fc.source(x, name="x"), fc.source(y, name="y")
+    if name == "along k":
+        b = fc.source(np.ascontiguousarray(y.swapaxes(1, 2)), name="y").mT
+    elif name == "a stack":
+        x, y = numbers(2, 3, 128, 64, dtype=dtype), numbers(2, 3, 64, 128, dtype=dtype, seed=1)
+        a, b = fc.source(x, name="x"), fc.source(y, name="y")
+    elif name == "one left matrix":
+        return fc.constant(x[0]) @ b, {"y": y}, wide(x[0]) @ wide(y)
+    elif name == "parts":
+        return a[:, :, 8:] @ b[:, :64], {"x": x, "y": y}, wide(x)[:, :, 8:] @ wide(y)[:, :64]
+    kept = y.swapaxes(1, 2) if name == "along k" else y
+    return a @ b, {"x": x, "y": np.ascontiguousarray(kept)}, wide(x) @ wide(y)
+
+
+SEVERAL = ("records", "along k", "a stack", "one left matrix", "parts")
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_matrices_are_multiplied(name: str) -> None:
+    root, arrays, wanted = several(name)
+    assert kernel_of(root).form == WARP_GROUP_MATMUL.name
+    made = emulated(root, arrays, capabilities=HOPPER)
+    np.testing.assert_allclose(wide(made), wanted, rtol=1e-3, atol=2e-2)
+    assert np.array_equal(made, emulated(root, arrays))
+
+
 def test_forms_have_the_same_bits() -> None:
     root, array, _ = row_product(140, 300, 136, BFLOAT16)
     assert np.array_equal(on_hopper(root, array), emulated(root, {"x": array}))
@@ -206,3 +235,20 @@ def test_what_is_not_finite_goes_through() -> None:
         wanted = wide(a) @ wide(b)
     np.testing.assert_array_equal(np.isnan(made), np.isnan(wanted))
     np.testing.assert_array_equal(np.isinf(made), np.isinf(wanted))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("dtype", ["f2", BFLOAT16], ids=str)
+def test_hopper_gives_the_same_for_several_matrices(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = hopper()
+    root, _, exact = several(name, dtype)
+    made = np.asarray(fc.resolve(root, device=device, progress=False))
+    assert relative(made, exact) < (1e-3 if made.dtype == np.float16 else 1e-5)
+    assert np.array_equal(made, fc.resolve(root, device=device, progress=False, strategy=fc.Strategy(batch_bytes=1)))
+    monkeypatch.setattr(forms, "FORMS", tuple(form for form in forms.FORMS if form is not WARP_GROUP_MATMUL))
+    PLANS.clear()
+    KERNELS.clear()
+    other = fc.resolve(root, device=device, progress=False)
+    PLANS.clear()
+    KERNELS.clear()
+    assert np.array_equal(made, other), "no form changes a bit"

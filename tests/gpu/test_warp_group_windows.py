@@ -14,7 +14,8 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.math import MATMUL
 from flowcompute.gpu.render import MARK
 from flowcompute.graph import build_graph
-from flowcompute.lower.matmul import WARP_GROUP_WINDOWS
+from flowcompute.lower.flat import TRANSPOSE
+from flowcompute.lower.matmul import WARP_GROUP_MATMUL, WARP_GROUP_WINDOWS
 from flowcompute.rewrite import multiply_half_windows
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
@@ -87,6 +88,47 @@ def test_patches_are_multiplied_where_they_were_copied(name: str, dtype: np.dtyp
     assert relative(made, exact(x, weights, how)) < BOUNDS[dtype]
 
 
+@pytest.mark.parametrize("dtype", BOUNDS, ids=str)
+def test_images_whose_windows_are_pixels_are_multiplied_as_they_are(dtype: np.dtype) -> None:
+    x, weights = numbers(3, 72, 12, 24, dtype=dtype), numbers(136, 72, 1, 1, dtype=dtype, seed=1)
+    root = fc.maximum(convolved(fc.source(x, name="x"), weights, {}), 0)
+    plan = plan_on_paper(root, capabilities=HOPPER)
+    (kernel,) = kernels_of(plan)
+    assert kernel.form == WARP_GROUP_MATMUL.name
+    arrays = {
+        node.id: weights.reshape(136, 72) if node.spec.shape == (136, 72) else x
+        for node in (plan.graph.nodes[one.value] for one in kernel.arguments if one.kind == "input")
+        if node.spec.dtype == dtype
+    }
+    arrays |= {
+        one.value: plan.graph.nodes[one.value].element.value  # type: ignore[attr-defined]
+        for one in kernel.arguments
+        if one.kind in ("input", "scalar") and one.value not in arrays
+    }
+    (output,) = (one.value for one in kernel.arguments if one.kind == "output")
+    arrays[output] = np.empty((3, 136, 12, 24), dtype)
+    made = emulate(kernel, arrays, 3 * kernel.units, 3)[output].reshape(arrays[output].shape)
+    assert relative(made, np.maximum(exact(x, weights, {}), 0)) < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize(
+    ("images", "weights", "how"),
+    [
+        ((3, 72, 12, 25), (136, 72, 1, 1), {}),
+        ((3, 72, 12, 24), (136, 72, 1, 1), {"padding": 1}),
+        ((3, 72, 12, 24), (120, 72, 1, 1), {}),
+        ((3, 72, 8, 8), (136, 72, 1, 1), {}),
+    ],
+    ids=["odd pixels", "padding", "few outputs", "few pixels"],
+)
+def test_other_images_of_pixels_are_turned_around(images: Any, weights: Any, how: Any) -> None:
+    root = convolved(fc.source(numbers(*images), name="x"), numbers(*weights), how)
+    copy, product = kernels_of(plan_on_paper(root, capabilities=HOPPER))
+    assert copy.form == TRANSPOSE.name
+    # Channels are along k then, and pixels are its rows.
+    assert product.form in (WARP_GROUP_MATMUL.name, WARP_GROUP_WINDOWS.name)
+
+
 def test_what_follows_is_computed_by_the_same_kernel() -> None:
     x, weights, how = drawn("small images share a tile", np.dtype("f2"))
     bias = numbers(len(weights), seed=2)
@@ -141,6 +183,7 @@ def test_the_text_is_opencl_beside_its_assembly() -> None:
 
 LARGE: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "large": ((9, 200, 57, 56), (136, 200, 3, 3), {"padding": 1}),
+    "pixels of whole images": ((7, 200, 28, 30), (136, 200, 1, 1), {}),
     "small images": ((301, 64, 7, 8), (64, 64, 3, 3), {"padding": 1}),
 }
 

@@ -3,7 +3,8 @@
 A convolution is a product of weights and windows. Halves are cast to float32 and padded before it, and its sums are
 rounded to halves after it. Here halves are padded with their channels innermost in memory, and multiplied as they are
 stored. Sums run over the kernel first and channels last: `(O, *kernel, C)` of weights by `(*kernel, C, *places)` of
-windows. A tensor copy then brings a box of pixels of many channels for each place of the kernel.
+windows. A tensor copy then brings a box of pixels of many channels for each place of the kernel. Images of which each
+window is one pixel are a matrix `(C, H W)` already, and are multiplied as they are.
 
 Products of halves are exact in float32, but sums are those of tensor cores, in another order. So jobs keep whether
 they are rewritten (`Shaping.half_windows`).
@@ -24,7 +25,7 @@ from flowcompute.elements.axes import PAD, PERMUTE, RESHAPE
 from flowcompute.elements.math import MATMUL, add
 from flowcompute.elements.nn import WINDOWS
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import views_of
+from flowcompute.ir import is_dense, views_of
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -33,6 +34,8 @@ ALIGNED = 8
 """Halves of 16 bytes, at multiples of which rows of what tensor copies read begin."""
 LEAST = 16
 """Fewest output channels and fewest places; for fewer, tensor cores would multiply mostly zeros."""
+LEAST_WHOLE = 128
+"""Fewest output channels and pixels of images that a plain product multiplies by groups of sub-groups."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,15 @@ class _Convolution:
         images: the images before they are cast and padded.
         widths: zeros before and after along each of their axes.
         weights: the weights before they are cast.
+        whole: whether the windows are single pixels of dense images, so that a plain product multiplies these as they
+            are. No channel needs to be turned around.
     """
 
     seen: ImageWindows
     images: int
     widths: tuple[tuple[int, int], ...]
     weights: int
+    whole: bool
 
 
 class _HalfWindows(GraphRewriter):
@@ -148,7 +154,9 @@ class _HalfWindows(GraphRewriter):
         return self.add(node.name, node.element, (self._weights(node, left, one, half), seen))
 
     def _images(self, one: _Convolution) -> int:
-        """Add the padded images, whose channels are innermost in memory."""
+        """Add the padded images, whose channels are innermost in memory; where windows are pixels, no node."""
+        if one.whole:
+            return self.new[one.images]
         images, padded = (self.graph.nodes[i] for i in (one.images, one.seen.image))
         dims = len(images.spec.shape) - 1
         turned, back = (*range(1, 1 + dims), 0), (dims, *range(dims))
@@ -211,7 +219,15 @@ def _convolution(graph: Graph, users: Sequence[Sequence[int]], node: Node) -> _C
         return None
     if min(graph.nodes[node.inputs[0]].spec.shape[0], math.prod(seen.places)) < LEAST or seen.channels % ALIGNED:
         return None
-    return _Convolution(seen, images.id, widths, matrix.id)
+    pixels, outputs = math.prod(seen.places), graph.nodes[node.inputs[0]].spec.shape[0]
+    whole = (
+        seen.kernel == (1, 1)
+        and not any(map(any, widths))
+        and min(pixels, outputs) >= LEAST_WHOLE
+        and not pixels % ALIGNED
+        and is_dense(graph, images.id)
+    )
+    return _Convolution(seen, images.id, widths, matrix.id, whole)
 
 
 def _is_rounded(graph: Graph, users: Sequence[Sequence[int]], node: Node, half: np.dtype) -> bool:

@@ -11,6 +11,7 @@ A sum runs over k in steps of 16, in order, from k = 0. It has the bits of the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -37,6 +38,7 @@ from flowcompute.ir import (
     RingRoles,
     TensorMap,
 )
+from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_resident_tiles
@@ -75,18 +77,26 @@ class _WarpGroupLowering:
         self.along_k = one.b.rows.stride == 1
         self.dtype = one.a.argument.dtype
         assert one.row_stride is not None
-        self.left = TensorMap(one.a.argument, one.a.lies.offset, one.inner, N, one.row_stride, (DEPTH, ROWS))
+        # Rows that multiply several matrices are those of one matrix of the stack.
+        steps = (0, 0) if one.shared else matrix_steps(one)
+        assert steps is not None
+        self.left_step, self.right_step = steps
+        rows = N if one.shared else one.height
+        self.left = TensorMap(
+            one.a.argument, one.a.lies.offset, one.inner, rows, one.row_stride, (DEPTH, ROWS), self.left_step
+        )
         width, rows, pitch = one.columns, one.inner, one.b.rows.stride
         box = (DEPTH, DEPTH)
         if self.along_k:
             width, rows, pitch, box = one.inner, one.columns, one.b.columns.stride, (DEPTH, self.columns)
-        self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box)
+        self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box, self.right_step)
         room = one.arguments.get("maps", UINT8, one.node.id)
         self.ring = OpenRing((self.left, self.right), room, FIELDS, BARRIERS, STAGES, WORKERS)
 
     def lower(self) -> Kernel:
         """Return the kernel; its work counts rows of the result."""
         one, ring = self.one, self.ring
+        across = -(-one.columns // self.columns)
         roles = RingRoles(ring, (self._each_tile(self._copies),), (self._each_tile(self._multiply),))
         return Kernel(
             self.task.name,
@@ -103,7 +113,8 @@ class _WarpGroupLowering:
             work_group=WORK_GROUP,
             units=one.units,
             lanes=LANES,
-            tile=(ROWS, -(-one.columns // self.columns)),
+            # At least as many tiles as there are.
+            tile=(ROWS, across) if one.shared else (one.height, -(-one.height // ROWS) * across),
             tensor=True,
         )
 
@@ -128,12 +139,15 @@ class _WarpGroupLowering:
         begin = _STAGE * self._stage
         right = begin + ROWS * DEPTH
         k = STEP * DEPTH
-        copies = [BoxCopy(self.left, begin, k, place.row)]
+        matrix = 0 if self.one.shared else scope.integer(place.row // self.one.height)
+        row = scope.integer(place.row - matrix * self.one.height)
+        left, other = (matrix if step else 0 for step in (self.left_step, self.right_step))
+        copies = [BoxCopy(self.left, begin, k, row, left)]
         if self.along_k:
-            copies.append(BoxCopy(self.right, right, k, place.column))
+            copies.append(BoxCopy(self.right, right, k, place.column, other))
         else:
             copies += [
-                BoxCopy(self.right, right + part * DEPTH * DEPTH, place.column + part * DEPTH, k)
+                BoxCopy(self.right, right + part * DEPTH * DEPTH, place.column + part * DEPTH, k, other)
                 for part in range(self.columns // DEPTH)
             ]
         scope.add(FillStages(self.ring, TILES, STEP, _STAGE, self._steps, (tuple(copies),), (), behind=0))
@@ -150,10 +164,38 @@ class _WarpGroupLowering:
         results.add_from_registers(scope, sums, LID // SUBGROUP * EDGE)
 
 
+def matrix_steps(one: MatmulAnchor) -> tuple[int, int] | None:
+    """Return the distances between the matrices of both factors, 0 where all rows have one; None where they vary."""
+    steps = []
+    for side in (one.a, one.b):
+        sizes, strides = side.spec.shape[: side.stack], side.lies.strides[: side.stack]
+        if not side.lies.record and math.prod(sizes) == 1:
+            steps.append(0)
+            continue
+        # No index is divided by the first axis, so any length stands for that of the stream.
+        records = ((2,), (side.lies.record,)) if one.node.spec.is_stream else ((), ())
+        matrices = Axes.of((*records[0], *sizes), (*records[1], *strides))
+        if sizes != one.stack or not matrices.single:
+            return None
+        steps.append(matrices.stride)
+    return steps[0], steps[1]
+
+
 def why_no_groups(
-    task: LoweringTask, dtypes: tuple[np.dtype, ...], local_bytes: Callable[[MatmulAnchor], int]
+    task: LoweringTask,
+    dtypes: tuple[np.dtype, ...],
+    local_bytes: Callable[[MatmulAnchor], int],
+    *,
+    matrices: bool = False,
 ) -> Reason | None:
-    """Return why groups do not multiply factors of such dtypes with so many bytes of local memory, if they do not."""
+    """Return why groups do not multiply factors of such dtypes with so many bytes of local memory, if they do not.
+
+    Args:
+        task: what is lowered.
+        dtypes: of the factors.
+        local_bytes: returns the bytes of local memory that a product takes.
+        matrices: whether rows may multiply several matrices.
+    """
     if (reason := why_no_product(task)) is not None:
         return reason
     capabilities = task.style.capabilities
@@ -163,8 +205,11 @@ def why_no_groups(
     sides, dtype = (one.a, one.b), one.a.argument.dtype
     if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
         return task.refuse("tensor cores do not multiply its factors' dtypes in this way, or its sums are no float32")
-    if not one.shared or one.row_stride is None or task.region.weight_tiles is not None:
-        return task.refuse("its rows multiply several matrices, lie at several distances, or come in weight tiles")
+    if one.row_stride is None or one.chosen is not None or task.region.weight_tiles is not None:
+        return task.refuse("its rows lie at several distances, choose matrices, or come in weight tiles")
+    steps = (0, 0) if one.shared else matrix_steps(one) if matrices else None
+    if steps is None:
+        return task.refuse("its rows multiply several matrices, which lie at several distances")
     rows = one.rows_together
     if not one.inner or one.columns < LEAST or (rows is not None and rows < LEAST):
         return task.refuse(f"its result has fewer than {LEAST} rows or columns, or no products")
@@ -175,8 +220,8 @@ def why_no_groups(
     if one.a.columns.stride != 1 or 1 not in (one.b.rows.stride, one.b.columns.stride):
         return task.refuse("no neighbours lie along its factors")
     pitches = (one.row_stride, max(one.b.rows.stride, one.b.columns.stride))
-    places = (*pitches, one.a.lies.offset, one.a.lies.record, one.b.lies.offset)
-    if any(place * dtype.itemsize % CHUNK_BYTES for place in places) or min(pitches) <= 0:
+    places = (*pitches, *steps, one.a.lies.offset, one.a.lies.record, one.b.lies.offset)
+    if any(place * dtype.itemsize % CHUNK_BYTES for place in places) or min(pitches) <= 0 or min(steps) < 0:
         return task.refuse(f"rows of a factor do not begin at multiples of {CHUNK_BYTES} bytes")
     if capabilities.local_bytes < local_bytes(one) + 1024:
         return task.refuse("local memory is too small")
@@ -188,7 +233,7 @@ def _local_bytes(one: MatmulAnchor) -> int:
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
-    return why_no_groups(task, (FLOAT16, BFLOAT16), _local_bytes)
+    return why_no_groups(task, (FLOAT16, BFLOAT16), _local_bytes, matrices=True)
 
 
 def _lower(task: LoweringTask) -> Kernel:
