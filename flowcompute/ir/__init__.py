@@ -102,7 +102,7 @@ from flowcompute.ir.nodes import (
     register_dtype,
 )
 from flowcompute.ir.packed_nodes import RUN_NUMBERS, BlockRun, DotAdd, Packed
-from flowcompute.ir.prefetch import LINE_BYTES, Prefetch
+from flowcompute.ir.prefetch import LINE_BYTES, RUN_BYTES, Prefetch, PrefetchRun
 from flowcompute.ir.reduction_order import (
     BLOCK,
     LANES,
@@ -190,6 +190,7 @@ __all__ = [
     "RING_GROUP",
     "ROLLED",
     "RUN",
+    "RUN_BYTES",
     "RUN_NUMBERS",
     "SKETCH_RECORDS",
     "SLICE_NUMBERS",
@@ -265,6 +266,7 @@ __all__ = [
     "Picked",
     "Planes",
     "Prefetch",
+    "PrefetchRun",
     "ProductShape",
     "Publish",
     "PutItem",

@@ -1,4 +1,4 @@
-"""Prefetch statement of the kernel IR."""
+"""Prefetch statements of the kernel IR."""
 
 from __future__ import annotations
 
@@ -21,3 +21,20 @@ class Prefetch(Copying):
     argument: Argument
     index: IndexLike
     written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchRun(Copying):
+    """Fetch `count` neighbouring numbers from `index` on into the cache that all compute units share.
+
+    The run exists, and begins at a multiple of `RUN_BYTES` in memory. Its size is a multiple of them, too. It is an
+    instruction of compute capability 9.0 (`cp.async.bulk.prefetch.L2` of the PTX ISA, section 9.7.9.25).
+    """
+
+    argument: Argument
+    index: IndexLike
+    count: int
+
+
+RUN_BYTES = 16
+"""What begins and sizes of a `PrefetchRun` are multiples of."""

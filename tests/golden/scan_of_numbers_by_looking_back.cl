@@ -29,7 +29,7 @@ void k0(
     const long phase) {
     __local float stage[17408] __attribute__((aligned(64)));
     __local float totals[256] __attribute__((aligned(64)));
-    __local float ahead[64] __attribute__((aligned(64)));
+    __local float ahead[48] __attribute__((aligned(64)));
     __local int nearest[1] __attribute__((aligned(64)));
     __local long taken[1] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
@@ -51,6 +51,9 @@ void k0(
         int whole = (int)(hi - lo == 16384 && phase % 4 == 0);
         float v0 = (float)(-INFINITY);
         float v1 = (float)(-INFINITY);
+        if (lid == 32 && whole && t + 33 < blocks) {
+            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"((ulong)(in0 + (base + 524288))), "r"(65536u) : "memory");
+        }
         if (whole) {
             for (long k = 0; k < 16384; k += 4096) {
                 int i2 = (int)(k + lid * 4);
@@ -78,7 +81,7 @@ void k0(
             }
         }
         if (lid == 0) {
-            int v12 = (long)(64);
+            int v12 = (long)(48);
             nearest[0] = v12;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -191,7 +194,7 @@ void k0(
                 fc_publish(words0 + 2 + 2 * (t), (ulong)as_uint(v0), (ulong)chunk << 1 | 0);
             }
         }
-        if (lid >= 32 && lid < 96) {
+        if (lid >= 32 && lid < 80) {
             const int back = lid - 32;
             int known = 0;
             if (back < t) {
@@ -199,7 +202,7 @@ void k0(
                 do {
                     const ulong2 word = *(volatile __global ulong2 *)(words0 + 2 + 2 * (t - 1 - back));
                     known = fc_known(word.x, word.y, (uint)chunk, &bits);
-                } while (known < (back == 63 ? 2 : 1));
+                } while (known < (back == 47 ? 2 : 1));
                 ahead[back] = as_float((uint)(bits));
             } else if (back == t) {
                 ahead[back] = state0[0];
@@ -249,7 +252,6 @@ void k0(
                 }
             }
         }
-        long drawn = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
         if (whole) {
             for (long k = 0; k < 16384; k += 4096) {
                 int i68 = (int)(k + lid * 4);
@@ -301,6 +303,7 @@ void k0(
                 }
             }
         }
+        long drawn = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
         if (lid == 0) {
             long v103 = (long)(drawn);
             taken[0] = v103;

@@ -152,7 +152,7 @@ GRAPHS = {
     "stencil_on_a_gpu": (lambda: [slope(rows(20))], GPU),
     "scan": (lambda: [fc.cumulative_sum(numbers() * 2) + 1], CPU),
     "scan_by_looking_back": (lambda: [fc.cumulative_max(rows(3), axis=0)], NVIDIA),
-    "scan_of_numbers_by_looking_back": (lambda: [fc.cumulative_max(numbers())], NVIDIA),
+    "scan_of_numbers_by_looking_back": (lambda: [fc.cumulative_max(numbers())], HOPPER),
     "scan_of_wide_items_on_a_gpu": (lambda: [fc.cumulative_sum(rows(1009), axis=0)], GPU),
     "scan_in_items_on_a_gpu": (lambda: [fc.cumulative_sum(rows(8), axis=1)], GPU),
     "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,8 @@ from flowcompute.ir.scan_order import scan_tile
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config
-from tests.golden.test_golden import GPU, NVIDIA, on_paper
+from flowcompute.strategy.strategy import Strategy
+from tests.golden.test_golden import GPU, HOPPER, NVIDIA, on_paper
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, run_on_gpu
 
 pytestmark = pytest.mark.compiles
@@ -425,3 +427,15 @@ def test_scans_from_the_end() -> None:
                     np.testing.assert_array_equal(got, np.flip(wanted, axis), strict=True)
     with pytest.raises(fc.SpecError, match="cannot scan a stream from its end"):
         fc.cumulative_sum(fc.source(array), 0, reverse=True)
+
+
+def test_hopper_fetches_tiles_ahead_that_are_whole_runs_of_16_bytes() -> None:
+    x, y, half = (fc.source(np.zeros(99, dtype), name=name) for name, dtype in (("x", "f4"), ("y", "f4"), ("z", "f2")))
+    for element, capabilities, fetched in (
+        (fc.cumulative_sum(x * y) + x, HOPPER, ["in0", "in1"]),
+        (fc.cumulative_sum(half), HOPPER, []),
+        (fc.cumulative_sum(x), NVIDIA, []),
+    ):
+        plan = make_plan(build_graph([element >> fc.discard()]), Config(1 << 32), Strategy(), on_paper(capabilities))
+        (kernel,) = plan.kernels
+        assert re.findall(r'prefetch.L2.global \[%0\], %1;" :: "l"\(\(ulong\)\((in\d)', kernel.source) == fetched

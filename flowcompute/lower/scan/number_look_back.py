@@ -5,6 +5,9 @@ compute unit's local memory, so few tiles are in flight. The latency of a tile t
 All loads and stores are vectors. One work-item adds the totals of the tile's runs. Meanwhile others poll
 what earlier tiles have published, each a tile of its own.
 
+No tile is done before all earlier ones have a total. What counts is therefore the longest time from a ticket to
+a total. Tickets are drawn late and tiles are fetched into the second-level cache to make it short.
+
 Rows of local memory hold one run each. Their pitch is one vector more than their length. Neighbours that
 read vectors of neighbouring rows then have no bank conflicts.
 """
@@ -19,10 +22,12 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     BLOCKS,
+    BUSY,
     FIRST,
     LID,
     PHASE,
     RUN,
+    RUN_BYTES,
     Array,
     ArrayItem,
     Assign,
@@ -36,6 +41,7 @@ from flowcompute.ir import (
     Load,
     LookBehind,
     Picked,
+    PrefetchRun,
     Publish,
     PutItem,
     SetInteger,
@@ -52,9 +58,10 @@ from flowcompute.ir import (
     names,
     register_dtype,
     scan_tile,
+    storage,
     to_int,
 )
-from flowcompute.lower.emit import Scope
+from flowcompute.lower.emit import Scope, loads_of
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
@@ -88,8 +95,11 @@ work-groups.
 ADDED = 16
 """Runs whose totals are read before the first is added."""
 
-BEHIND = 64
+BEHIND = 48
 """Tiles that a look-back inspects at once: about those that have published a total but no prefix yet."""
+
+AHEAD = 32
+"""How many places on lies the tile that is fetched into the second-level cache, where the device can do that."""
 
 
 def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
@@ -118,6 +128,7 @@ class NumberLookBackLowering(TileScan):
         self.loads = self.knobs.unroll or LOADS
         # In the device's own buffers, vectors are aligned where the batch begins at a multiple of their size.
         self.aligned = not style.capabilities.host_memory
+        self.far = self.aligned and style.capabilities.warp_groups
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
@@ -125,11 +136,14 @@ class NumberLookBackLowering(TileScan):
         scope.add(*self.sizes())
         sums = scope.let(self.nothing(self.wide), self.wide)
         last = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(self._stage(), If(equal(LID, 0), self._put("nearest", BEHIND, INT32)), WorkGroupBarrier())
+        scope.add(
+            *self._prefetch(), self._stage(), If(equal(LID, 0), self._put("nearest", BEHIND, INT32)), WorkGroupBarrier()
+        )
         scope.add(self._walk(), WorkGroupBarrier(), self._chain(sums, last))
         carry = scope.fresh(self.wide, 1)
         scope.add(LookBehind(carry, self.words, self.state, T, BEHIND, self.op), self._carry(carry, sums, last))
-        scope.add(Ticket(DRAWN, self.words), *self._results(carry))
+        # Others wait for a tile from its ticket on, so none is drawn before loading can begin.
+        scope.add(*self._results(carry), Ticket(DRAWN, self.words))
         sizes: dict[str, Any] = {"work_group": RUNS, "lanes": self.lanes, "knobs": self.knobs}
         return self.kernel(name, self._arrays(), scope.statements, T, DRAWN, **sizes)
 
@@ -190,6 +204,25 @@ class NumberLookBackLowering(TileScan):
         guarded = If(all_of(P >= LO, P < HI), tuple(some.statements))
         partly = For(K, 0, self.records // RUNS, 1, (place, guarded), unroll=8)
         return If(IsSet(WHOLE), (every,), (partly,))
+
+    def _prefetch(self) -> list[Stmt]:
+        """Fetch a tile of each input that is a stream of numbers, which another work-group takes soon."""
+        if not self.far:
+            return []
+        ahead: list[Stmt] = []
+        for access in sorted(loads_of(self.graph, self.region), key=lambda one: one.value):
+            lies = storage(self.graph, access.value, self.region.entered)
+            if access.value in self.region.nodes or lies.record != 1 or lies.offset % self.lanes:
+                continue
+            argument = self.arguments.input(self.graph, self.region, lies.base)
+            if self.lanes * argument.dtype.itemsize % RUN_BYTES:
+                continue
+            ahead.append(PrefetchRun(argument, BASE + (AHEAD * self.records + lies.offset), self.records))
+        if not ahead:
+            return []
+        # The tile exists and is whole, since it is not the last one.
+        there = all_of(equal(LID, BUSY), IsSet(WHOLE), T + (AHEAD + 1) < BLOCKS)
+        return [If(there, tuple(ahead))]
 
     def _stage(self) -> Stmt:
         """Load the tile to local memory."""

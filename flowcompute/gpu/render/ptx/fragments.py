@@ -22,6 +22,7 @@ from flowcompute.ir import (
     Leading,
     NormalPower,
     OfFragments,
+    PrefetchRun,
     Rest,
     Store,
     Var,
@@ -209,6 +210,10 @@ def copying(statement: Copying, helpers: dict[str, str]) -> str:
             return 'asm volatile("cp.async.commit_group;" ::: "memory");'
         case AwaitCopies(pending):
             return f'asm volatile("cp.async.wait_group {pending};" ::: "memory");'
+        case PrefetchRun(argument, index, count):
+            place, size = f"{argument.name} + ({index_text(index)})", count * argument.dtype.itemsize
+            operands = f'"l"((ulong)({place})), "r"({size}u)'
+            return f'asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: {operands} : "memory");'
         case _:
             raise NotImplementedError(statement)
 
