@@ -34,7 +34,7 @@ from flowcompute.rewrite import (
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
-from flowcompute.schedule.memory import cache_reasons, not_isolated, plan_memory
+from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
     all_stay,
     count_early_steps,
@@ -56,7 +56,7 @@ PLANS = PlanCache()
 """The plans of this process."""
 
 _STEP_SHARE = 0.75
-"""Share of the budget of a training that its steps may take; the rest is for results and for what else the job does."""
+"""Share of a budget that steps of all trainings may take; the rest is for results and for what else the job does."""
 
 
 def make_plan(
@@ -125,12 +125,11 @@ def _planned(
     ):
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
+    trainings = {node.id: node.element for node in graph.nodes if isinstance(node.element, Training)}
+    share = _STEP_SHARE / max(1, len(trainings))
     inner = {
-        node.id: tuple(
-            _planned_step(roots, config, strategy, backend, shaping) for roots in _inner_graphs(node.element)
-        )
-        for node in graph.nodes
-        if isinstance(node.element, Training)
+        i: tuple(_planned_step(roots, config, strategy, backend, shaping, share) for roots in _inner_graphs(training))
+        for i, training in trainings.items()
     }
     reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans)]
     held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
@@ -179,11 +178,20 @@ def _inner_graphs(training: Training) -> Iterator[Sequence[Element]]:
 
 
 def _planned_step(
-    roots: Sequence[Element], config: Config, strategy: Strategy, backend: BackendDescription, shaping: Shaping
+    roots: Sequence[Element],
+    config: Config,
+    strategy: Strategy,
+    backend: BackendDescription,
+    shaping: Shaping,
+    share: float,
 ) -> Plan:
     """Plan a step of a training, within its share of the budget."""
-    within = replace(config, resumable=False, memory_bytes=max(1, int(config.memory_bytes * _STEP_SHARE)))
-    return plan_step(roots, within, strategy, backend, shaping)
+    within = replace(config, resumable=False, memory_bytes=max(1, int(config.memory_bytes * share)))
+    try:
+        return plan_step(roots, within, strategy, backend, shaping)
+    except BudgetError as error:
+        error.tell_whole(config.memory_bytes, share)
+        raise
 
 
 def plan_step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -304,3 +305,42 @@ def test_steps_of_two_sizes_share_the_budget() -> None:
 
     peak_bytes(400)
     assert peak_bytes(700) < peak_bytes(400) + (1 << 18)
+
+
+def test_the_budget_that_a_refusal_names_is_enough() -> None:
+    def plan(memory: int) -> Any:
+        w, b = weights()
+        by_row = fc.train.fit(loss(fc.source(X), fc.source(Y), w, b), fc.train.adam(0.1), batch=7)
+        return fc.plan(by_row["w"], memory=memory, device="numpy")
+
+    with pytest.raises(fc.PlanError) as refused:
+        plan(5000)
+    assert "memory budget of 5000 bytes" in str(refused.value)
+    assert "a step of a training may take 75% of it" in str(refused.value)
+    named = re.search(r"at least (\d+) bytes", str(refused.value))
+    assert named is not None
+    assert plan(int(named[1])).memory.host_bytes <= int(named[1])
+    with pytest.raises(fc.PlanError):
+        plan(int(named[1]) - 1)
+
+
+def test_several_trainings_share_the_budget() -> None:
+    def made(count: int) -> list[Any]:
+        trained = []
+        for rate in range(1, count + 1):
+            x, w = fc.source(np.zeros((100_000, 4), "f4")), fc.parameter(np.ones((4, 8), "f4"), name="w")
+            trained.append(fc.train.fit((fc.tanh(x @ w) ** 2).mean(), fc.train.sgd(rate / 8), batch=None)["w"])
+        return trained
+
+    for count in (1, 2, 3):
+        plan = fc.plan(*made(count), memory="8MiB", device="numpy")
+        assert plan.memory.host_bytes <= 8 << 20
+
+
+def test_a_parameter_larger_than_the_budget_names_the_budget() -> None:
+    x, w = fc.source(np.zeros((5, 1000), "f4")), fc.parameter(np.zeros((1000, 100), "f4"), name="w")
+    trained = fc.train.fit((x @ w).mean(), fc.train.sgd(0.1), batch=5)
+    # Values that steps hand on cannot go to a file: the advice for results would be of no use.
+    with pytest.raises(fc.PlanError, match="memory of at least") as refused:
+        fc.plan(trained.losses, memory="100KiB", device="numpy")
+    assert "write it to a file" not in str(refused.value)

@@ -17,7 +17,7 @@ from flowcompute.schedule.memory.in_flight import (
 )
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
 from flowcompute.schedule.memory.memory_plan import plan_memory
-from flowcompute.schedule.memory.pass_sizer import BatchTooLargeError
+from flowcompute.schedule.memory.pass_sizer import BatchTooLargeError, BudgetError
 from flowcompute.schedule.memory.staying_values import StayingValues
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_buffer_assignment, never_on_host, stored_by
 from flowcompute.schedule.memory.worker_needs import not_isolated
@@ -26,6 +26,7 @@ __all__ = [
     "PIECE_BYTES",
     "STAGING_BLOCKS",
     "BatchTooLargeError",
+    "BudgetError",
     "BufferAssignment",
     "HostIntermediates",
     "StayingValues",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from flowcompute.elements import Constant
+from flowcompute.elements.training import GivenStream
 from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
@@ -13,7 +14,7 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.cache_use import request_bytes
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.in_flight import crossing_bytes, pinned, staging_bytes, staging_shares
-from flowcompute.schedule.memory.pass_sizer import PassSizer, SizedPass, device_room
+from flowcompute.schedule.memory.pass_sizer import BudgetError, PassSizer, SizedPass, device_room
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
     VECTOR_NUMBERS,
@@ -57,7 +58,10 @@ def plan_memory(
         PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
-    fixed = [*held, *_held_at_ends(passes), *(line for one in passes for line in _results(one, config))]
+    # What steps of trainings hand on cannot be written to files instead.
+    is_step = any(isinstance(node.element, GivenStream) for node in graph.nodes)
+    most = None if is_step else config.memory_bytes
+    fixed = [*held, *_held_at_ends(passes), *(line for one in passes for line in _results(one, most))]
     fixed += request_bytes(passes)
     fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     staging = 0
@@ -71,18 +75,13 @@ def plan_memory(
         parts = (Residents(graph, one.on_placement(number)).within(room) for one in passes)
         fixed += [(shared_name(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
     fixed_bytes = sum(size for _, size in fixed)
-    if fixed_bytes > config.memory_bytes:
-        what, size = max(fixed, key=lambda line: line[1])
-        raise PlanError(
-            f"cannot fit what is held throughout into the memory budget of {config.memory_bytes} bytes",
-            element=what,
-            expected=f"at least {fixed_bytes} bytes",
-            got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
-            hint="raise memory=",
-        )
-    reasons += _read_into_buffers(passes, strategy, capabilities)
     default_bytes = default_batch_bytes(capabilities, passes)
     sizers = [PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
+    if fixed_bytes > config.memory_bytes:
+        what, size = max(fixed, key=lambda line: line[1])
+        least, told = fixed_bytes + max(sizer.least(1) for sizer in sizers), f"; {what} alone takes {size} bytes"
+        raise BudgetError("what is held throughout", config.memory_bytes, least, element=what, note=("", told))
+    reasons += _read_into_buffers(passes, strategy, capabilities)
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, capabilities).depth or 1
     if strategy.depth is None:
@@ -161,11 +160,11 @@ def _read_into_buffers(
             yield Reason("input", source.name, f"read into buffers: {why}")
 
 
-def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
+def _results(one_pass: Pass, most_bytes: int | None) -> list[tuple[str, int]]:
     """Return the names and bytes of results that stay in memory.
 
     Raises:
-        PlanError: if a single one exceeds the budget.
+        PlanError: if a single one exceeds `most_bytes`, the budget.
     """
     lines = []
     for sink in one_pass.sinks:
@@ -173,9 +172,9 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
             continue
         size = sink.spec.item_bytes * (sink.spec.length if sink.spec.length is not None else 1)
         lines.append((sink.name, size))
-        if size > config.memory_bytes:
+        if most_bytes is not None and size > most_bytes:
             raise PlanError(
-                f"cannot fit its result of {size} bytes into the memory budget of {config.memory_bytes} bytes",
+                f"cannot fit its result of {size} bytes into the memory budget of {most_bytes} bytes",
                 element=sink.name,
                 site=sink.element.site,
                 got=f"{sink.spec.dtype.name}{format_shape(sink.spec.full_shape)}",

@@ -42,7 +42,42 @@ REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are computed."""
 
 
-class BatchTooLargeError(PlanError):
+class BudgetError(PlanError):
+    """An error of planning: a job does not fit its memory budget.
+
+    Args:
+        what: what does not fit, as "one batch".
+        budget_bytes: of the job.
+        least_bytes: a budget that it fits.
+        element: name of what takes most.
+        note: what `expected` says of that budget, and what `got` says of the job's.
+    """
+
+    def __init__(
+        self, what: str, budget_bytes: int, least_bytes: int, *, element: str, note: tuple[str, str] = ("", "")
+    ) -> None:
+        super().__init__("", element=element, hint="raise memory=")
+        self._what, self._least_bytes, self._note = what, least_bytes, note
+        self._tell(budget_bytes)
+
+    def _tell(self, budget_bytes: int) -> None:
+        said, had = self._note
+        self.message = f"cannot fit {self._what} into the memory budget of {budget_bytes} bytes"
+        self.args = (self.message,)
+        self.expected = f"memory of at least {self._least_bytes} bytes{said}"
+        self.got = f"memory={budget_bytes}{had}"
+
+    def tell_whole(self, budget_bytes: int, share: float) -> None:
+        """Name the budgets of the whole job, of which what was planned has a share."""
+        part, least = self._least_bytes, int(self._least_bytes / share)
+        while int(least * share) < part:
+            least += 1
+        self._least_bytes = least
+        self._note = self._note[0], f"{self._note[1]}; a step of a training may take {share:.0%} of it"
+        self._tell(budget_bytes)
+
+
+class BatchTooLargeError(BudgetError):
     """An error of planning: not even the smallest batch fits the budget."""
 
 
@@ -153,11 +188,11 @@ class PassSizer:
             worst = max(least, key=lambda line: line[1])
             records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
             raise BatchTooLargeError(
-                f"cannot fit one batch into the memory budget of {self.config.memory_bytes} bytes",
+                "one batch",
+                self.config.memory_bytes,
+                fixed_bytes + least_bytes,
                 element=worst[0].rsplit(" x ", 1)[0],
-                expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",
-                got=f"memory={self.config.memory_bytes}",
-                hint="raise memory=",
+                note=(f" ({records} records a batch)", ""),
             )
         if grows and 2 * least_bytes <= room:
             # Results of unknown length get the other half.
