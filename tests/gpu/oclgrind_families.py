@@ -136,8 +136,8 @@ def put_together(size: int) -> list[Element]:
 
 
 def turned(size: int) -> list[Element]:
-    x = stream(2, 18, size)
-    return [x.mT * 2 + stream(2, size, 18), fc.pad(x.mT, ((1, 2), (0, 0))) + 1]
+    x = stream(2, 40, size)
+    return [x.mT * 2 + stream(2, size, 40), fc.pad(x.mT, ((1, 2), (0, 0))) + 1]
 
 
 def looked_up(size: int) -> list[Element]:

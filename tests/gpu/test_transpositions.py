@@ -46,14 +46,14 @@ def checked(root: Element, *, form: str = TRANSPOSE.name) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
 def test_every_dtype_is_moved(dtype: Any) -> None:
-    x = numbers(3, 67, 19, dtype=dtype)
+    x = numbers(3, 67, 50, dtype=dtype)
     np.testing.assert_array_equal(checked(+fc.permute_dims(fc.source(x), (0, 2, 1))), x.transpose(0, 2, 1))
 
 
 @given(st.data())
 @cases(30)
 def test_any_order_of_axes_any_padding_any_batch(data: st.DataObject) -> None:
-    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 16, 17, 40, 65]), min_size=2, max_size=4)))
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 16, 17, 40, 64, 65, 130]), min_size=2, max_size=4)))
     while np.prod(shape) > 40_000:
         shape = shape[1:]
     order = data.draw(st.permutations(range(len(shape))))
@@ -79,7 +79,7 @@ CASES: dict[str, Callable[[Element], Element]] = {
     "several results": lambda x: fc.maximum(x.mT, 0) + fc.where(x.mT > 0, x.mT, 1),
     "rounded": lambda x: x.astype("f2").mT * 3,
     "backwards": lambda x: x[:, ::-1, ::-1].mT + 1,
-    "a part": lambda x: x[:, 3:37, 1::1].mT + 1,
+    "a part": lambda x: x[:, :, 1:].mT + 1,
     "channels innermost": lambda x: fc.pad(x.mT, ((1, 2), (0, 0))) + 1,
     "padded by edges": lambda x: fc.pad(x.mT, ((2, 0), (0, 0)), "edge") * numbers(40),
     "padded by a number": lambda x: fc.pad(x.mT, ((1, 1), (0, 0)), constant_values=0.1) * 2,
@@ -92,14 +92,14 @@ def test_what_stands_beside_is_computed_by_the_same_kernel(name: str) -> None:
 
 
 def test_planes_are_counted_as_one_axis() -> None:
-    x = numbers(2, 20, 9, 11)
+    x = numbers(2, 40, 9, 11)
     root = fc.pad(fc.permute_dims(fc.source(x), (0, 2, 3, 1)), ((1, 0), (2, 1), (0, 0))) * 1
     wanted = np.pad(x.transpose(0, 2, 3, 1), ((0, 0), (1, 0), (2, 1), (0, 0)))
     np.testing.assert_array_equal(checked(root), wanted)
 
 
 def test_axes_between_are_walked() -> None:
-    x = numbers(2, 18, 3, 17)
+    x = numbers(2, 66, 3, 62)
     for order in ((0, 3, 2, 1), (0, 2, 3, 1), (0, 3, 1, 2)):
         np.testing.assert_array_equal(checked(+fc.permute_dims(fc.source(x), order)), x.transpose(order))
 
@@ -107,10 +107,11 @@ def test_axes_between_are_walked() -> None:
 @pytest.mark.parametrize("dtype", ["f2", ml_dtypes.bfloat16, "f4", "f8"], ids=str)
 def test_nans_keep_the_bits_that_they_have_elsewhere(dtype: Any) -> None:
     width = np.dtype(dtype).itemsize
-    bits = np.random.default_rng(1).integers(0, 1 << 8 * width - 1, (4, 40, 17), dtype=np.uint64).astype(f"u{width}")
+    bits = np.random.default_rng(1).integers(0, 1 << 8 * width - 1, (4, 64, 30), dtype=np.uint64).astype(f"u{width}")
     bits[:, ::3] |= np.array(np.nan, dtype).view(bits.dtype)
     turned = fc.source(bits.view(dtype)).mT
     for root in (+turned, fc.pad(turned, ((1, 1), (0, 0))) * 1):
+        assert [kernel.ir.form for kernel in plan_for_gpu(root).kernels] == [TRANSPOSE.name]
         (made,), (again,) = resolve_on_gpu(root), resolve_on_gpu(root, strategy=fc.Strategy(batch_bytes=1))
         assert made.tobytes() == again.tobytes() == np.asarray(root.resolve(progress=False)).tobytes()
 
@@ -122,9 +123,11 @@ def test_a_resident_value_is_turned_once() -> None:
 
 
 OTHERS: dict[str, Callable[[], Element]] = {
-    "few rows": lambda: fc.source(numbers(3, 40, LEAST - 1)).mT + 1,
-    "few columns": lambda: fc.source(numbers(3, LEAST - 1, 40)).mT + 1,
+    "few rows": lambda: fc.source(numbers(3, 256, LEAST - 1)).mT + 1,
+    "few columns": lambda: fc.source(numbers(3, LEAST - 1, 256)).mT + 1,
     "short runs in memory": lambda: fc.permute_dims(fc.source(numbers(3, 40, 40, 4)), (0, 1, 3, 2)) + 1,
+    "small items": lambda: fc.source(numbers(9, 16, 17)).mT + 1,
+    "items that just do not fit tiles": lambda: fc.source(numbers(9, 65, 67)).mT + 1,
     "nothing turned": lambda: fc.pad(fc.source(numbers(3, 40, 40)), ((1, 1), (0, 0))) + 1,
     "a padded inner axis": lambda: fc.pad(fc.source(numbers(3, 40, 40)).mT, ((0, 0), (1, 1))) + 1,
     "padding of what is computed there": lambda: fc.pad((fc.source(X) * 2).mT, ((1, 1), (0, 0))) + 1,

@@ -68,7 +68,9 @@ TURNS = SIDE * SIDE // GROUP
 TOGETHER = GROUP // SIDE
 """Columns or rows that a work-group moves at a time."""
 LEAST = 16
-"""Fewest rows, columns and neighbours in memory: with fewer, tiles would be mostly empty, or loads mostly apart."""
+"""Fewest rows, columns and neighbours in memory: with fewer, loads or stores would be mostly apart."""
+EMPTIEST = 3
+"""Numbers of tiles for each number of a record. With 4, items of 65 x 67 took longer than by loads that are apart."""
 MOST_NUMBERS = 1 << 31
 """Places in a record have 32 bits."""
 
@@ -148,6 +150,11 @@ class Grid:
         return -(-self.columns // SIDE)
 
     @property
+    def is_empty(self) -> bool:
+        """True if most numbers of the tiles do not exist."""
+        return self.down * self.across * SIDE * SIDE > EMPTIEST * self.rows * self.columns
+
+    @property
     def tiles(self) -> int:
         """Tiles of a record."""
         return self.down * self.middle * self.across
@@ -222,7 +229,9 @@ class Transposition:
         if any(graph.nodes[one.value].spec.dtype == BOOL for one in self.turned):
             return "bools are masks in registers"
         if min(grid.rows, grid.columns, *(self._run(one) for one in self.turned)) < LEAST:
-            return f"tiles of fewer than {LEAST} rows or columns would be mostly empty"
+            return f"it has fewer than {LEAST} rows or columns, or neighbours in memory"
+        if grid.is_empty:
+            return "its tiles would be mostly empty"
         if self.local_bytes > local_bytes:
             return f"its tiles take {self.local_bytes} of {local_bytes} bytes of local memory"
         return None
