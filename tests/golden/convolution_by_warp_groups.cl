@@ -19,45 +19,24 @@ void k0(
     const long blocks,
     const long first,
     const long phase) {
-    __local float tile0[4160] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    int lane = (int)((int)lid % 64);
-    int part = (int)((int)lid / 64);
-    for (long t = gid; t < (n * 4); t += gsize) {
-        long i0 = t / 4;
-        int i1 = (int)((int)(t % 4));
-        int i2 = (int)(i1 % 4 * 64);
-        int i3 = (int)(min(i2 + lane, 207));
-        int i4 = (int)(i3 / 26);
-        int i5 = (int)(i3 % 26);
-        int i6 = (int)(i4 - 1 >= 0 && i4 - 1 < 6 && i5 - 1 >= 0 && i5 - 1 < 24);
-        int v7 = (0 < (i6));
-        int i8 = (int)(i6 ? (i4 - 1) * 24 + (i5 - 1) : 0);
-        long i9 = i0 * 2304 + i8;
-        #pragma unroll
-        for (long turn = 0; turn < 16; turn++) {
-            int i10 = (int)(part + (int)turn * 4);
-            int i11 = (int)(min(i10, 15) * 144);
-            float v12 = vload_half(i9 + i11, in0);
-            float v13 = (float)(0x0.0p+0f);
-            float v14 = (v7 ? v12 : v13);
-            tile0[i10 * 65 + lane] = v14;
+    for (long t = wid; t < n; t += wsize) {
+        long i0 = t / 16;
+        long i1 = i0 / 208;
+        long i2 = i0 % 208;
+        long i3 = t % 16;
+        float v4 = (float)(0x0.0p+0f);
+        long i5 = i2 / 26 % 8;
+        long i6 = i2 % 26;
+        if (i5 - 1 >= 0 && i5 - 1 < 6 && i6 - 1 >= 0 && i6 - 1 < 24) {
+            long i7 = i1 * 2304 + (i5 - 1) * 24 + (i6 - 1);
+            float v8 = vload_half(i7 + i3 * 144, in0);
+            v4 = v8;
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        long i15 = i0 * 3328 + lane;
-        #pragma unroll
-        for (long turn = 0; turn < 16; turn++) {
-            int i16 = (int)(part + (int)turn * 4);
-            int i17 = (int)(i2 + i16);
-            if (i17 < 208 && lane < 16) {
-                float v18 = tile0[lane * 65 + i16];
-                float v19 = fc_round_float16_1(v18);
-                vstore_half((v19 == v19 ? v19 : (float)(as_float(0x7fc00000U))), i15 + i17 * 16, out0);
-                if (v19 != v19) ((__global ushort *)out0)[i15 + i17 * 16] = 0x7e00;
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        float v9 = fc_round_float16_1(v4);
+        vstore_half((v9 == v9 ? v9 : (float)(as_float(0x7fc00000U))), i1 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3, out0);
+        if (v9 != v9) ((__global ushort *)out0)[i1 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3] = 0x7e00;
     }
 }
 

@@ -96,7 +96,7 @@ def choice(x: fc.Element) -> list[fc.Element]:
 
 
 def turned() -> fc.Element:
-    x = fc.source(np.zeros((8, 20, 9, 64), "f4"), name="x")
+    x = fc.source(np.zeros((8, 40, 9, 64), "f4"), name="x")
     return fc.permute_dims(x, (0, 2, 3, 1)) + 1
 
 

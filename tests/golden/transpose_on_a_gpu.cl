@@ -22,25 +22,25 @@ void k0(
         int i4 = (int)(i3 / 64);
         int i5 = (int)(i3 % 64);
         int i6 = (int)(i4 * 64 + i5);
-        long i7 = i0 * 11520 + i6;
+        long i7 = i0 * 23040 + i6;
         #pragma unroll
         for (long turn = 0; turn < 16; turn++) {
             int i8 = (int)(part + (int)turn * 4);
-            int i9 = (int)(min(i8, 19) * 576);
+            int i9 = (int)(min(i8, 39) * 576);
             float v10 = in0[i7 + i9];
             tile0[i8 * 65 + lane] = v10;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        long i11 = i0 * 11520 + lane;
+        long i11 = i0 * 23040 + lane;
         #pragma unroll
         for (long turn = 0; turn < 16; turn++) {
             int i12 = (int)(part + (int)turn * 4);
             int i13 = (int)(i2 + i12);
-            if (lane < 20) {
+            if (lane < 40) {
                 float v14 = tile0[lane * 65 + i12];
                 float v15 = (float)(0x1.0000000000000p+0f);
                 float v16 = (v14 + v15);
-                out0[i11 + i13 * 20] = (v16 == v16 ? v16 : (float)(as_float(0x7fc00000U)));
+                out0[i11 + i13 * 40] = (v16 == v16 ? v16 : (float)(as_float(0x7fc00000U)));
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
