@@ -15,6 +15,9 @@ from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.rows import ROWS, RowShape, RowSweep
 
+TOGETHER = 8
+"""Numbers that a work-item loads before it stores any. One by one, 4096 numbers took 20 microseconds on an H100."""
+
 
 class FollowingRows:
     """The rows that a region makes of what a kernel stores.
@@ -36,7 +39,9 @@ class FollowingRows:
         shape = RowShape(graph, region, wide, {}, ROWS.knobs)
         assert shape.group == leader.work_group, "a barrier is of whole work-groups"
         arguments = Arguments(place=region.place)
-        walk = RowSweep(shape, arguments, Scope(itertools.count(), lanes=1), None)
+        # One work-group makes the row of a single record, while all others have ended.
+        together = max(1, min(TOGETHER, shape.columns // shape.group))
+        walk = RowSweep(shape, arguments, Scope(itertools.count(), lanes=1), None, together)
         walk.emit()
         self.units = shape.rows
         self.body: tuple[Stmt, ...] = (*walk.declared, walk.loop(GID, N, GSIZE))

@@ -21,6 +21,7 @@ from flowcompute.ir import (
     SetInteger,
     Stmt,
     WorkGroupBarrier,
+    choose,
 )
 
 GROUP, GROUPS = Name("group"), Name("groups")
@@ -39,8 +40,7 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
     """
     firsts = [run[0] for run in runs]
     parts, tiles = len(runs), [0, *accumulate(kernel.tile[1] for kernel in firsts)]
-    # A group for each part at least; `division` launches as many.
-    begins: list[IndexLike] = [part + (GROUPS - parts) * tiles[part] // tiles[-1] for part in range(parts)]
+    begins = shared(tiles, GROUPS)
     ends = [*begins[1:], GROUPS]
     body: tuple[Stmt, ...] = ()
     for part in reversed(range(parts)):
@@ -63,6 +63,22 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
         tile=(min(kernel.tile[0] for kernel in firsts), tiles[-1]),
         parts=parts,
     )
+
+
+def shared(tiles: Sequence[int], groups: IndexLike) -> list[IndexLike]:
+    """Return the first work-group of each part, of at least as many as there are parts.
+
+    Each part has one group at least. Where there is a group for each tile, no group has two tiles.
+
+    Args:
+        tiles: number of the first tile of each part, and of all tiles.
+        groups: number of work-groups.
+    """
+    parts, total = len(tiles) - 1, tiles[-1]
+    return [
+        choose(groups < total, part + (groups - parts) * place // total, groups * place // total)
+        for part, place in enumerate(tiles[:-1])
+    ]
 
 
 def _one_by_one(run: Sequence[Kernel]) -> tuple[Stmt, ...]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.lower.joined import shared
 from tests.gpu.shapes import gpu_shaped
 
 INNER = 96
@@ -144,6 +148,20 @@ def test_what_unites_siblings_follows_the_first_on_discrete_gpus(records: int) -
         wanted = fc.run(united, other, device="gpu").values
     assert run.launches == len(run.plan.kernels) == 1
     assert [one.tobytes() for one in run.values] == [one.tobytes() for one in wanted]
+
+
+@given(st.lists(st.integers(1, 300), min_size=2, max_size=5), st.data())
+def test_work_groups_are_shared_by_tiles(tiles: list[int], data: st.DataObject) -> None:
+    """One of 192 groups had two of 192 tiles, so that the launch took twice as long."""
+    places = [0, *itertools.accumulate(tiles)]
+    groups = data.draw(st.integers(len(tiles), 3 * places[-1]))
+    begins = [*shared(places, groups), groups]
+    own = [after - before for before, after in itertools.pairwise(begins)]
+    assert begins[0] == 0
+    assert min(own) >= 1
+    if groups >= places[-1]:
+        turns = [-(-count // each) for count, each in zip(tiles, own, strict=True)]
+        assert max(turns) == 1
 
 
 def moved(x: Element) -> Element:

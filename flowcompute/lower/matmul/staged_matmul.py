@@ -31,6 +31,7 @@ from flowcompute.ir import (
     Assign,
     BlockRun,
     ConditionLike,
+    DeviceCapabilities,
     For,
     If,
     IndexLike,
@@ -68,6 +69,10 @@ ANY_ROWS = 1 << 62
 """As many rows as there may be, where each has a matrix of its own."""
 CHUNK = 256
 """Most numbers of a column in a chunk, where two blocks have no more."""
+LONG_CHUNK_BYTES = 288
+"""Bytes of a column up to which a chunk has twice the numbers, where a compute unit has few work-groups."""
+FEW_GROUPS = 2
+"""Work-groups of a unit up to which chunks are long: each waits for memory while few others compute."""
 SLOTS = 2
 """Chunks that local memory holds: one is written while others read the one before."""
 PIECES = (16, 8, 4)
@@ -97,8 +102,14 @@ class _Chunk:
     piece: int
 
 
-def _chunk(graph: Graph, one: MatmulAnchor) -> _Chunk | None:
-    """Return the chunks of columns; None where columns are not whole blocks that begin at multiples of a piece."""
+def _chunk(graph: Graph, one: MatmulAnchor, units: int) -> _Chunk | None:
+    """Return the chunks of columns; None where columns are not whole blocks that begin at multiples of a piece.
+
+    Args:
+        graph: the graph.
+        one: the product.
+        units: compute units of the device.
+    """
     found = block_format(graph, one.node.inputs[1])
     numbers, size = found.numbers, found.block_bytes
     lies = one.b.lies
@@ -109,7 +120,10 @@ def _chunk(graph: Graph, one: MatmulAnchor) -> _Chunk | None:
     count = one.inner // numbers
     in_panels = one.inner > RUN * LANES
     best: _Chunk | None = None
-    for blocks in range(1, max(2, CHUNK // numbers) + 1):
+    most = max(2, CHUNK // numbers)
+    if one.columns <= FEW_GROUPS * units * COLUMNS and 2 * most * size <= LONG_CHUNK_BYTES:
+        most *= 2
+    for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
         whole = count % blocks == 0 and not (in_panels and RUN * LANES % (blocks * numbers))
         if whole and piece is not None and (best is None or (piece, blocks) > (best.piece, best.blocks)):
@@ -139,11 +153,11 @@ class _ChunkCopy:
 class _StagedLowering:
     """Lowering of a region with such a product."""
 
-    def __init__(self, graph: Graph, region: Region, *, native: bool) -> None:
+    def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities) -> None:
         self.region = region
-        self.native = native
+        self.native = capabilities.shuffles
         self.contraction = one = MatmulAnchor(graph, region)
-        chunk = _chunk(graph, one)
+        chunk = _chunk(graph, one, capabilities.units)
         assert chunk is not None
         self.chunk = chunk
         self.format = block_format(graph, one.node.inputs[1])
@@ -276,10 +290,12 @@ def staged_matmul(task: LoweringTask) -> Kernel | None:
     Return None where numbers are in the host's memory and may begin anywhere, where columns are not whole blocks that
     begin at multiples of four bytes, and where chunks do not fit into local memory.
     """
-    product = MatmulAnchor(task.graph, task.region)
-    if task.style.capabilities.host_memory or not product.is_computed(product.b) or _chunk(task.graph, product) is None:
+    product, capabilities = MatmulAnchor(task.graph, task.region), task.style.capabilities
+    if capabilities.host_memory or not product.is_computed(product.b):
         return None
-    kernel = _StagedLowering(task.graph, task.region, native=task.style.capabilities.shuffles).lower(task.name)
+    if _chunk(task.graph, product, capabilities.units) is None:
+        return None
+    kernel = _StagedLowering(task.graph, task.region, capabilities).lower(task.name)
     arrays = (one for one in kernel.body if isinstance(one, Array))
-    fits = sum(one.size * one.dtype.itemsize for one in arrays) <= task.style.capabilities.local_bytes
+    fits = sum(one.size * one.dtype.itemsize for one in arrays) <= capabilities.local_bytes
     return kernel if fits else None

@@ -130,13 +130,24 @@ class ColumnPoint(Point):
 
 
 class RowSweep:
-    """Sweeps over one row."""
+    """Sweeps over one row.
 
-    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None) -> None:
+    Args:
+        shape: structure of the row.
+        arguments: arguments of the kernel.
+        scope: where its statements go.
+        folds: adds a record's columns to the folds of the region.
+        together: columns that a work-item of a GPU loads before it stores the first of them.
+    """
+
+    def __init__(
+        self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None, together: int = 1
+    ) -> None:
         self.shape = shape
         self.arguments = arguments
         self.scope = scope
         self.folds = folds
+        self.together = together
         self.row = RowPoint(self, scope)
         self.bases: dict[tuple[str, RowStrides, int], IndexLike] = {}
         self.arrays: dict[int, str] = {}
@@ -364,7 +375,36 @@ class RowSweep:
             return tuple(point.scope.statements)
 
         # The body is emitted before the loop is added, so that its row values are declared before the loop.
-        self.scope.add(*self.all_columns(store))
+        if self.together == 1:
+            self.scope.add(*self.all_columns(store))
+            return
+        columns, group, wide = self.shape.columns, self.shape.group, self.shape.group * self.together
+        whole = columns // wide * wide
+        if whole:
+            self.scope.add(For(COLUMN, LID, whole, wide, self._stored_together(2 * phase)))
+        if whole < columns:
+            self.scope.add(For(COLUMN, whole + LID, columns, group, store(COLUMN, None)))
+
+    def _stored_together(self, phase: int) -> tuple[Stmt, ...]:
+        """Return the stores of several columns behind all loads: compilers let no load pass a store, or a division."""
+        scope, group = self.scope.inner(self.shape.lanes), self.shape.group
+        points = [self.point(scope.beside(), COLUMN + turn * group, None, phase) for turn in range(self.together)]
+        for point in points:
+            for access in self._read_at(point):
+                point.value(access)
+        for point in points:
+            self.store_at(point)
+        return tuple(scope.statements)
+
+    def _read_at(self, point: ColumnPoint) -> list[Access]:
+        """Return what the outputs of the row read for each column."""
+        seen: dict[Key, None] = {}
+        todo: list[Key] = [output for output in self.shape.region.outputs if self.shape.full_key(output)]
+        while todo:
+            if (key := todo.pop()) not in seen and self.shape.full_key(key):
+                seen[key] = None
+                todo.extend(point.operands(key))
+        return [key for key in seen if isinstance(key, Access)]
 
     # -- stores -------------------------------------------------------------------------------
 
