@@ -71,19 +71,21 @@ class Dependencies:
         steps = self._steps(values)
         if not steps:
             return False
+        rank, holder = self._rank, self._holder
         wanted = {self._find(i) for i in targets}
-        first = min(self._rank[i] for i in wanted)
-        found = {i for i in steps if self._rank[i] >= first}
-        todo = [(self._rank[i], i) for i in found]
+        first = min([rank[i] for i in wanted])
+        found = {i for i in steps if rank[i] >= first}
+        todo = [(rank[i], i) for i in found]
         heapq.heapify(todo)
         # The earliest step first: what skips layers leads to a target by way of few steps.
         while todo and wanted.isdisjoint(found):
             step = heapq.heappop(todo)[1]
-            self._before[step] = {self._find(i) for i in self._before[step]}
-            for i in self._before[step] - found:
-                if self._rank[i] >= first:
+            before = {i if holder[i] == i else self._find(i) for i in self._before[step]}
+            self._before[step] = before
+            for i in before:
+                if rank[i] >= first and i not in found:
                     found.add(i)
-                    heapq.heappush(todo, (self._rank[i], i))
+                    heapq.heappush(todo, (rank[i], i))
         return not wanted.isdisjoint(found)
 
     def operands(self, step: int) -> set[int]:
@@ -99,7 +101,8 @@ class Dependencies:
         values = list(values)
         if not self._known.issuperset(values):
             self._add_single(values)
-        return {self._find(i) for i in values if i in self._holder}
+        holder = self._holder
+        return {i if holder[i] == i else self._find(i) for i in values if i in holder}
 
     def _add_single(self, values: list[int]) -> None:
         """Make a step of each node that these values depend on, that no region computes and that depends on one."""

@@ -43,6 +43,8 @@ class Node:
         spec: spec of the value.
         op: the operation's record, None for sources, constants and destinations.
         kind: the operation's kind, None for sources, constants and destinations.
+        again: whether the value is computed a second time; see `Compute`.
+        pin: the device that its user wants it computed on; None if any will do.
     """
 
     id: int
@@ -53,23 +55,23 @@ class Node:
     spec: Spec = field(init=False, repr=False, compare=False)
     op: Op | None = field(init=False, repr=False, compare=False)
     kind: Kind | None = field(init=False, repr=False, compare=False)
+    again: bool = field(init=False, repr=False, compare=False)
+    pin: Pin | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Look up what is asked for often."""
-        op = self.element.op if isinstance(self.element, Compute) else None
-        object.__setattr__(self, "spec", self.element.spec)
-        object.__setattr__(self, "op", op)
-        object.__setattr__(self, "kind", None if op is None else op.kind)
-
-    @property
-    def again(self) -> bool:
-        """Flag that the value is computed a second time; see `Compute`."""
-        return isinstance(self.element, Compute) and self.element.again
-
-    @property
-    def pin(self) -> Pin | None:
-        """The device that its user wants it computed on; None if any will do."""
-        return self.element.pin if isinstance(self.element, Compute) else None
+        element, place = self.element, object.__setattr__
+        place(self, "spec", element.spec)
+        if isinstance(element, Compute):
+            place(self, "op", element.op)
+            place(self, "kind", element.op.kind)
+            place(self, "again", element.again)
+            place(self, "pin", element.pin)
+        else:
+            place(self, "op", None)
+            place(self, "kind", None)
+            place(self, "again", False)
+            place(self, "pin", None)
 
     @property
     def returned(self) -> bool:

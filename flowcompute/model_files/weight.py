@@ -6,6 +6,7 @@ import contextlib
 import mmap
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,10 @@ class WeightFile:
         self._mapping: mmap.mmap | None = None
         self._read_alone: set[int] = set()
 
-    @property
+    @cached_property
     def identity(self) -> tuple[object, ...]:
         """The file in its state: equal for two that are read alike."""
+        # Each graph asks for that of each tensor, and a path takes a call of the system for each folder in it.
         state = self.fingerprint
         return (os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
 

@@ -54,7 +54,11 @@ class GraphRewriter(ABC):
 
     def copy_node(self, node: Node) -> int:
         """Add the node unchanged."""
-        return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
+        inputs = tuple([self.new[i] for i in node.inputs])
+        if node.id == len(self.nodes) and inputs == node.inputs and (self._pin, self._again) == (node.pin, node.again):
+            self.nodes.append(node)
+            return node.id
+        return self.add(node.name, node.element, inputs)
 
     def rewritten(self) -> Graph:
         """Return the new graph. Roots keep their order."""

@@ -16,6 +16,8 @@ from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
+_FLOATS = by_ufunc(np.exp)
+
 
 def as_floats(name: str, *operands: Operand) -> tuple[list[Any], np.dtype]:
     """Return operands in the dtype in which a function computes, and the dtype of its result.
@@ -28,7 +30,7 @@ def as_floats(name: str, *operands: Operand) -> tuple[list[Any], np.dtype]:
         SpecError: if an operand is no array, or they have no common dtype.
     """
     elements = [as_element(operand, name) for operand in operands]
-    like_exp = Op(name, 1, Kind.ELEMENTWISE, np.exp, by_ufunc(np.exp))
+    like_exp = Op(name, 1, Kind.ELEMENTWISE, np.exp, _FLOATS)
     floats = [cast(element, resolve_dtypes(like_exp, [element.dtype])[-1]) for element in elements]
     result = common_dtype(name, floats)
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
