@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowcompute.elements import Compute, Constant, Element, Kind
@@ -19,46 +19,36 @@ from flowcompute.graph import Graph, Node, UnknownError, exact, operation_key
 from flowcompute.ir import Argument, FoldSpec, Kernel
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.spec import Spec
 
 _MOST_KERNELS = 256
 """Kept at most. The body of a large one takes 0.2 MB."""
 
 
-@dataclass(frozen=True)
 class RegionPart:
-    """The part of a graph that a region's kernel is made of.
+    """The part of a graph that a region's kernel is made of: what the region holds, reads, and what that is a view of.
+
+    It is cut out where its kernel is lowered, and only compared where there is an equal one already.
 
     Attributes:
-        graph: nodes of the region, what they read, and what that is a view of. What else there is has no inputs.
-        region: in the numbers of that graph.
-        values: id in the whole graph of each node.
+        values: id in the whole graph of each node of the part, ascending.
     """
 
-    graph: Graph
-    region: Region
-    values: tuple[int, ...]
-
-    @classmethod
-    def of(cls, graph: Graph, region: Region) -> RegionPart:
-        """Cut the part out of a graph. The order of the nodes stays."""
-        own, found = set(region.nodes), set[int]()
+    def __init__(self, graph: Graph, region: Region) -> None:
+        own, found, nodes = set(region.nodes), set[int](), graph.nodes
         waiting = [*region.nodes, *region.outputs, *region.folds, *region.inputs]
         while waiting:
             value = waiting.pop()
             if value not in found:
                 found.add(value)
-                if value in own or graph.nodes[value].kind in (Kind.VIEW, Kind.WINDOW):
-                    waiting += graph.nodes[value].inputs
+                if value in own or nodes[value].kind in (Kind.VIEW, Kind.WINDOW):
+                    waiting += nodes[value].inputs
                 waiting += [key.value if isinstance(key, Access) else key for key in region.reads.get(value, ())]
         if region.weight_tiles is not None:
             found.add(region.weight_tiles.value)
-        values = tuple(sorted(found))
-        place = {value: i for i, value in enumerate(values)}
-        nodes = tuple(
-            Node(i, graph.nodes[value].name, graph.nodes[value].element, _within(graph.nodes[value].inputs, place))
-            for i, value in enumerate(values)
-        )
-        return cls(Graph(nodes, ()), _renumbered(region, place), values)
+        self.values = tuple(sorted(found))
+        self._own, self._place = own, {value: i for i, value in enumerate(self.values)}
+        self._nodes, self._region = [nodes[value] for value in self.values], region
 
     def key(self) -> object:
         """Return what lowering looks at, hashable.
@@ -66,11 +56,33 @@ class RegionPart:
         Raises:
             UnknownError: if some of it cannot be compared.
         """
-        own = {*self.region.nodes}
+        own, place, region = self._own, self._place, self._region
         return (
-            tuple((node.inputs, *_facts(node.element, is_read=node.id not in own)) for node in self.graph.nodes),
-            *(_outline(region) for region in (self.region, *self.region.parts)),
+            tuple(
+                [(_within(one.inputs, place), *_facts(one.element, is_read=one.id not in own)) for one in self._nodes]
+            ),
+            *[_outline(one, place) for one in (region, *region.parts)],
         )
+
+    def cut(self) -> tuple[Graph, Region]:
+        """Return a graph of these nodes alone, and the region in its numbers. What else it reads has no inputs."""
+        nodes = [Node(i, one.name, one.element, _within(one.inputs, self._place)) for i, one in enumerate(self._nodes)]
+        return Graph(tuple(nodes), ()), _renumbered(self._region, self._place)
+
+
+class _HashedKey:
+    """A key whose hash is computed once: it is asked for by each step of a look-up."""
+
+    __slots__ = ("_hash", "_held")
+
+    def __init__(self, held: object) -> None:
+        self._held, self._hash = held, hash(held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _HashedKey) and (other is self or other._held == self._held)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class KernelCache:
@@ -92,10 +104,10 @@ class KernelCache:
         self, graph: Graph, region: Region, style: KernelStyle, folds: Mapping[int, FoldSpec], name: str
     ) -> Kernel:
         """Return the kernel of a region; see `flowcompute.lower.lower`."""
-        part = RegionPart.of(graph, region)
+        part = RegionPart(graph, region)
         own_folds = {i: folds[value] for i, value in enumerate(part.values) if value in folds}
         try:
-            key = part.key(), style, tuple(own_folds.items())
+            key = _HashedKey((part.key(), style, tuple(own_folds.items())))
         except UnknownError:
             key = None
         with self._lock:
@@ -103,7 +115,7 @@ class KernelCache:
             if kernel is not None:
                 self._kernels.move_to_end(key)
         if kernel is None:
-            kernel = lower(part.graph, part.region, style, own_folds, name)
+            kernel = lower(*part.cut(), style, own_folds, name)
             if key is not None:
                 self._keep(key, kernel)
         few = None if kernel.few is None else replace(kernel.few, arguments=_placed(kernel.few, part.values))
@@ -121,21 +133,31 @@ def _placed(kernel: Kernel, values: tuple[int, ...]) -> tuple[Argument, ...]:
     return tuple(one if one.value < 0 else replace(one, value=values[one.value]) for one in kernel.arguments)
 
 
-def _outline(region: Region) -> tuple[object, ...]:
-    """Return what lowering asks a region for, hashable."""
+def _outline(region: Region, place: Mapping[int, int]) -> tuple[object, ...]:
+    """Return what lowering asks a region for, in the numbers of a part of its graph, hashable."""
+    anchor, tiles, maker, follower = region.anchor, region.weight_tiles, region.row_maker, region.row_follower
+    reads = [
+        (place[i], *[(place[key.value], key.layout) if isinstance(key, Access) else place[key] for key in keys])
+        for i, keys in region.reads.items()
+    ]
     return (
-        (region.stream, region.domain, region.reduced, region.nodes, tuple(region.layouts.items())),
-        tuple(region.reads.items()),
-        (region.outputs, region.folds, region.exposed, region.anchor, region.entered, region.weight_tiles),
-        (region.place, region.after),
-        None if region.row_maker is None else _outline(region.row_maker),
-        None if region.row_follower is None else _outline(region.row_follower),
+        (region.stream, region.domain, region.reduced, tuple([place[i] for i in region.nodes])),
+        tuple([(place[i], layout) for i, layout in region.layouts.items()]),
+        tuple(reads),
+        (tuple([place[i] for i in region.outputs]), tuple([place[i] for i in region.folds])),
+        frozenset([place[i] for i in region.exposed if i in place]),
+        frozenset([place[i] for i in region.entered if i in place]),
+        (None if anchor is None else place[anchor], region.place, region.after),
+        None if tiles is None else replace(tiles, value=place[tiles.value]),
+        None if maker is None else _outline(maker, place),
+        None if follower is None else _outline(follower, place),
     )
 
 
 def _within(inputs: tuple[int, ...], place: Mapping[int, int]) -> tuple[int, ...]:
     """Return the inputs of a node in a part of the graph; none where that leaves one out."""
-    return tuple(place[i] for i in inputs) if all(i in place for i in inputs) else ()
+    own = [place[i] for i in inputs if i in place]
+    return tuple(own) if len(own) == len(inputs) else ()
 
 
 def _renumbered(region: Region, place: Mapping[int, int]) -> Region:
@@ -172,12 +194,17 @@ def _facts(element: Element, *, is_read: bool) -> tuple[Any, ...]:
     Raises:
         UnknownError: if its class is not known.
     """
-    spec = exact(element.spec)
+    spec = _outer(element.spec)
     if isinstance(element, Constant):
         return Constant, spec, element.value.tobytes() if element.value.ndim == 0 else None
     if type(element) is Compute:
-        operands = tuple(exact(operand.spec) for operand in element.inputs)
+        operands = tuple([_outer(operand.spec) for operand in element.inputs])
         return Compute, spec, operation_key(element.op), exact(element.attrs), operands
     if not is_read:
         raise UnknownError
     return type(element), spec
+
+
+def _outer(spec: Spec) -> tuple[object, ...]:
+    """Return what `exact` gives for a spec, which is asked for most."""
+    return spec.dtype, spec.shape, spec.stream
