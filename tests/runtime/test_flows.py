@@ -362,3 +362,14 @@ def test_threads_take_turns() -> None:
         for thread in threads:
             thread.join()
         np.testing.assert_array_equal(flow.resolve(), [400, 400, 400])
+
+
+def test_a_flow_that_is_not_open_says_how_to_open_it():
+    opener = (fc.feed(shape=(2,), dtype="float32") * 2).flow(device="numpy")
+    with pytest.raises(
+        AttributeError, match=r"cannot take 'send' of a flow that is not open; do with element.flow\(\)"
+    ):
+        opener.send(np.ones((1, 2), np.float32))
+    assert not hasattr(opener, "receive")
+    with pytest.raises(AttributeError, match="'FlowOpener' object has no attribute 'sent_on'"):
+        opener.sent_on  # noqa: B018

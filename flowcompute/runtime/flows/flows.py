@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy.typing as npt
 
@@ -71,6 +71,14 @@ class FlowOpener:
         self._checkpoint = checkpoint
         self._observe = observe
         self._flows: list[Flow | AsyncFlow] = []
+
+    if not TYPE_CHECKING:  # For type checkers it has the attributes below and no others.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            told = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if hasattr(Flow, name):
+                told = f"cannot take {name!r} of a flow that is not open; do with element.flow() as flow: ..."
+            raise AttributeError(told, name=name, obj=self)
 
     def __enter__(self) -> Flow:
         hint = "async with element.flow() as flow: ..."
