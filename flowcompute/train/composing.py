@@ -71,7 +71,9 @@ class Problem:
             else:
                 check_leaf(op, one)
         if not found or not sources:
-            raise _refused(op, "a loss of fc.parameter and of records of files or arrays", str(loss.spec))
+            missing = "without records: an array is resident before fc.source(array) makes records of it"
+            got = f"{loss.spec} {missing if found else 'without parameters'}"
+            raise _refused(op, "a loss of fc.parameter and of records of files or arrays", got)
         parameters = tuple(found) if wanted is None else tuple(wanted)
         for one in found:
             if all(one is not other for other in parameters):

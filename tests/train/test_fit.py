@@ -344,3 +344,13 @@ def test_a_parameter_larger_than_the_budget_names_the_budget() -> None:
     with pytest.raises(fc.PlanError, match="memory of at least") as refused:
         fc.plan(trained.losses, memory="100KiB", device="numpy")
     assert "write it to a file" not in str(refused.value)
+
+
+def test_a_loss_of_resident_arrays_says_how_to_make_records_of_them() -> None:
+    w, b = weights()
+    resident = loss(fc.constant(X), fc.constant(Y), w, b)
+    with pytest.raises(SpecError, match=r"without records: an array is resident before fc.source\(array\)"):
+        fc.train.fit(resident, fc.train.sgd(0.1))
+    still = fc.nn.cross_entropy(fc.source(X) @ fc.constant(FIRST), fc.source(Y), reduction="mean")
+    with pytest.raises(SpecError, match=r"float32\(\) without parameters"):
+        fc.train.fit(still, fc.train.sgd(0.1))
