@@ -1,7 +1,8 @@
 """Buffers of kernels, and transfers between host and device."""
 
 from flowcompute.gpu.memory.batch_slots import Slots
-from flowcompute.gpu.memory.device_memory import Memory, make_memory
+from flowcompute.gpu.memory.device_memory import make_memory
+from flowcompute.gpu.memory.kernel_memory import Memory
 from flowcompute.gpu.memory.streamed_weights import StreamedWeights
 
 __all__ = ["Memory", "Slots", "StreamedWeights", "make_memory"]

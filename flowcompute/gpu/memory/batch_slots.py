@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 
 from flowcompute.errors import DeviceFullError
-from flowcompute.gpu.memory.device_memory import Memory
+from flowcompute.gpu.memory.kernel_memory import Memory
 from flowcompute.schedule.memory import TransferPlan
 
 

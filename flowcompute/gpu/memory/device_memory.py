@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -12,123 +11,9 @@ import numpy as np
 
 from flowcompute.gpu.device import ROOM, Device, cl
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers
+from flowcompute.gpu.memory.kernel_memory import Memory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.schedule.memory import BufferAssignment
-
-
-class Memory(ABC):
-    """Interface that gives kernels the buffers of arrays in host memory. Keys name values.
-
-    A batch is uploaded (`upload`), worked on between `begin` and `forget`, and downloaded (`download`). On
-    discrete devices, three neighbouring batches may be in these three phases at a time.
-
-    Attributes:
-        in_place: whether kernels work on the very bytes of arrays.
-        replaced: called before a buffer that kernels may know is given back.
-    """
-
-    in_place = False
-    replaced: Callable[[], None] = staticmethod(lambda: None)
-
-    def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:  # noqa: B027 - in place elsewhere
-        """Set which values share a buffer. Call this first."""
-
-    def expect(self, slot: int) -> None:  # noqa: B027 - as above
-        """Prepare a slot for the uploads of a coming batch."""
-
-    def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
-        """Begin to upload a value of a coming batch into a buffer of a slot.
-
-        The array must not change until `arrive` has returned, or the slot was dropped.
-        """
-
-    def arrive(self, key: Hashable, slot: int) -> None:  # noqa: B027 - as above
-        """Wait until a value of a slot has been uploaded."""
-
-    def begin(self, slot: int) -> None:  # noqa: B027 - as above
-        """Begin to work on the batch that was uploaded into a slot."""
-
-    def prefetch(self, key: Hashable, array: np.ndarray, pinned: np.ndarray | None = None) -> None:  # noqa: B027 - as above
-        """Announce that `input` will be called for this value. It may be uploaded while kernels work.
-
-        Args:
-            key: name of the value.
-            array: its numbers.
-            pinned: C-contiguous memory that will be uploaded soon and often; see `pin`.
-        """
-
-    def pin(self, array: np.ndarray) -> None:  # noqa: B027 - as above
-        """Pin a C-contiguous array that will be uploaded several times, as a whole or in parts, until the end."""
-
-    @abstractmethod
-    def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
-        """Return a buffer with the content of `array`. `fresh` says that the array may differ from last time."""
-
-    def input_parts(self, key: Hashable, array: np.ndarray, places: np.ndarray) -> cl.Buffer:  # noqa: ARG002 - as above
-        """Return a buffer of which kernels read the parts at these places along the first axis alone."""
-        return self.input(key, array, fresh=True)
-
-    @abstractmethod
-    def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
-        """Return a buffer that a kernel fills. A `late` one is needed while other batches are worked on."""
-
-    @abstractmethod
-    def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
-        """Return a buffer that kernels read and change. It begins with the content of `array`, also after `forget`."""
-
-    @abstractmethod
-    def finish(self, outputs: Sequence[cl.Buffer]) -> None:
-        """Wait for the kernels so far, which filled `outputs`."""
-
-    def defer(self, held: Sequence[object]) -> None:
-        """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then."""
-        raise NotImplementedError
-
-    def wait(self) -> None:  # noqa: B027 - in a process of its own each kernel is waited for
-        """Wait for the kernels that were deferred."""
-
-    @abstractmethod
-    def fetch(self, key: Hashable, array: np.ndarray) -> None:
-        """Make an output visible in its array."""
-
-    def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
-        """Make a late output of a slot visible in its array. `finish` has waited for its kernel."""
-
-    def drop(self, slot: int) -> None:  # noqa: B027 - as above
-        """Give the buffers of a slot back to the device."""
-
-    def is_pinned(self, array: np.ndarray) -> bool:  # noqa: ARG002 - discrete devices use it
-        """Check whether a discrete device can read an array by itself."""
-        return False
-
-    def room(self, size_bytes: int) -> np.ndarray | None:
-        """Return host memory that is transferred fastest, valid until `close`, or None where any memory is as fast."""
-        del size_bytes
-        return None
-
-    def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
-        """Return the buffer of a value that kernels have made, which is another value from now on."""
-        raise NotImplementedError
-
-    def take(self, key: Hashable, buffer: cl.Buffer) -> None:
-        """Let a value be in a buffer that `hand_on` returned, until it is forgotten."""
-        raise NotImplementedError
-
-    def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:
-        """Bring what is in a buffer that `hand_on` returned into an array."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def forget(self, keys: set[Hashable]) -> None:
-        """Drop values of a batch that has ended."""
-
-    @abstractmethod
-    def release(self, keys: set[Hashable]) -> None:
-        """Free what these values took on a device of its own. The next buffers may be smaller."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release every buffer."""
 
 
 def make_memory(device: Device, staging_bytes: int, device_bytes: int | None = None) -> Memory:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.gpu.memory.device_memory import Memory
+from flowcompute.gpu.memory.kernel_memory import Memory
 from flowcompute.graph import Graph
 from flowcompute.schedule import Pass, RegionStep
 from flowcompute.schedule.placement import chosen_operands, direct_inputs
