@@ -16,11 +16,12 @@ from flowcompute.engine.batch_slice import Arrays, BatchSlice, even, sliced
 from flowcompute.engine.batches_ahead import BatchesAhead
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.repeated_runs import RepeatedRuns
 from flowcompute.engine.scans import Carry
 from flowcompute.engine.step_runner import StepRunner, check_along
 from flowcompute.engine.stream_scheduler import Made, Slice, StreamScheduler
 from flowcompute.engine.streams import seconds_of
-from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
+from flowcompute.errors import DeviceFullError, DeviceWarning
 from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step, bytes_of_record, scan_in
 from flowcompute.schedule.memory import stored_by
@@ -57,6 +58,7 @@ class PassExecutor(Executor):
         self._notes: dict[int, str] = {}
         self._kept: Mapping[int, object] = {}
         self._changing = [step for step in one.before if not state.changing.isdisjoint(stored_by(step))]
+        self._repeated = RepeatedRuns.of(state, runners, self._steps, self._changing) if ahead is None else None
         self._batches = dict.fromkeys(self._steps.seconds, 0)
         self._records = {step.name: 0 for step in one.steps}
         self._record_bytes = {step.name: bytes_of_record(state.plan.graph, step) for step in one.steps}
@@ -80,8 +82,14 @@ class PassExecutor(Executor):
         """Begin anew with other values; see `Executor.begin_again`."""
         self.runners.forget_resident()
         self.runners.take(self._kept)
+        if self._repeated is not None:
+            self._repeated.begin(self._kept)
         self.reset()
         self.launches += self._steps.run_resident(self._changing)
+
+    def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
+        """Repeat a run that a device has recorded; see `Executor.repeat`."""
+        return None if self._repeated is None else self._repeated.repeat(self._kept, arrays)
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:
         """Leave values on the only device; see `Executor.keep`."""
@@ -121,20 +129,16 @@ class PassExecutor(Executor):
             for step in clock.steps:
                 if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG and "period" not in step.node.attrs:
                     check_along(state, step.node, state.starts[clock.id], ended=True)
-        for i, fold in state.folds.items():
-            try:
-                state.resident[i] = fold.result()
-            except ValueError as error:
-                node = state.nodes[i]
-                raise RunError(
-                    str(error), element=node.name, site=node.element.site, got=f"a stream of {fold.records} records"
-                ) from error
+        for i in state.folds:
+            state.end_fold(i)
             made, spec = state.resident[i], state.nodes[i].spec
             if state.restored and (made.dtype, made.shape) != (spec.dtype, spec.shape):
                 raise ValueError(
                     f"{state.nodes[i].name}: {made.dtype}{made.shape} in place of {spec.dtype}{spec.shape}"
                 )
         self.launches += self._steps.run_resident(self._pass.after)
+        if self._repeated is not None:
+            self._repeated.end()
         return {sink.value: state.resident[sink.value] for sink in self._pass.sinks if not sink.spec.is_stream}
 
     def snapshot(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
 from flowcompute.engine.training import TrainingScan
+from flowcompute.errors import RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
 from flowcompute.metrics import StepTold
@@ -99,6 +100,25 @@ class PassState:
                 assert isinstance(scan, TrainingScan)
                 fold.value = partial(scan.value, self.nodes[i].attrs["place"])
         self._begin_streams()
+
+    def begin_fold(self, value: int) -> None:
+        """Begin a fold on the host anew."""
+        self.folds[value].close()
+        folds = self.plan.folds
+        self.folds[value] = make_fold(folds[value] if value in folds else self.plan.host_folds[value])
+
+    def end_fold(self, value: int) -> None:
+        """Put the result of a fold among the resident values.
+
+        Raises:
+            RunError: naming the fold, if it has none over so many records.
+        """
+        fold = self.folds[value]
+        try:
+            self.resident[value] = fold.result()
+        except ValueError as error:
+            node, got = self.nodes[value], f"a stream of {fold.records} records"
+            raise RunError(str(error), element=node.name, site=node.element.site, got=got) from error
 
     def _training(self, node: Node) -> TrainingScan:
         assert self._backend is not None, "a plan that trains has a backend that runs its steps"

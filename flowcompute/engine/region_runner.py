@@ -104,6 +104,33 @@ class RegionRunner(ABC):
         """Bring what `hand_on` returned into an array on the host."""
         raise NotImplementedError(f"{type(self).__name__} keeps nothing")
 
+    def begin_recording(self, given: Mapping[int, object]) -> None:  # noqa: B027 - as above
+        """Record the run of the pass that begins, where that can be done again.
+
+        Args:
+            given: what `take` was given.
+        """
+
+    def end_recording(self) -> None:  # noqa: B027 - as above
+        """End the run that is recorded: all of it has succeeded."""
+
+    def knows_run(self, given: Mapping[int, object]) -> bool:
+        """Tell whether a run that takes these values is known."""
+        del given
+        return False
+
+    def repeat_run(self, given: Mapping[int, object], batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
+        """Repeat a run that is known, over other records and numbers.
+
+        Args:
+            given: what `take` would be given.
+            batch_slice: all records, with what the host makes of them.
+
+        Returns:
+            What has come to the host, by value; None where the device had no room, and nothing was done.
+        """
+        raise NotImplementedError(f"{type(self).__name__} records nothing")
+
     def view(self, node: Node, whole: BatchSlice) -> None:
         """Make a view of a resident value where that stays."""
         raise NotImplementedError(f"{type(self).__name__} keeps nothing")

@@ -129,6 +129,21 @@ class StepRunner:
         work()
         self.seconds[step] += time.perf_counter() - began
 
+    # -- on the host ------------------------------------------------------------------------------
+
+    def see(self, steps: Sequence[NodeStep], taken: BatchSlice) -> None:
+        """Make views of records on the host, whose indices are checked."""
+        try:
+            for step in steps:
+                taken.values[step.node.id] = self._view(step.node, taken)
+        except FlowError as error:
+            error.records = error.records or (taken.start, taken.start + taken.items)
+            raise
+
+    def push_on_host(self, step: NodeStep, taken: BatchSlice) -> None:
+        """Give records on the host to their fold."""
+        self._push_records(step.node, [taken.array(i) for i in step.node.inputs], taken.items)
+
     # -- steps ------------------------------------------------------------------------------------
 
     def run_resident(self, steps: Sequence[Step]) -> int:

@@ -11,7 +11,7 @@ from flowcompute.batch import Batch
 from flowcompute.elements.training import Given, GivenStream
 from flowcompute.engine.backend import DRAIN, Executor, PlannedJob, close_all
 from flowcompute.engine.stopping import check_stopped, part_done
-from flowcompute.schedule import ExecutionPlan
+from flowcompute.schedule import Clock, ExecutionPlan
 from flowcompute.schedule.memory import StayingValues, placeholder_array
 
 Records = Callable[[int, int, int], np.ndarray]
@@ -70,14 +70,36 @@ class InnerJob:
             self._resident[i] = placeholder_array(element.spec) if i in self.kept else values(element)
         found: dict[int, np.ndarray | None] = {}
         for index, one in enumerate(self.plan.passes):
-            executor = self._begun(index)
-            # A discrete device tells what it fails at before the next batch begins.
-            with executor.together() if self._in_place else nullcontext():
-                self._feed(index, executor, records)
-            made = executor.finish()
+            made = self._repeated(index, records)
+            if made is None:
+                made = self._made(index, records)
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
         self._hand_on()
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
+
+    def _made(self, index: int, records: Records) -> Mapping[int, np.ndarray]:
+        """Run a pass; gives what it makes."""
+        executor = self._begun(index)
+        # A discrete device tells what it fails at before the next batch begins.
+        with executor.together() if self._in_place else nullcontext():
+            self._feed(index, executor, records)
+        return executor.finish()
+
+    def _repeated(self, index: int, records: Records) -> Mapping[int, np.ndarray] | None:
+        """Run a pass as it was run before; None where that is not known."""
+        if index >= len(self._executors):
+            return None
+        clocks = self.plan.passes[index].clocks
+
+        def arrays() -> dict[int, np.ndarray]:
+            check_stopped()
+            return _read(clocks[0], 0, clocks[0].length or 0, records)
+
+        self._executors[index].keep(self._staying.made[index], self.kept)
+        made = self._executors[index].repeat(arrays)
+        if made is not None:
+            part_done()
+        return made
 
     def _hand_on(self) -> None:
         handed_on, executors = self._staying.handed_on, self._executors
@@ -132,11 +154,7 @@ class InnerJob:
             if start == stop:
                 executor.end(wanted, {})
                 continue
-            arrays = {}
-            for source in clock.sources:
-                assert isinstance(source.element, GivenStream)
-                arrays[source.value] = records(source.element.place, start, stop)
-            batch = Batch(number, start, stop, arrays, wanted)
+            batch = Batch(number, start, stop, _read(clock, start, stop, records), wanted)
             if executor.in_flight > 1:
                 executor.upload(batch)
             executor.process(batch, {})
@@ -151,3 +169,12 @@ class InnerJob:
         executors, self._executors = self._executors, []
         self._resident.clear()
         close_all(executors)
+
+
+def _read(clock: Clock, start: int, stop: int, records: Records) -> dict[int, np.ndarray]:
+    """Return records of the sources of a clock, by value."""
+    arrays = {}
+    for source in clock.sources:
+        assert isinstance(source.element, GivenStream)
+        arrays[source.value] = records(source.element.place, start, stop)
+    return arrays

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
 from flowcompute.gpu.device import ROOM, Device, cl
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers
 from flowcompute.gpu.memory.kernel_memory import Memory
+from flowcompute.gpu.memory.recording import Again, Fetch, Push, Recording
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.schedule.memory import BufferAssignment
 
@@ -94,6 +96,8 @@ class DeviceMemory(Memory):
     queue.
     """
 
+    records = True
+
     def __init__(self, device: Device, staging_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         # A device that is lost gets new queues, which know nothing of the commands in these.
@@ -141,6 +145,8 @@ class DeviceMemory(Memory):
         """Copy a value to the device on a separate queue, while the next one is prepared."""
         buffer = self._buffer(key, array, slot)
         event = self._transfers.upload(array, buffer, self._uploads, lasting=True)
+        if self.recording is not None:
+            self.recording.uploaded(key, buffer)
         if event is not None:
             self._arriving.setdefault(slot, {})[key] = event
         self._slot_values[slot][key] = buffer
@@ -167,6 +173,7 @@ class DeviceMemory(Memory):
         if self._prefetcher is None:
             self._prefetcher = ThreadPoolExecutor(1, thread_name_prefix="flowcompute-prefetch")
         buffer = self._buffer(key, array)
+        self._refuse_to_record()
 
         def upload() -> None:
             event = self._transfers.upload(array, buffer, self._uploads, lasting=True)
@@ -193,6 +200,8 @@ class DeviceMemory(Memory):
                 return self._buffers[key]
         buffer = self._buffer(key, array)
         self._transfers.upload(array, buffer, self._device.queue)
+        if self.recording is not None:
+            self.recording.uploaded(key, buffer)
         # Values that a batch has uploaded stay for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
             self._current[key] = buffer
@@ -204,6 +213,7 @@ class DeviceMemory(Memory):
             # Something else was expected, as before a batch that is begun again.
             self._prefetched.pop(key)[1].result()
         buffer, part_bytes = self._buffer(key, array), array.nbytes // len(array)
+        self._refuse_to_record()
         asked = np.unique(places)
         for run in np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if len(asked) else ():
             first, stop = int(run[0]), int(run[-1]) + 1
@@ -237,6 +247,8 @@ class DeviceMemory(Memory):
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Download the value."""
+        if self.recording is not None:
+            self.recording.fetched(key, self._current[key], array)
         self._transfers.download(self._current[key], array, self._device.queue)
 
     def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
@@ -251,16 +263,52 @@ class DeviceMemory(Memory):
         """Use the buffer, which may be that of the memory of another pass; one of its own is given back."""
         own = self._buffers.get(key)
         if own is not None and own is not buffer:
+            self.replaced()
             self._arena.give(self._buffers.pop(key))
         self._current[key] = buffer
 
     def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:
         """Download the value."""
+        self._refuse_to_record()
         self._transfers.download(buffer, array, self._device.queue)
+
+    def _refuse_to_record(self) -> None:
+        """Let a run that is recorded be one that is not done again."""
+        if self.recording is not None:
+            self.recording.refuse()
+
+    def repeat(
+        self,
+        recording: Recording,
+        array: Callable[[int], np.ndarray],
+        scalar: Callable[[int], Any],
+        pushes: Mapping[int, Push],
+    ) -> Mapping[int, np.ndarray]:
+        """Give the commands again. All that is uploaded is held until the last of them is done."""
+        held: list[np.ndarray] = []
+
+        def upload(value: int, buffer: cl.Buffer) -> None:
+            held.append(array(value))
+            self._transfers.upload(held[-1], buffer, self._device.queue, lasting=True)
+
+        def download(buffer: cl.Buffer, array: np.ndarray) -> None:
+            self._transfers.download(buffer, array, self._device.queue)
+
+        again = Again(self._device.queue, upload, download, scalar, pushes)
+        done = False
+        try:
+            for command in recording.commands:
+                command.give(again)
+            done = bool(recording.commands) and isinstance(recording.commands[-1], Fetch)
+        finally:
+            if not done:
+                self._device.queue.finish()
+        return again.fetched
 
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a separate queue. The copy is tried again where the driver had no room for it."""
         buffer = self._slots[slot][self._reused.get(key, key)]
+        self._refuse_to_record()
         if self._is_deferred:
             # Another thread may go on deferring: the mark stays.
             self._device.queue.finish()
@@ -275,6 +323,7 @@ class DeviceMemory(Memory):
     def drop(self, slot: int) -> None:
         """Give the buffers of a slot back to the device."""
         self._slot_values.pop(slot, None)
+        self.replaced()
         if self._arriving.pop(slot, None):
             # A buffer must not be reused while a copy writes to it.
             self._uploads.finish()

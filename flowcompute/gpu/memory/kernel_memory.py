@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from flowcompute.gpu.device import cl
+from flowcompute.gpu.memory.recording import Push, Recording
 from flowcompute.schedule.memory import BufferAssignment
 
 
@@ -20,9 +22,13 @@ class Memory(ABC):
     Attributes:
         in_place: whether kernels work on the very bytes of arrays.
         replaced: called before a buffer that kernels may know is given back.
+        records: whether runs can be recorded.
+        recording: notes all that crosses and all that is launched, while a run is recorded.
     """
 
     in_place = False
+    records = False
+    recording: Recording | None = None
     replaced: Callable[[], None] = staticmethod(lambda: None)
 
     def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:  # noqa: B027 - in place elsewhere
@@ -111,6 +117,26 @@ class Memory(ABC):
 
     def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:
         """Bring what is in a buffer that `hand_on` returned into an array."""
+        raise NotImplementedError
+
+    def repeat(
+        self,
+        recording: Recording,
+        array: Callable[[int], np.ndarray],
+        scalar: Callable[[int], Any],
+        pushes: Mapping[int, Push],
+    ) -> Mapping[int, np.ndarray]:
+        """Do again what was recorded.
+
+        Args:
+            recording: of a run.
+            array: gives the array of a value that crosses to the device.
+            scalar: gives a number that is another one in each run.
+            pushes: what adds records to a fold whose launches depend on them, by its node.
+
+        Returns:
+            What has come from the device, by value.
+        """
         raise NotImplementedError
 
     @abstractmethod

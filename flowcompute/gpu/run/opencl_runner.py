@@ -21,9 +21,9 @@ from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels, keep_programs
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
+from flowcompute.gpu.run.recording_runner import RecordingRunner
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
-from flowcompute.gpu.run.staying_runner import StayingRunner
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import MAP_BYTES, MOST_MAPS, Argument, Kernel
@@ -40,7 +40,7 @@ from flowcompute.spec import UINT8
 from flowcompute.strategy import KernelKnobs
 
 
-class OpenCLRunner(StayingRunner):
+class OpenCLRunner(RecordingRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -106,7 +106,7 @@ class OpenCLRunner(StayingRunner):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
-            self._memory.replaced = self._repeated.clear
+            self._memory.replaced = self._forget_launches
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(
                 device_buffer_assignment(
@@ -191,7 +191,7 @@ class OpenCLRunner(StayingRunner):
 
     def make_room(self, *, in_hand: bool) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
-        self._repeated.clear()
+        self._forget_launches()
         # What a root clock has made waits for its download, while others make something of it.
         if in_hand:
             self.slots.abandon_in_hand()
@@ -316,17 +316,15 @@ class OpenCLRunner(StayingRunner):
         """Launch all stages over some records, and wait where that is not deferred; gives the seconds if asked for."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
-        if kernel.stages > 1:
-            *known, phase = values
-            shape = groups, kernel.work_group, self._written
-            every = [
-                self._launcher.launch(compiled, [*known, phase + stage], *shape, timed=timed, deferred=deferred)
-                for stage in kernel.phases(items)
-            ]
-            return sum(spent for spent in every if spent is not None) if timed else None
-        return self._launcher.launch(
-            compiled, values, groups, kernel.work_group, self._written, timed=timed, deferred=deferred
-        )
+        *known, phase = values
+        shape = groups, kernel.work_group, self._written
+        self._tell_recording(kernel.arguments)
+        every = [
+            self._launcher.launch(compiled, [*known, phase + stage], *shape, timed=timed, deferred=deferred)
+            for stage in (kernel.phases(items) if kernel.stages > 1 else range(1))
+        ]
+        self._tell_recording(())
+        return sum(spent for spent in every if spent is not None) if timed else None
 
     def _on_host(self, batch_slice: BatchSlice, anchor: int | None, place: int) -> np.ndarray:
         """See `RepeatingRunner._on_host`."""
@@ -441,7 +439,7 @@ class OpenCLRunner(StayingRunner):
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
-        self._repeated.clear()
+        self._forget_launches()
         self._blocks.close()
         self._residents.clear()
         self._views.clear()

@@ -85,7 +85,10 @@ class StayingRunner(RepeatingRunner):
 
         def push() -> None:
             with launcher.told(node.name, node.element.site):
-                pushed(operands)
+                if self.memory.recording is not None and isinstance(fold, DeviceSegments):
+                    self.memory.recording.push(node.id, operands, pushed)
+                else:
+                    pushed(operands)
 
         return push
 

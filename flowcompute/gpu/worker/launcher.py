@@ -133,6 +133,8 @@ class LocalLauncher(Launcher):
             # No queue waits for another one: the first may have uploads in progress.
             self._device.queue.finish()
         event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * work_group,), (work_group,))
+        if self.memory.recording is not None:
+            self.memory.recording.launched(kernel, values, groups * work_group, work_group)
         if timed:
             event.wait()
         elif deferred:

@@ -62,9 +62,13 @@ class FoldDevice:
         queue = self.device.queue
         cl.enqueue_copy(queue, target, source, byte_count=size_bytes, src_offset=at, dst_offset=to)
         self.memory.defer((source, target))
+        if self.memory.recording is not None:
+            self.memory.recording.copied(source, target, size_bytes, at, to)
 
     def upload(self, array: np.ndarray, target: cl.Buffer, at: int = 0) -> None:
         """Copy an array to a place in a buffer; it may change on return."""
+        if self.memory.recording is not None:
+            self.memory.recording.refuse()
         if array.nbytes:
             cl.enqueue_copy(self.device.queue, target, np.ascontiguousarray(array), dst_offset=at, is_blocking=True)
 
@@ -73,3 +77,5 @@ class FoldDevice:
         if end > begin:
             cl.enqueue_fill_buffer(self.device.queue, buffer, np.zeros(1, np.uint8), begin, end - begin)
             self.memory.defer((buffer,))
+            if self.memory.recording is not None:
+                self.memory.recording.cleared(buffer, begin, end)
