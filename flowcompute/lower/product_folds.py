@@ -21,6 +21,10 @@ from flowcompute.ir import Kernel
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.spec import FLOAT64, Spec, Stream
+from flowcompute.strategy import KernelKnobs
+
+LARGEST_TILE, SMALL_TILE, NARROW_TILE = 128, 32, 16
+"""Sides of tiles of a product: the largest, the smallest that larger ones are cut to, and that of a narrow result."""
 
 MADE = 2
 """What the kernels of this file call their result; operands are 0 and 1."""
@@ -31,7 +35,22 @@ def lower_product(dtype: np.dtype, rows: int, left: int, right: int, style: Kern
     """Return the kernel that multiplies a block: `A.T @ B` of `(rows, left)` and `(rows, right)`."""
     operands = (_given(place, dtype, (rows, numbers)) for place, numbers in enumerate((left, right)))
     one, other = operands
-    return _lowered(matmul(matrix_transpose(one), other), f"product_{rows}_{left}_{right}_{dtype.name}", style)
+    name, tiled = f"product_{rows}_{left}_{right}_{dtype.name}", replace(style, wanted=_tiles(left, right, style))
+    return _lowered(matmul(matrix_transpose(one), other), name, tiled)
+
+
+def _tiles(left: int, right: int, style: KernelStyle) -> KernelKnobs:
+    """Return the sides of tiles, halved as long as there are fewer tiles than units; those of the form where not.
+
+    A block's product has a small result and a long sum: tiles as large as the result would leave most units idle.
+    """
+    sides = [min(LARGEST_TILE, max(NARROW_TILE, 1 << (side - 1).bit_length())) for side in (left, right)]
+    knobs, units = style.wanted, style.capabilities.units
+    while -(-left // sides[0]) * -(-right // sides[1]) < units and max(sides) > SMALL_TILE:
+        longer = sides.index(max(sides))
+        sides[longer] //= 2
+        knobs = replace(knobs, tile_rows=sides[0], tile_columns=sides[1])
+    return knobs
 
 
 @lru_cache(8)
