@@ -129,6 +129,16 @@ def looking_back(size: int) -> list[Element]:
     ]
 
 
+def trained(size: int) -> list[Element]:
+    """Sums of columns and sums by key that stay on the device, in steps of which the last are recorded."""
+    size = min(size, 100)
+    letters, bias = (fc.parameter(drawn(*shape), name=name) for name, shape in (("letters", (5, 3)), ("bias", (size,))))
+    looked_up = fc.take(letters, fc.source(np.arange(120).reshape(60, 2) % 5), axis=0)
+    loss = fc.mean(((stream(60, size) - bias) ** 2).sum(axis=1) / size + (looked_up**2).sum(axis=(1, 2)), axis=0)
+    learnt = fc.train.fit(loss, fc.train.sgd(0.01), batch=7)
+    return [learnt["letters"], learnt["bias"], fc.exp(-learnt.losses)]
+
+
 def put_together(size: int) -> list[Element]:
     x = stream(3, 4, size) * 2
     taken = np.arange(size)[::-2].copy()
@@ -196,6 +206,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "recurrence of rows": lambda n: [fc.linear_recurrence(stream(3, n) / 8, 1, axis=1)],
     "selective scan": state_space,
     "attention along the stream": looking_back,
+    "trained": trained,
     "put together": put_together,
     "turned": turned,
     "looked up": looked_up,

@@ -67,6 +67,7 @@ NOTES = {
     "what its compiler optimises breaks that check as well: texts name such lanes one by one, compiled as they stand",
     "tickets": "one work-group at a time runs to its end, so that one takes every tile of a scan: "
     "order and bounds are seen, groups that wait for one another are not",
+    "zeros": "oclgrind takes what a driver fills for never written: the host writes zeros in its place",
     "fetching ahead": "oclgrind knows no prefetch instruction, which may name any address: texts leave it out",
 }
 """What cannot be seen here, and why."""
@@ -113,12 +114,17 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         kept.append(make(*arguments, **options))
         return kept[-1]
 
+    def filled(queue: Any, buffer: Any, pattern: np.ndarray, at: int, size_bytes: int) -> Any:
+        numbers = np.full(size_bytes // pattern.itemsize, pattern[0])
+        return cl.enqueue_copy(queue, buffer, numbers, dst_offset=at, is_blocking=True)
+
     def text(kernel: Kernel) -> str:
         whole = re.sub(r".*__builtin_prefetch\(.*\n", "", spelled_out(render(kernel)))
         return whole.replace(without, "") if without else whole
 
     with (
         mock.patch.object(cl, "Buffer", buffer),
+        mock.patch.object(cl, "enqueue_fill_buffer", filled),
         mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)),
         mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
         mock.patch.object(renderer, "render", text),

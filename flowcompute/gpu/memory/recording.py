@@ -57,8 +57,8 @@ class RecordedLaunch(NamedTuple):
 
     @property
     def buffers(self) -> Sequence[cl.Buffer]:
-        """See `Command.buffers`."""
-        return [one for one in self.values if isinstance(one, cl.Buffer)]
+        """See `Command.buffers`. Scalars have no address."""
+        return [one for one in self.values if hasattr(one, "int_ptr")]
 
     def give(self, again: Again) -> None:
         """Launch the kernel."""
