@@ -31,7 +31,7 @@ class Kernel:
         parts: kernels that share its launch, each of which takes one work-group at least.
         stages: how often it is launched over the same records; `phase` is the number of the launch.
         at_once: records up to which one launch does all stages; its `phase` is `stages`.
-        few: what is launched instead for up to `few_rows` rows. Its results have the same bits.
+        few: what is launched instead for up to `few_rows` rows, or its own `few`. Its results have the same bits.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
@@ -69,7 +69,9 @@ class Kernel:
 
     def of_items(self, items: int) -> Kernel:
         """Return the kernel that is launched over so many records."""
-        return self if self._of_few is None or items * self.units > self.few_rows else self._of_few
+        if self._of_few is None or items * self.units > self.few_rows:
+            return self
+        return self._of_few.of_items(items)
 
     @cached_property
     def _of_few(self) -> Kernel | None:

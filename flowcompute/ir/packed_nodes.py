@@ -43,13 +43,21 @@ class BlockRun(OfWords):
     Attributes:
         array: in which blocks of the format follow each other, the first one at a multiple of 4 bytes.
         block: place of the block's first byte in it.
-        place: of the first number in the block, a multiple of `RUN_NUMBERS`.
+        known: the least bytes that it may be behind a multiple of `multiple`, a power of two.
+        multiple: 1, 2 or 4 bytes.
+        place: of the first number in the block, without `begin`: a multiple of `RUN_NUMBERS` below `span`.
+        begin: what is added to it.
+        span: of numbers that begin at `begin`.
         blocks: the format.
         native: whether it uses an instruction of NVIDIA's.
     """
 
     array: str
     block: IndexLike
+    known: int
+    multiple: int
     place: IndexLike
+    begin: int
+    span: int
     blocks: BlockFormat
     native: bool

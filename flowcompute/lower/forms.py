@@ -118,9 +118,7 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
         follower = region.row_follower
         if follower is None:
             return kernel
-        fences = style.capabilities.device_fences
-        few = kernel.few and followed(kernel.few, FollowingRows(graph, follower, style, kernel.few), fences=fences)
-        return replace(followed(kernel, FollowingRows(graph, follower, style, kernel), fences=fences), few=few)
+        return _followed(kernel, graph, follower, style)
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     task = LoweringTask(graph, region, style, folds, name)
@@ -129,6 +127,13 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name
     kernel = with_items(replace(kernel, form=form.name, family=family), style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
+
+
+def _followed(kernel: Kernel, graph: Graph, follower: Region, style: KernelStyle) -> Kernel:
+    """Return a kernel that makes the rows of another region of its results, and so do those of few rows."""
+    few = None if kernel.few is None else _followed(kernel.few, graph, follower, style)
+    rows = FollowingRows(graph, follower, style, kernel)
+    return replace(followed(kernel, rows, fences=style.capabilities.device_fences), few=few)
 
 
 def form_for(graph: Graph, region: Region, style: KernelStyle) -> Form:

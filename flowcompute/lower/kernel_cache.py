@@ -16,7 +16,7 @@ from typing import Any
 from flowcompute.elements import Compute, Constant, Element, Kind
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node, UnknownError, exact, operation_key
-from flowcompute.ir import Argument, FoldSpec, Kernel
+from flowcompute.ir import FoldSpec, Kernel
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.spec import Spec
@@ -118,8 +118,7 @@ class KernelCache:
             kernel = lower(*part.cut(), style, own_folds, name)
             if key is not None:
                 self._keep(key, kernel)
-        few = None if kernel.few is None else replace(kernel.few, arguments=_placed(kernel.few, part.values))
-        return replace(kernel, name=name, region=region.name, arguments=_placed(kernel, part.values), few=few)
+        return replace(_placed(kernel, part.values), name=name, region=region.name)
 
     def _keep(self, key: object, kernel: Kernel) -> None:
         with self._lock:
@@ -128,9 +127,10 @@ class KernelCache:
                 self._kernels.popitem(last=False)
 
 
-def _placed(kernel: Kernel, values: tuple[int, ...]) -> tuple[Argument, ...]:
-    """Return the arguments of a kernel, whose values are numbered in a part of a graph, as the whole numbers them."""
-    return tuple(one if one.value < 0 else replace(one, value=values[one.value]) for one in kernel.arguments)
+def _placed(kernel: Kernel, values: tuple[int, ...]) -> Kernel:
+    """Return a kernel whose arguments, and those of its `few`, are numbered as the whole graph numbers their values."""
+    arguments = tuple(one if one.value < 0 else replace(one, value=values[one.value]) for one in kernel.arguments)
+    return replace(kernel, arguments=arguments, few=None if kernel.few is None else _placed(kernel.few, values))
 
 
 def _outline(region: Region, place: Mapping[int, int]) -> tuple[object, ...]:

@@ -238,6 +238,8 @@ GROUPS = [
     ("Q4_0", 7, 576, 16, True),
     ("Q4_K", 33, 512, 21, True),
     ("Q8_0", 2, 2 * RUN * LANES + 256, 3, True),
+    ("Q4_0", 16, 128, 70, True),
+    ("Q5_K", 9, 256, 65, True),
     ("Q6_K", 77, 256, 5, False),
     ("MXFP4", 2, 2 * RUN * LANES + 96, 3, False),
     ("F16", 3, 45, 18, False),
@@ -287,6 +289,24 @@ def test_products_of_few_rows_share_a_launch() -> None:
     assert kernel.ir.few.parts == kernel.ir.parts == 3
     for got, product in zip(resolve_on_gpu(*products), products, strict=True):
         assert_bits(got, product.resolve(device="cpu"))
+
+
+def test_few_rows_have_kernels_of_their_own() -> None:
+    w, _ = weights("Q4_0", 21, 128)
+    (kernel,) = plan_for_gpu(fc.source(few_bits(33, 128)) @ w.T).kernels
+    tiles = [kernel.ir.of_items(rows).tile[0] for rows in range(1, 34)]
+    assert tiles == [1] + [8] * 15 + [32] * 17
+
+
+@pytest.mark.compiles
+def test_gpus_add_any_count_of_few_rows_like_cpus() -> None:
+    """Sums of rows that do not exist are skipped, and results are stored in rounds of two rows."""
+    w, _ = weights("Q5_0", 67, 192)
+    for rows in (1, 2, 3, 5, 8, 9, 16):
+        product = fc.source(np.random.default_rng(rows).standard_normal((rows, 192), dtype=np.float32)) @ w.T
+        assert plan_for_gpu(product).kernels[0].ir.of_items(rows).tile[0] == (1 if rows == 1 else 8)
+        (got,) = resolve_on_gpu(product)
+        assert_bits(got, product.resolve(device="cpu"), rows)
 
 
 @pytest.mark.parametrize("rows", slow_but([1], [1, 40]))

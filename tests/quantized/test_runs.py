@@ -37,6 +37,24 @@ def test_a_lane_is_the_number_at_its_place(name: str, lanes: int) -> None:
         np.testing.assert_array_equal(got.view("u4"), whole[value][:, lane::lanes].view("u4"))
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if sizes(name)[0] % 16 == 0])
+def test_a_run_may_be_known_to_begin_among_some_numbers(name: str) -> None:
+    value, numbers, raw = BLOCK_FORMATS[name].value, sizes(name)[0], any_bytes(name, 5, 1)
+    whole = values(value, raw, np.arange(numbers, dtype=np.int32))[value]
+    for begin in range(0, numbers, 16):
+        first = np.arange(0, 16, 4, dtype=np.int32)
+        for lane, own in enumerate(lanes_of(BLOCK_FORMATS[name], 4, begin, 16)[value]):
+            got = np.broadcast_to(values(own, raw, first)[own], (5, len(first)))
+            np.testing.assert_array_equal(got.view("u4"), whole[:, begin + lane : begin + 16 : 4].view("u4"))
+
+
+def test_halves_of_a_block_read_the_same_word() -> None:
+    """Loads of both are one only where their places are the same expression."""
+    low, high = (lanes_of(BLOCK_FORMATS["Q4_0"], 4, begin, 16) for begin in (0, 16))
+    places = [{own for node, every in half.items() if isinstance(node, Byte) for own in every} for half in (low, high)]
+    assert places[0] == places[1]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_is_out_of_its_bounds(name: str) -> None:
     block_format = BLOCK_FORMATS[name]

@@ -23,6 +23,7 @@ from flowcompute.elements.quantized.runs import (
     bounds_of,
     exact_products,
     lanes_of,
+    moved,
     offset_between,
     trailing_zeros,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "exact_products",
     "in_order",
     "lanes_of",
+    "moved",
     "offset_between",
     "operands",
     "trailing_zeros",

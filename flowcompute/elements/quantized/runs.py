@@ -33,14 +33,19 @@ _FLOAT32_BITS, _FLOAT16_BITS = 24, 11
 _INT32 = -(1 << 31), (1 << 31) - 1
 
 
-def lanes_of(block_format: BlockFormat, lanes: int) -> dict[Expression, tuple[Expression, ...]]:
+def lanes_of(
+    block_format: BlockFormat, lanes: int, begin: int = 0, span: int | None = None
+) -> dict[Expression, tuple[Expression, ...]]:
     """Return what each lane of a run computes, for every expression that a number of a format is made of.
 
     Args:
         block_format: of the block. Its numbers are a multiple of `lanes`.
         lanes: numbers in a run, a power of two.
+        begin: number of the block at which `PLACE` is 0.
+        span: what `PLACE` is below, a multiple of `lanes`; the numbers of the block if not given.
     """
-    runs = [_Lane(lane, lanes) for lane in range(lanes)]
+    span = block_format.numbers if span is None else span
+    runs = [_Lane(begin + lane, lanes, span - lanes) for lane in range(lanes)]
     known: dict[Expression, tuple[Expression, ...]] = {}
     for node in in_order(block_format.value):
         of = [known[one] for one in operands(node)]
@@ -55,17 +60,18 @@ def lanes_of(block_format: BlockFormat, lanes: int) -> dict[Expression, tuple[Ex
 
 
 class _Lane:
-    """One lane of a run."""
+    """One lane of a run: how many numbers it is behind `PLACE`, which is `last` at most."""
 
-    def __init__(self, lane: int, lanes: int) -> None:
+    def __init__(self, lane: int, lanes: int, last: int) -> None:
         self.lane = lane
         self.lanes = lanes
+        self.last = last
 
     def simplified(self, node: Expression, parts: list[Expression]) -> Expression:
         """Return an expression in this lane, of operands that are those of this lane."""
         match node, parts:
             case Place(), _:
-                return _sum(PLACE, self.lane)
+                return moved(PLACE, self.lane)
             case OfWhole(op), [Whole() as left, Whole() as right]:
                 return self._operation(op, left, right)
             case WholeChoice(), [Whole() as condition, Whole() as yes, Whole() as no]:
@@ -87,28 +93,42 @@ class _Lane:
         if a is None and b is None:
             return WholeNumber(_folded(op, x, y))
         if op == "+" and a is not None and b is not None:
-            return _sum(OfWhole("+", a, b), x + y)
+            return moved(OfWhole("+", a, b), x + y)
         if op == "+" and b is not None:
-            return _sum(b, x + y)
+            return moved(b, x + y)
         if a is None or b is not None:
             return OfWhole(op, left, right)
+        if op in ("<<", ">>") and y == 0:
+            return left
+        if isinstance(a, Place) and x >= 0 and (known := self._of_place(op, x, y)) is not None:
+            return known
         if op == "+":
-            return _sum(a, x + y)
+            return moved(a, x + y)
         if op == "-":
-            return _sum(a, x - y)
+            return moved(a, x - y)
         if op in ("*", "<<"):
-            return _sum(OfWhole(op, a, WholeNumber(y)), _folded(op, x, y))
+            return moved(OfWhole(op, a, WholeNumber(y)), _folded(op, x, y))
         # The bits of `low` are zeros of `a`, so shifts and masks take both apart.
         step = 1 << trailing_zeros(a, self.lanes)
         low = x % step
-        high = _sum(a, x - low)
+        high = moved(a, x - low)
         if op == ">>":
-            return _sum(OfWhole(">>", high, WholeNumber(y)), low >> y)
+            return moved(OfWhole(">>", high, WholeNumber(y)), low >> y)
         if op == "&":
-            return WholeNumber(low & y) if 0 <= y < step else _sum(OfWhole("&", high, WholeNumber(y)), low & y)
+            return WholeNumber(low & y) if 0 <= y < step else moved(OfWhole("&", high, WholeNumber(y)), low & y)
         if op == "<" and y % step == 0:
             return OfWhole("<", high, WholeNumber(y))
         return OfWhole(op, left, right)
+
+    def _of_place(self, op: WholeOp, x: int, y: int) -> Whole | None:
+        """Return an operation on `PLACE + x` and `y` that is the same, or `PLACE` and a number, at all places."""
+        if op == "<" and (x >= y or x + self.last < y):
+            return WholeNumber(int(x < y))
+        if op == ">>" and x >> y == x + self.last >> y:
+            return WholeNumber(x >> y)
+        if op == "&" and y >= 0 and y & y + 1 == 0 and (x & y) + self.last <= y:
+            return moved(PLACE, x & y)
+        return None
 
 
 def trailing_zeros(value: Whole, lanes: int) -> int:
@@ -141,7 +161,8 @@ def _parts(value: Whole) -> tuple[Whole | None, int]:
     return value, 0
 
 
-def _sum(value: Whole, number: int) -> Whole:
+def moved(value: Whole, number: int) -> Whole:
+    """Return a simplified expression plus a number."""
     base, own = _parts(value)
     if base is None:
         return WholeNumber(own + number)
@@ -153,7 +174,7 @@ def _choice(condition: Whole, yes: Whole, no: Whole) -> Whole:
         return yes if condition.value else no
     (a, x), (b, y) = _parts(yes), _parts(no)
     if x == y and a is not None and b is not None:
-        return _sum(WholeChoice(condition, a, b), x)
+        return moved(WholeChoice(condition, a, b), x)
     return yes if yes == no else WholeChoice(condition, yes, no)
 
 

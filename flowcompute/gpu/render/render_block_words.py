@@ -23,7 +23,9 @@ from flowcompute.elements.quantized import (
     Whole,
     WholeNumber,
     bounds_of,
+    exact_products,
     lanes_of,
+    moved,
     offset_between,
     operands,
     trailing_zeros,
@@ -77,32 +79,45 @@ class _Packed:
 
 def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
     """Return the text of a run. The functions that it calls are added to `helpers`."""
-    name = f"fc_{run.blocks.name.lower()}_words"
+    at = "".join(f"_{number}" for number in (run.begin, run.known, run.multiple))
+    name = f"fc_{run.blocks.name.lower()}_words{at}"
     if name not in helpers:
         helpers.setdefault("fc_word", _WORD.lstrip("\n"))
         helpers.setdefault("fc_floats_of_bytes", (_NATIVE_FLOATS if run.native else _FLOATS).lstrip("\n"))
         add_tables(run.blocks, helpers, cpu=False)
-        helpers[name] = _function(name, run.blocks)
+        helpers[name] = _function(name, _KnownRun(run.blocks, run.begin, run.span, run.known, run.multiple))
     bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
     return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
 
 
+@dataclass(frozen=True)
+class _KnownRun:
+    """What a `BlockRun` knows when it is compiled; see there."""
+
+    blocks: BlockFormat
+    begin: int
+    span: int
+    known: int
+    multiple: int
+
+
 @cache
-def _function(name: str, block_format: BlockFormat) -> str:
+def _function(name: str, run: _KnownRun) -> str:
     # What a block means is data, so `precision="fast"` contracts nothing in it.
     return (
         f"static inline float{RUN_NUMBERS} {name}(const __local uchar *block, int place) {{\n"
-        f"#pragma OPENCL FP_CONTRACT OFF\n{_WordRun(block_format).body()}}}\n"
+        f"#pragma OPENCL FP_CONTRACT OFF\n{_WordRun(run).body()}}}\n"
     )
 
 
 class _WordRun:
     """The text of a run that is decoded by words."""
 
-    def __init__(self, block_format: BlockFormat) -> None:
-        self._format = block_format
-        self._each = lanes_of(block_format, RUN_NUMBERS)
-        self._bounds = bounds_of(block_format)
+    def __init__(self, run: _KnownRun) -> None:
+        self._run = run
+        self._each = lanes_of(run.blocks, RUN_NUMBERS, run.begin, run.span)
+        self._bounds = bounds_of(run.blocks)
+        self._exact = exact_products(run.blocks)
         self._lines: list[str] = []
         self._names = count()
         self._numbers: dict[Expression, str] = {}
@@ -112,7 +127,7 @@ class _WordRun:
 
     def body(self) -> str:
         """Return the body of the function."""
-        value = self._float(self._format.value)
+        value = self._float(self._run.blocks.value)
         return "".join(self._lines) + f"    return (float{RUN_NUMBERS})({value});\n"
 
     def _declared(self, kind: str, text: str) -> str:
@@ -148,9 +163,8 @@ class _WordRun:
         return None
 
     def _alignment(self, place: Whole) -> int:
-        """Return of how many bytes the address of a place is a multiple, at most 4. Blocks follow each other."""
-        size, known = self._format.block_bytes, 1 << trailing_zeros(place, RUN_NUMBERS)
-        return min(4, size & -size, known)
+        """Return of how many bytes the address of a place is known to be a multiple, at most 4."""
+        return min(self._run.multiple, 1 << trailing_zeros(moved(place, self._run.known), RUN_NUMBERS))
 
     # -- four numbers -----------------------------------------------------------------------------
 
@@ -247,6 +261,11 @@ class _WordRun:
             match node:
                 case AsFloat(of) if (packed := self._packed(of)) is not None:
                     text = f"fc_floats_of_bytes({packed.word}) - {_FIRST_WHOLE + packed.bias}.0f"
+                case OfFloats("+" | "-" as op, OfFloats("*", a, b) as left, right) if left in self._exact:
+                    # A product that is not rounded makes one operation with the sum.
+                    sign = "-" if op == "-" else ""
+                    factors = (f"(float{RUN_NUMBERS})({self._float(one)})" for one in (a, b))
+                    text = f"fma({', '.join(factors)}, (float{RUN_NUMBERS})({sign}{self._float(right)}))"
                 case OfFloats(op, left, right):
                     text = f"{self._float(left)} {op} {self._float(right)}"
                 case _:

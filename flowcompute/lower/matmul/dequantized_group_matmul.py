@@ -50,7 +50,7 @@ from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
 from flowcompute.lower.matmul.lane_sums import stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
-from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, staged_matmul
+from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, TILE_ROWS, staged_matmul
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
 from flowcompute.spec import FLOAT32
 
@@ -294,11 +294,15 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     kernel = _DequantizedGroupLowering(task.graph, task.region).lower(task.name)
-    few = staged_matmul(task)
-    if few is None:
+    single = staged_matmul(task, 1)
+    if single is None:
         return kernel
-    alone = MatmulAnchor(task.graph, task.region).rows_together == 1
-    return replace(kernel, few=few, few_rows=ANY_ROWS if alone else FEW_ROWS)
+    if MatmulAnchor(task.graph, task.region).rows_together == 1:
+        return replace(kernel, few=single, few_rows=ANY_ROWS)
+    several = staged_matmul(task, TILE_ROWS)
+    if several is None:
+        return replace(kernel, few=single, few_rows=TILE_ROWS)
+    return replace(kernel, few=replace(several, few=single, few_rows=1), few_rows=FEW_ROWS)
 
 
 DEQUANTIZED_GROUP_MATMUL = Form(

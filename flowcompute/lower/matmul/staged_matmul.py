@@ -5,9 +5,9 @@ chunks of its columns to local memory, in pieces of up to 16 bytes, whatever the
 does not depend on the format. `TEAM` work-items share a column: each decodes `RUN_NUMBERS` neighbouring numbers of
 every `LANES`, which are four bytes of most formats. The next chunk is on its way in registers meanwhile.
 
-Each work-group has one row. Neighbouring ones have the same columns of other rows, so caches read weights once for
-`FEW_ROWS` rows. The order of the sum is that of `dequantized_matmul.py`, so CPUs and GPUs add alike, and so do one row
-and many.
+A single row has a kernel of its own. For several rows a work-item multiplies what it has decoded by up to `TILE_ROWS`
+of them. The order of the sum is that of `dequantized_matmul.py`, so CPUs and GPUs add alike, and so do one row and
+many.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -54,23 +55,27 @@ from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
 from flowcompute.lower.matmul.lane_sums import stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
-from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
+from flowcompute.lower.matmul.tiled_matmul import TILE, TilePosition, place_of_tile
 from flowcompute.spec import FLOAT32
 
 GROUP = 128
 """Work-items in a work-group."""
 TEAM = LANES // RUN_NUMBERS
 """Work-items that share a column."""
-COLUMNS = GROUP // TEAM
-"""Columns of a work-group."""
-FEW_ROWS = 8
-"""Rows up to which weights are read for each row, which caches share. More rows pay for tiles of several."""
+LINES = GROUP // TEAM
+"""Columns that a work-group sums at once."""
+WIDE = 2
+"""Columns of a work-item, which load rows once, where there are several rows."""
+TILE_ROWS = 8
+"""Most rows whose sums a work-item keeps in registers."""
+FEW_ROWS = 16
+"""Rows up to which tiles of so many are faster than larger ones."""
 ANY_ROWS = 1 << 62
 """As many rows as there may be, where each has a matrix of its own."""
 CHUNK = 256
 """Most numbers of a column in a chunk, where two blocks have no more."""
 LONG_CHUNK_BYTES = 288
-"""Bytes of a column up to which a chunk has twice the numbers, where a compute unit has few work-groups."""
+"""Bytes of a column up to which a chunk of one row has twice the numbers, where a unit has few work-groups."""
 FEW_GROUPS = 2
 """Work-groups of a unit up to which chunks are long: each waits for memory while few others compute."""
 SLOTS = 2
@@ -102,12 +107,13 @@ class _Chunk:
     piece: int
 
 
-def _chunk(graph: Graph, one: MatmulAnchor, units: int) -> _Chunk | None:
+def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | None:
     """Return the chunks of columns; None where columns are not whole blocks that begin at multiples of a piece.
 
     Args:
         graph: the graph.
         one: the product.
+        rows: of a tile.
         units: compute units of the device.
     """
     found = block_format(graph, one.node.inputs[1])
@@ -121,7 +127,7 @@ def _chunk(graph: Graph, one: MatmulAnchor, units: int) -> _Chunk | None:
     in_panels = one.inner > RUN * LANES
     best: _Chunk | None = None
     most = max(2, CHUNK // numbers)
-    if one.columns <= FEW_GROUPS * units * COLUMNS and 2 * most * size <= LONG_CHUNK_BYTES:
+    if rows == 1 and one.columns <= FEW_GROUPS * units * LINES and 2 * most * size <= LONG_CHUNK_BYTES:
         most *= 2
     for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
@@ -153,29 +159,36 @@ class _ChunkCopy:
 class _StagedLowering:
     """Lowering of a region with such a product."""
 
-    def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities) -> None:
+    def __init__(self, graph: Graph, region: Region, rows: int, capabilities: DeviceCapabilities) -> None:
         self.region = region
+        self.rows = rows
         self.native = capabilities.shuffles
         self.contraction = one = MatmulAnchor(graph, region)
-        chunk = _chunk(graph, one, capabilities.units)
+        chunk = _chunk(graph, one, rows, capabilities.units)
         assert chunk is not None
         self.chunk = chunk
         self.format = block_format(graph, one.node.inputs[1])
         root, _ = views_of(graph, one.node.inputs[1])
         (raw,) = graph.nodes[root].inputs
         self.words = one.arguments.get("input", _UINT32, raw)
+        self.wide = 1 if rows == 1 else WIDE
+        self.columns = LINES * self.wide
+        self.stored = min(rows, GROUP // self.columns)
         self.numbers = chunk.blocks * self.format.numbers
-        self.slot_words = COLUMNS * chunk.blocks * self.format.block_bytes // _WORD
+        # Bytes that chunks begin at multiples of, and blocks whose places are known up to them.
+        self.multiple = math.gcd(_WORD, chunk.blocks * self.format.block_bytes)
+        self.together = self.multiple // math.gcd(self.multiple, self.format.block_bytes)
+        self.slot_words = self.columns * chunk.blocks * self.format.block_bytes // _WORD
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
-        one = self.contraction
+        one, rows = self.contraction, self.rows
         scope = Scope(one.names, lanes=1)
-        place = place_of_tile(scope, one, 1, COLUMNS)
-        self._row(scope, place.row, place.column)
+        place = place_of_tile(scope, one, rows, self.columns)
+        self._tile(scope, place)
         arrays = (
             Array("right", _UINT32, 1, SLOTS * self.slot_words, local=True),
-            Array("left", FLOAT32, 1, max(SLOTS * self.numbers, COLUMNS * PITCH), local=True),
+            Array("left", FLOAT32, 1, max(SLOTS * rows * self.numbers, self.stored * self.columns * PITCH), local=True),
         )
         return Kernel(
             name,
@@ -185,17 +198,16 @@ class _StagedLowering:
             work="matmul",
             work_group=GROUP,
             units=one.units,
-            tile=(1, place.across),
+            tile=(rows, place.across),
         )
 
-    def _row(self, scope: Scope, number: IndexLike, column: IndexLike) -> None:
-        """Compute some columns of a row. Columns behind the last one repeat it."""
+    def _tile(self, scope: Scope, place: TilePosition) -> None:
+        """Compute some columns of some rows. Those behind the last ones repeat these."""
         one = self.contraction
-        row = one.row(scope, number)
-        copies = [*self._of_left(scope, row), *self._of_right(scope, row, column)]
+        copies = [*self._of_left(scope, place), *self._of_right(scope, one.row(scope, place.row), place.column)]
         brought = [copy.load(scope, 0) for copy in copies]
         wide = scope.beside(RUN_NUMBERS)
-        totals = zeros(one, wide, 1, 1)
+        totals = zeros(one, wide, self.rows, self.wide)
 
         def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
             step = inner.inner()
@@ -209,39 +221,51 @@ class _StagedLowering:
                 following.add(Assign(var, Splat(copy.load(following, K + self.numbers))))
             step.add(If(K + self.numbers < one.inner, tuple(following.statements)))
             block = step.inner()
-            for place in range(0, self.format.numbers, LANES):
-                self._multiply(block, sums[0][0], slot, place)
-            step.add(For(BLOCK, 0, self.chunk.blocks, 1, tuple(block.statements), unroll=1))
+            for number, first in product(range(self.together), range(0, self.format.numbers, LANES)):
+                self._multiply(block, sums, slot, number, first, place.until - place.row)
+            step.add(For(BLOCK, 0, self.chunk.blocks, self.together, tuple(block.statements), unroll=1))
             # Loops without a hint would be unrolled as far as the compiler likes.
             inner.add(For(K, start, stop, self.numbers, tuple(step.statements), unroll=ROLLED))
 
         sum_in_panels(one, wide, totals, add, length=RUN * LANES)
-        scope.add(WorkGroupBarrier(), PutItem("left", LINE * PITCH + OWN, totals[0][0], vector=True))
-        scope.add(WorkGroupBarrier())
-        self._store(scope, row, column)
+        for first in range(0, self.rows, self.stored):
+            scope.add(WorkGroupBarrier())
+            for row, column in product(range(self.stored), range(self.wide)):
+                at = (row * self.columns + column * LINES + LINE) * PITCH + OWN
+                scope.add(PutItem("left", at, totals[first + row][column], vector=True))
+            scope.add(WorkGroupBarrier())
+            self._store(scope, place, first)
         scope.add(WorkGroupBarrier())
 
     # -- copies ---------------------------------------------------------------------------------------
 
-    def _of_left(self, scope: Scope, row: Row) -> list[_ChunkCopy]:
-        """Return the numbers of a chunk of the row that a work-item loads, or computes, for the others."""
-        one = self.contraction
-        base, stride = one.of_a(scope, row), one.a.columns.stride
+    def _of_left(self, scope: Scope, place: TilePosition) -> list[_ChunkCopy]:
+        """Return the numbers of a chunk of the rows that a work-item loads, or computes, for the others."""
+        one, numbers = self.contraction, self.numbers
+        lies, stride = one.a.lies, one.a.columns.stride
+        begins = (lies.offset, lies.record, one.a.rows.stride * (one.height > 1), *lies.strides[: one.a.stack])
+        plain = stride == 1 and not one.is_computed(one.a) and all(each % RUN_NUMBERS == 0 for each in begins)
+        together = RUN_NUMBERS if plain else 1
 
-        def copy(number: IndexLike, exists: ConditionLike) -> _ChunkCopy:
-            at = scope.integer(base + number * stride)
+        def copy(run: IndexLike, exists: ConditionLike) -> _ChunkCopy:
+            number = scope.narrow(run * together)
+            row: IndexLike = place.row
+            if self.rows > 1:
+                row = scope.integer(index_min(place.until - 1, place.row + number // numbers))
+            within = number % numbers if self.rows > 1 else number
+            at = scope.integer(one.of_a(scope, one.row(scope, row)) + within * stride)
 
             def load(inner: Scope, k: IndexLike) -> Var:
-                return one.factor(inner, Load(one.a.argument, at + k * stride))
+                return one.factor(inner.beside(together), Load(one.a.argument, at + k * stride, stride, aligned=plain))
 
-            return _ChunkCopy("left", number, self.numbers, load, exists)
+            return _ChunkCopy("left", number, self.rows * numbers, load, exists)
 
-        return [copy(*each) for each in _shared_out(scope, self.numbers)]
+        return [copy(*each) for each in _shared_out(scope, self.rows * numbers // together)]
 
     def _of_right(self, scope: Scope, row: Row, column: IndexLike) -> list[_ChunkCopy]:
         """Return the pieces of a chunk of each column that a work-item copies."""
         one, words = self.contraction, self.chunk.piece // _WORD
-        base, length = one.of_b(scope, row), self.slot_words // COLUMNS
+        base, length = one.of_b(scope, row), self.slot_words // self.columns
         each = length // words
 
         def copy(number: IndexLike, exists: ConditionLike) -> _ChunkCopy:
@@ -255,25 +279,64 @@ class _StagedLowering:
 
             return _ChunkCopy("right", number * words, self.slot_words, load, exists)
 
-        return [copy(*place) for place in _shared_out(scope, COLUMNS * each)]
+        return [copy(*place) for place in _shared_out(scope, self.columns * each)]
 
     # -- sums -----------------------------------------------------------------------------------------
 
-    def _multiply(self, scope: Scope, total: Var, slot: IndexLike, place: int) -> None:
-        """Add the products of the work-item's numbers among `LANES` of a block from `place` on."""
-        numbers, size = self.format.numbers, self.format.block_bytes
-        block = slot * self.slot_words * _WORD + LINE * self.chunk.blocks * size + BLOCK * size
-        right = scope.let(BlockRun("right", block, OWN + place, self.format, self.native), FLOAT32, RUN_NUMBERS)
-        at = slot * self.numbers + BLOCK * numbers + OWN + place
-        left = scope.let(ArrayItem("left", at, vector=True), FLOAT32, RUN_NUMBERS)
-        scope.add(Assign(total, Splat(scope.let(MultiplyAdd(left, right, total), FLOAT32, RUN_NUMBERS))))
+    def _multiply(
+        self, scope: Scope, sums: list[list[Var]], slot: IndexLike, number: int, first: int, rows: IndexLike
+    ) -> None:
+        """Add the products of the work-item's numbers among `LANES` of a block to the sums of rows and columns.
 
-    def _store(self, outer: Scope, row: Row, column: IndexLike) -> None:
-        """Add up the lanes of each column as a tree by halves, and store it."""
+        Args:
+            scope: where the statements go, inside of a loop over `BLOCK`.
+            sums: one for each row and column of the work-item.
+            slot: of the chunk.
+            number: of the block behind `BLOCK`.
+            first: of the numbers.
+            rows: that exist. Others take no time, in steps of powers of two.
+        """
+        size = self.format.block_bytes
+        right = []
+        for column in range(self.wide):
+            line = slot * self.slot_words * _WORD + (column * LINES + LINE) * self.chunk.blocks * size
+            run = BlockRun(
+                "right",
+                line + BLOCK * size + number * size,
+                number * size % self.multiple,
+                self.multiple,
+                OWN,
+                first,
+                LANES,
+                self.format,
+                self.native,
+            )
+            right.append(scope.let(run, FLOAT32, RUN_NUMBERS))
+        at = slot * (self.rows * self.numbers) + BLOCK * self.format.numbers + OWN
+        begin, end = 0, min(2, self.rows)
+        while begin < self.rows:
+            some = scope.inner()
+            for row in range(begin, end):
+                place = at + (row * self.numbers + number * self.format.numbers + first)
+                left = some.let(ArrayItem("left", place, vector=True), FLOAT32, RUN_NUMBERS)
+                for total, decoded in zip(sums[row], right, strict=True):
+                    made = some.let(MultiplyAdd(left, decoded, total), FLOAT32, RUN_NUMBERS)
+                    some.add(Assign(total, Splat(made)))
+            scope.add(*([If(begin < rows, tuple(some.statements))] if begin else some.statements))
+            begin, end = end, min(2 * end, self.rows)
+
+    def _store(self, outer: Scope, place: TilePosition, first: int) -> None:
+        """Add up the lanes of the results of some rows from `first` on as a tree by halves, and store them."""
         one, scope = self.contraction, outer.inner(lanes=1)
+        own = LID % self.columns if self.stored > 1 else LID
+        exists: list[ConditionLike] = [LID < self.stored * self.columns] if self.stored * self.columns < GROUP else []
+        number: IndexLike = place.row
+        if self.rows > 1:
+            number = scope.integer(place.row + (first + LID // self.columns))
+            exists.append(place.row + (first + LID // self.columns) < place.until)
         total = stored_sum(scope, "left", LID * PITCH, LANES)
-        one.store(scope, row, scope.integer(column + LID), None, total)
-        outer.add(If(all_of(LID < COLUMNS, column + LID < one.columns), tuple(scope.statements)))
+        one.store(scope, one.row(scope, number), scope.integer(place.column + own), None, total)
+        outer.add(If(all_of(*exists, place.column + own < one.columns), tuple(scope.statements)))
 
 
 def _shared_out(scope: Scope, many: int) -> Iterator[tuple[IndexLike, ConditionLike]]:
@@ -284,18 +347,18 @@ def _shared_out(scope: Scope, many: int) -> Iterator[tuple[IndexLike, ConditionL
         yield scope.narrow(number), True if whole else LID + first < many
 
 
-def staged_matmul(task: LoweringTask) -> Kernel | None:
-    """Return the kernel of a product with decoded numbers for few rows on a discrete GPU.
+def staged_matmul(task: LoweringTask, rows: int) -> Kernel | None:
+    """Return the kernel of a product with decoded numbers for few rows on a discrete GPU, in tiles of some rows.
 
     Return None where numbers are in the host's memory and may begin anywhere, where columns are not whole blocks that
     begin at multiples of four bytes, and where chunks do not fit into local memory.
     """
-    product, capabilities = MatmulAnchor(task.graph, task.region), task.style.capabilities
-    if capabilities.host_memory or not product.is_computed(product.b):
+    anchor, capabilities = MatmulAnchor(task.graph, task.region), task.style.capabilities
+    if capabilities.host_memory or not anchor.is_computed(anchor.b):
         return None
-    if _chunk(task.graph, product, capabilities.units) is None:
+    if _chunk(task.graph, anchor, rows, capabilities.units) is None:
         return None
-    kernel = _StagedLowering(task.graph, task.region, capabilities).lower(task.name)
+    kernel = _StagedLowering(task.graph, task.region, rows, capabilities).lower(task.name)
     arrays = (one for one in kernel.body if isinstance(one, Array))
     fits = sum(one.size * one.dtype.itemsize for one in arrays) <= capabilities.local_bytes
     return kernel if fits else None
