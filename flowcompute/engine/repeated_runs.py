@@ -47,7 +47,7 @@ class RepeatedRuns:
             before: the steps of resident values that run again.
         """
         one = state.one_pass
-        if not state.changing or len(state.plan.passes) > 1 or len(one.clocks) > 1 or len(runners) > 1:
+        if not state.changing or len(state.plan.passes) > 1 or len(one.clocks) != 1 or len(runners) > 1:
             return None
         if state.attempts or one.streamed or any(sink.spec.is_stream for sink in one.sinks):
             return None
