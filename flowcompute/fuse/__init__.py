@@ -1,6 +1,7 @@
 """Fusion of nodes into regions that share a kernel, with the reasons for each boundary."""
 
 from flowcompute.fuse.builder import build_regions
+from flowcompute.fuse.groups import opened_views
 from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
@@ -22,5 +23,6 @@ __all__ = [
     "find_producers",
     "find_stencils",
     "makes_nan",
+    "opened_views",
     "told_with_rows",
 ]

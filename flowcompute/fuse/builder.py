@@ -8,14 +8,14 @@ domain that read a common value are merged (horizontal fusion).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, has_own_nest, share_carry
-from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, why_folded_apart
+from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, OpenedView, why_folded_apart
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
@@ -43,8 +43,9 @@ class _Builder(Groups):
         stencils: Sequence[Stencil],
         *,
         numbers_on_host: bool,
+        opened: Mapping[int, OpenedView],
     ) -> None:
-        super().__init__(graph, levels)
+        super().__init__(graph, levels, opened)
         self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
         self.fused_producers: dict[int, list[FusedProducers]] = {}
         for producers in fused_producers:
@@ -76,7 +77,7 @@ class _Builder(Groups):
             return
         operand_groups = [
             group
-            for group in dict.fromkeys(self.group_of[i] for i in node.inputs if i in self.group_of)
+            for group in dict.fromkeys(self.group_of[i] for i in self.operands(node) if i in self.group_of)
             if self.groups[group].stream == stream and self.groups[group].level == self.levels[node.id]
         ]
         operand_groups.sort()
@@ -258,7 +259,7 @@ class _Builder(Groups):
         self._check_order(node, groups)
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
             raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
-        outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
+        outside = {i for i in self.operands(node) if self.group_of.get(i) not in ids}
         values = self.pointer_arguments(outside).union(*(group.pointers for group in groups))
         if len(values) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
             raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
@@ -271,7 +272,7 @@ class _Builder(Groups):
         if group.trivial:
             return tuple(axes)
         for operand in node.inputs:
-            layout = group.layouts.get(operand)
+            layout = self.layout_in(group, operand)
             if layout is None:
                 continue
             for back, axis in enumerate(reversed(layout), 1):
@@ -288,8 +289,7 @@ class _Builder(Groups):
             raise _Refusal("two of its axes are one axis of its operands")
         return tuple(axes)
 
-    @staticmethod
-    def _check_node(node: Node, target: Group, groups: list[Group], axes: Layout, shape: tuple[int, ...]) -> None:
+    def _check_node(self, node: Node, target: Group, groups: list[Group], axes: Layout, shape: tuple[int, ...]) -> None:
         folds = node.kind is Kind.FOLD or any(group.folds for group in groups)
         if node.kind is not Kind.REDUCE and not folds:
             return
@@ -302,7 +302,7 @@ class _Builder(Groups):
                     raise _Refusal("it reduces an axis along which its operand is constant here")
             if reduced and set(wanted) != reduced:
                 raise _Refusal("it reduces other axes than the reductions already in the kernel")
-            if any(group.sweeps.get(i, 0) >= MAX_SWEEPS for group in groups for i in node.inputs):
+            if any(group.sweeps.get(i, 0) >= MAX_SWEEPS for group in groups for i in self.operands(node)):
                 raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
         if node.kind is Kind.FOLD and math.prod(shape) != math.prod(domain):
             raise _Refusal("it folds row results over other columns than the kernel's")
@@ -357,7 +357,7 @@ class _Builder(Groups):
             _Refusal: if one must.
         """
         ids = [group.id for group in groups]
-        values = {i for i in node.inputs if self.group_of.get(i) not in ids}
+        values = {i for i in self.operands(node) if self.group_of.get(i) not in ids}
         # A single region does not depend on itself.
         values.update(*(self.dependencies.operands(i) for i in (ids if len(ids) > 1 else ())))
         if self.dependencies.reaches(values, ids):
@@ -366,9 +366,9 @@ class _Builder(Groups):
     def _place(self, group: Group, node: Node, axes: Layout) -> None:
         """Record the node, its layout and its accesses to operands."""
         operands: list[int | Access] = []
-        for i in node.inputs:
-            if self.group_of.get(i) == group.id:
-                operands.append(i)
+        for i, below in zip(node.inputs, self.operands(node), strict=True):
+            if self.group_of.get(below) == group.id:
+                operands.append(below)
                 continue
             shape = self.graph.nodes[i].spec.shape
             own = axes[len(axes) - len(shape) :] if shape else ()
@@ -380,7 +380,7 @@ class _Builder(Groups):
         if node.kind is Kind.FOLD:
             group.folds.append(node.id)
             return
-        earlier = max([group.sweeps.get(i, 0) for i in node.inputs], default=0) if group.sweeps else 0
+        earlier = max([group.sweeps.get(i, 0) for i in self.operands(node)], default=0) if group.sweeps else 0
         sweeps = earlier + (node.kind is Kind.REDUCE)
         if sweeps:
             group.sweeps[node.id] = sweeps
@@ -421,6 +421,7 @@ def build_regions(
     takes_rows: Callable[[Region], bool] | None = None,
     leads: Callable[[Region], bool] | None = None,
     fences: bool = False,
+    opened: Mapping[int, OpenedView] | None = None,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -439,11 +440,12 @@ def build_regions(
         leads: tells whether rows may follow the kernel of a product in its launch; None where nothing may, and no
             product either.
         fences: whether few such rows are made in the same launch; see `DeviceCapabilities.device_fences`.
+        opened: views that kernels read through. What they are of is not among `wanted` for their sake.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
     """
-    builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host)
+    builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host, opened=opened or {})
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)

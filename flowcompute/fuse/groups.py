@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from flowcompute.elements import Constant
+from flowcompute.elements import Constant, Kind
+from flowcompute.elements.axes import INDEX
 from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.nan_bits import exposed_values
 from flowcompute.fuse.region import Access, Layout, Region
@@ -18,6 +19,22 @@ MAX_SWEEPS = 16
 """Reductions in a row, each of which goes over the items once more and computes again what is before it."""
 FOLD_BESIDE_ROWS = 4096
 """Widest item whose columns are folded in the same kernel that reduces its rows."""
+
+
+@dataclass(frozen=True)
+class OpenedView:
+    """A view that only inserts axes of size 1: a kernel that computes what it is of reads through it.
+
+    `x * z[:, None]` reads a number of each record beside the record's row. The view has strides, so otherwise the
+    numbers would be stored for a second kernel, and the rows read twice.
+
+    Attributes:
+        base: the value that it is of.
+        kept: by axis of its items whether it is one of that value; the others have size 1.
+    """
+
+    base: int
+    kept: tuple[bool, ...]
 
 
 @dataclass
@@ -55,8 +72,9 @@ class Group:
 class Groups:
     """The regions under construction, and the nodes between them that no kernel computes."""
 
-    def __init__(self, graph: Graph, levels: Sequence[int]) -> None:
+    def __init__(self, graph: Graph, levels: Sequence[int], opened: Mapping[int, OpenedView]) -> None:
         self.graph = graph
+        self.opened = opened
         self.levels = levels
         self.groups: dict[int, Group] = {}
         self.group_of: dict[int, int] = {}
@@ -81,6 +99,21 @@ class Groups:
         values = [operand.value for operand in operands if isinstance(operand, Access)]
         group.pointers |= self.pointer_arguments(values)
         self.dependencies.read(group.id, values)
+
+    def operands(self, node: Node) -> tuple[int, ...]:
+        """Return the operands of a node; in place of opened views what they are of, where a region computes that."""
+        if not self.opened:
+            return node.inputs
+        below = ((i, self.opened.get(i)) for i in node.inputs)
+        return tuple(i if view is None or view.base not in self.group_of else view.base for i, view in below)
+
+    def layout_in(self, group: Group, value: int) -> Layout | None:
+        """Return the domain axis of each axis of a value that a region computes, or of an opened view of it."""
+        view = self.opened.get(value)
+        if view is None or view.base not in group.layouts:
+            return group.layouts.get(value)
+        own = iter(group.layouts[view.base])
+        return tuple(next(own) if kept else None for kept in view.kept)
 
     def pointer_arguments(self, values: Iterable[int]) -> set[int]:
         """Return the values that a kernel reads through a pointer."""
@@ -131,6 +164,10 @@ class Groups:
             used.update(self.external(group))
         for fold in self.host_folds:
             used.update(self.graph.nodes[fold].inputs)
+        # Views come after what they are of.
+        for value in sorted(self.opened, reverse=True):
+            if value in used:
+                used.add(self.opened[value].base)
         inorder = sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
         return [self._region(group, used) for group in inorder]
 
@@ -152,6 +189,23 @@ class Groups:
             exposed=exposed_values(self.graph, nodes, outputs),
             anchor=group.anchor,
         )
+
+
+def opened_views(graph: Graph) -> dict[int, OpenedView]:
+    """Return the views of streams that only insert item axes, by node."""
+    return {node.id: view for node in graph.nodes if (view := _opened(graph, node)) is not None}
+
+
+def _opened(graph: Graph, node: Node) -> OpenedView | None:
+    if node.kind is not Kind.VIEW or node.op is not INDEX or not node.spec.is_stream:
+        return None
+    base = graph.nodes[node.inputs[0]]
+    index = node.attrs["index"]
+    kept = tuple(key is not None for key in index)
+    whole = tuple((0, size, 1) for size in base.spec.shape)
+    if all(kept) or tuple(key for key in index if key is not None) != whole or not base.spec.is_stream:
+        return None
+    return OpenedView(base.id, kept)
 
 
 def why_folded_apart(domain: tuple[int, ...]) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from flowcompute.elements import Kind
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import register_dtype
 from flowcompute.spec import is_float
@@ -33,4 +34,6 @@ def exposed_values(graph: Graph, nodes: Sequence[int], outputs: Iterable[int]) -
     for node in map(graph.nodes.__getitem__, reversed(nodes)):
         if node.op is not None and (node.op.reads_sign or (node.id in exposed and not makes_nan(node))):
             exposed.update(node.inputs)
+            # A view that only inserts axes may be read through.
+            exposed.update(j for i in node.inputs if graph.nodes[i].kind is Kind.VIEW for j in graph.nodes[i].inputs)
     return frozenset(exposed)

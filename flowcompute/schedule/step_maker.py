@@ -22,6 +22,7 @@ from flowcompute.fuse import (
     build_regions,
     find_producers,
     find_stencils,
+    opened_views,
     told_with_rows,
 )
 from flowcompute.graph import Graph, Node
@@ -168,7 +169,8 @@ class StepMaker:
         )
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
         standalone = [node for node in nodes if node.kind in (*STANDALONE, Kind.SCAN) and not self._is_fused(node)]
-        wanted = wanted.union(*(node.inputs for node in standalone)) - loaded
+        opened = opened_views(self.graph) if self._reads_through_views else {}
+        wanted = wanted.union(*(node.inputs for node in standalone if node.id not in opened)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
@@ -183,6 +185,7 @@ class StepMaker:
             takes_rows=self._takes_rows if self._shares_launches else None,
             leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
             fences=self._capabilities.device_fences,
+            opened=opened,
         )
         made_here = {i for region in regions for i in region.outputs}
         found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}
@@ -299,6 +302,15 @@ class StepMaker:
     def _unites_siblings(self) -> bool:
         """Flag that a product computes what unites results of siblings. On discrete GPUs each line would do it anew."""
         return self._capabilities.code_shape != "numpy" and self._capabilities.host_memory
+
+    @property
+    def _reads_through_views(self) -> bool:
+        """Flag that kernels read through views what they compute, so that rows are read once.
+
+        On GPUs a kernel of its own adds up columns faster than one that reduces rows, too. Where there are several
+        devices, views are steps that others read.
+        """
+        return self._capabilities.code_shape == "cpu" and len(self.backend.placements) == 1
 
     def _joins(self, region: Region) -> bool:
         """Check whether the kernel of a region can share its launch."""

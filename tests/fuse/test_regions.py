@@ -87,6 +87,11 @@ def beside_numbers(x: Element, y: Element) -> list[Element]:
     return [column * x, (x - column).sum(axis=1), (column * x).sum(axis=0)]
 
 
+def beside_themselves(x: Element) -> list[Element]:
+    column = fc.expand_dims(fc.exp(x.sum(axis=1)), 1)
+    return [x * column, (x * column).sum(axis=0)]
+
+
 def through_the_host(x: Element) -> Element:
     y = x + 1
     return y * fc.host(np.square, y)
@@ -134,6 +139,7 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     ),
     "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
     "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),
+    "numbers of rows beside these rows": (lambda: beside_themselves(rows()), 1, []),
     "numbers beside a product": (
         lambda: rows() @ weights(7, 5) * fc.exp(fc.expand_dims(numbers(), 1)),
         2,
