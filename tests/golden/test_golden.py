@@ -55,6 +55,10 @@ def normalised(x: fc.Element) -> fc.Element:
     return x / fc.sqrt((x * x).sum(axis=1, keepdims=True))
 
 
+def beside_itself(x: fc.Element) -> fc.Element:
+    return (x * fc.exp(fc.sqrt(x.sum(axis=1)))[:, None]).sum(axis=0)
+
+
 def chain(x: fc.Element) -> fc.Element:
     return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)
 
@@ -130,6 +134,7 @@ GRAPHS = {
     "long_row_half_in_local_memory": (lambda: [below_the_largest(rows(20000))], NVIDIA),
     "fold_of_numbers": (lambda: [numbers().sum()], CPU),
     "fold_of_columns": (lambda: columns(rows(20)), CPU),
+    "fold_beside_row_values": (lambda: [beside_itself(rows(20))], CPU),
     "variance_on_a_gpu": (lambda: [rows(20).var(axis=0)], GPU),
     "argmax": (lambda: [rows(20, "i4").argmax(axis=1)], CPU),
     "short_rows": (lambda: [normalised(rows(3))], CPU),

@@ -34,6 +34,10 @@ def half_formats(size: int) -> list[Element]:
     return [stream(size, 7, dtype=dtype) * 1.5 for dtype in ("f2", ml_dtypes.bfloat16)]
 
 
+def row_values(x: Element) -> Element:
+    return (x * fc.exp(fc.sqrt(x.sum(axis=1)))[:, None]).sum(axis=0)
+
+
 def columns(size: int) -> list[Element]:
     x = stream(9, size)
     return [x.mean(axis=0), x.var(axis=0), x * 3]
@@ -183,6 +187,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "long rows": lambda n: [softmax(stream(2, 1024 + n))],
     "middle axis": lambda n: [stream(3, n, 3).sum(axis=1), stream(3, 2, n, 2).mean(axis=(1, 3))],
     "columns": columns,
+    "columns beside row values": lambda n: [row_values(stream(n, 19))],
     "columns of many records": lambda n: [stream(n, 3).sum(axis=0)],
     "argmax": lambda n: [stream(5, n).argmax(axis=1), stream(n).argmax()],
     "top-k": lambda n: list(fc.top_k(stream(3, 3 + n), 3, axis=1)),

@@ -2,12 +2,19 @@
 
 The accumulators are the block's partial results in global memory. They stay in the cache. The next batch
 continues with the accumulators of an unfinished block.
+
+On CPUs costly values of whole rows, as the exponential of a row's sum, are computed for a tile of records at once: a
+lane has a record. Row by row all lanes of a vector would compute one number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout
 from flowcompute.ir import (
     BLOCKS,
@@ -17,6 +24,8 @@ from flowcompute.ir import (
     LID,
     PHASE,
     Argument,
+    Array,
+    ArrayItem,
     Assign,
     ConstantValue,
     For,
@@ -25,10 +34,12 @@ from flowcompute.ir import (
     Integer,
     Load,
     N,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
     Store,
+    Var,
     WorkGroupBarrier,
     any_of,
     equal,
@@ -40,14 +51,29 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded, units_loop
 from flowcompute.lower.reduction import Parts, Reduction, assign, moved
-from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import COLUMN, FROM, OUTER, RECORD, TILL, ColumnPoint, RowSweep
-from flowcompute.spec import INT64
+from flowcompute.lower.rows.row_shape import RowShape, RowStrides
+from flowcompute.lower.rows.row_sweep import (
+    COLUMN,
+    FROM,
+    OUTER,
+    PREFETCH_COLUMNS,
+    RECORD,
+    ROW_LANES,
+    TILL,
+    ColumnPoint,
+    RowSweep,
+)
+from flowcompute.spec import BOOL, INT64
 
 _UNIT, _BLOCK, _NUMBER = names("unit block j")
 """Unit of work, number of its block, and number in a fold's item."""
 _LOW, _HIGH = names("lo hi")
 """Records of the block that this batch has."""
+_TILE, _WHOLE = names("tile tiled")
+"""First record of a tile, and the end of the last whole tile."""
+
+TILED_COST = 16
+"""Least cost of a record's row values that are computed for a tile of records at once."""
 
 _FRESH_BLOCK = any_of(_BLOCK > 0, equal(PHASE, 0))
 """Condition that the block begins in this batch."""
@@ -90,9 +116,9 @@ class ColumnFolds:
         if not shape.cpu:
             # One work-item initializes a column's accumulator, and another one adds to it.
             head.add(WorkGroupBarrier())
-        loop = For(RECORD, _LOW, _HIGH, 1, self._rows(sweep))
+        loops = self._record_loops(sweep)
         unit, tiles = self._unit()
-        body = (*unit, *_records(block), *head.statements, *self._shift_sweep(sweep), loop)
+        body = (*unit, *_records(block), *head.statements, *self._shift_sweep(sweep), *loops)
         return units_loop(_UNIT, BLOCKS * tiles, shape.cpu, body)
 
     def _unit(self) -> tuple[list[Stmt], int]:
@@ -112,6 +138,82 @@ class ColumnFolds:
         """Return the statements of all rows of a record."""
         statements = tuple(sweep.scope.statements)
         return statements if self.shape.rows == 1 else (For(OUTER, 0, self.shape.rows, 1, statements),)
+
+    # -- tiles of records -----------------------------------------------------------------------
+
+    def _record_loops(self, sweep: RowSweep) -> list[Stmt]:
+        """Return the loops over a block's records; tiles of them first, where row values are costly."""
+        one_by_one = self._rows(sweep)
+        passed = self._passed()
+        if not passed:
+            return [For(RECORD, _LOW, _HIGH, 1, one_by_one)]
+        lanes = self.shape.lanes
+        tile = For(_TILE, _LOW, _WHOLE, lanes, tuple(self._tile(sweep, passed)))
+        whole = SetInteger(_WHOLE, _HIGH - (_HIGH - _LOW) % lanes)
+        return [whole, tile, For(RECORD, _WHOLE, _HIGH, 1, one_by_one)]
+
+    def _passed(self) -> list[int]:
+        """Return the row values that columns read, or that are stored, where these are computed tile by tile."""
+        shape, region = self.shape, self.shape.region
+        if not shape.cpu or shape.depth != 1 or shape.rows != 1 or shape.kept or shape.columns >= PREFETCH_COLUMNS:
+            return []
+        of_rows = [i for i in region.nodes if i not in self.folds and not shape.full_key(i)]
+        ops = [shape.graph.nodes[i].op for i in of_rows if shape.kind(i) is Kind.ELEMENTWISE]
+        read = {key for i in region.nodes if i in self.folds or shape.full_key(i) for key in region.reads[i]}
+        passed = [i for i in of_rows if i in read or i in region.outputs]
+        dtypes = {shape.graph.nodes[i].spec.dtype for i in {*passed, *shape.targets(0)}}
+        dtypes.update(dtype for fold in self.folds for dtype in shape.folds[fold].parts())
+        costly = sum(op.cost for op in ops if op is not None) >= TILED_COST
+        return passed if costly and BOOL not in dtypes else []
+
+    def _tile(self, sweep: RowSweep, passed: list[int]) -> Iterator[Stmt]:
+        """Yield the statements of a tile: reductions of each row, row values of all, then columns of each row."""
+        shape, names, reduced = self.shape, sweep.scope.names, self.shape.targets(0)
+        dtypes = {i: register_dtype(shape.graph.nodes[i].spec.dtype) for i in {*reduced, *passed}}
+        arrays = {i: f"rows{place}" for place, i in enumerate(sorted(dtypes))}
+        yield from (Array(arrays[i], dtypes[i], 1, shape.lanes) for i in sorted(dtypes))
+        rows = _EachReduced(shape, self.arguments, Scope(names, lanes=ROW_LANES), None)
+        rows.reduce(0)
+        rows.scope.add(*(PutItem(arrays[i], RECORD - _TILE, rows.scope.known[i]) for i in reduced))
+        yield For(RECORD, _TILE, _TILE + shape.lanes, 1, tuple(rows.scope.statements))
+        lanes = _RecordLanes(shape, self.arguments, Scope(names, lanes=shape.lanes), None)
+        for i in reduced:
+            lanes.scope.known[i] = lanes.scope.let(ArrayItem(arrays[i], 0, vector=True), dtypes[i])
+        made = {i: lanes.row.value(i) for i in passed if i not in reduced}
+        lanes.scope.add(*(PutItem(arrays[i], 0, var, vector=True) for i, var in made.items()))
+        for output in lanes.row_outputs:
+            lanes.row.store(output, *lanes.address_of_row(*lanes.stored(output)))
+        yield If(True, (SetInteger(RECORD, _TILE), *lanes.scope.statements))
+        held = {i: (arrays[i], dtypes[i]) for i in passed}
+        yield from sweep.all_columns(lambda column, count: self._tile_columns(sweep, held, column, count))
+
+    def _tile_columns(
+        self, sweep: RowSweep, held: dict[int, tuple[str, np.dtype]], column: IndexLike, count: IndexLike | None
+    ) -> tuple[Stmt, ...]:
+        """Return the statements of a vector of columns: accumulators stay in registers while records are added.
+
+        Args:
+            sweep: over a record's rows.
+            held: by row value the array that has it for each record of the tile, and its dtype.
+            column, count: as for `ColumnPoint`.
+        """
+        shape = self.shape
+        outer, each = sweep.again(), sweep.again()
+        around = ColumnPoint(outer.row, outer.scope.inner(shape.lanes), column, count, 2 * shape.depth)
+        slots = {fold: self._slot(around, fold) for fold in self.folds}
+        totals = {i: tuple(loaded(around.scope, slots[i].load(one)) for one in self._parts(i)) for i in slots}
+        for i, (array, dtype) in held.items():
+            each.scope.known[i] = each.scope.let(ArrayItem(array, RECORD - _TILE), dtype, 1)
+        point = ColumnPoint(each.row, each.scope.inner(shape.lanes), column, count, 2 * shape.depth)
+        each.store_at(point)
+        for fold in self.folds:
+            self._add(point, fold, totals[fold])
+        records = (*each.scope.statements, *point.scope.statements)
+        around.scope.add(For(RECORD, _TILE, _TILE + shape.lanes, 1, records))
+        for fold, slot in slots.items():
+            for one, var in zip(self._parts(fold), totals[fold], strict=True):
+                around.scope.add(Store(one, slot.index, var, slot.stride, slot.count, each=slot.each))
+        return (*outer.scope.statements, *around.scope.statements)
 
     # -- columns of GPUs ------------------------------------------------------------------------
 
@@ -269,6 +371,23 @@ class ColumnFolds:
             return tuple(point.scope.statements)
 
         return sweep.all_columns(stores)
+
+
+class _EachReduced(RowSweep):
+    """Sweeps whose reductions are single numbers."""
+
+    def of_row(self, node: int, result: Var) -> Var:
+        """Return the result of a reduction as it is."""
+        del node
+        return result
+
+
+class _RecordLanes(RowSweep):
+    """Row values of neighbouring records, one in each lane; there is one row in a record."""
+
+    def address_of_row(self, base: IndexLike, place: RowStrides) -> tuple[IndexLike, int]:
+        """Return the index of the first record's number, and its stride from record to record."""
+        return base, place.record
 
 
 def _records(block: int) -> tuple[Stmt, ...]:

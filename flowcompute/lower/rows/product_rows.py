@@ -13,8 +13,8 @@ from flowcompute.ir import Array, For, IndexLike, PutItem
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
-from flowcompute.lower.rows.rows_form import ROW_LANES, ROWS
+from flowcompute.lower.rows.row_sweep import ROW_LANES, ColumnPoint, RowSweep
+from flowcompute.lower.rows.rows_form import ROWS
 
 
 class ProductRows:

@@ -38,6 +38,8 @@ from flowcompute.lower.rows.item_reduce import VectorBlocks
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 
+ROW_LANES = 4
+"""Lanes of row values on CPUs. Library functions then have the bits of their vector form, never the scalar's."""
 PREFETCH_COLUMNS = 256
 """Fewest columns of a row for prefetching; hardware prefetchers foresee several shorter rows at a time."""
 PREFETCH_NUMBERS = 2048
@@ -225,6 +227,11 @@ class RowSweep:
         shape = self.shape
         for phase in range(shape.depth):
             self.reduce(phase)
+        self.finish()
+
+    def finish(self) -> None:
+        """Emit the last sweep, then the row's own outputs."""
+        shape = self.shape
         self._finish(shape.depth)
         for output in self.row_outputs:
             scope = self.scope.inner()

@@ -22,10 +22,7 @@ from flowcompute.lower.kernel_knobs import (
 )
 from flowcompute.lower.rows.column_folds import ColumnFolds
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import RowSweep
-
-ROW_LANES = 4
-"""Lanes of row values on CPUs. Library functions then have the bits of their vector form, never the scalar's."""
+from flowcompute.lower.rows.row_sweep import ROW_LANES, RowSweep
 
 
 def _lower(task: LoweringTask) -> Kernel:

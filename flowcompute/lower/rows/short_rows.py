@@ -40,8 +40,7 @@ from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction, tree_of
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
-from flowcompute.lower.rows.row_sweep import ROW, ColumnPoint, RowSweep
-from flowcompute.lower.rows.rows_form import ROW_LANES
+from flowcompute.lower.rows.row_sweep import ROW, ROW_LANES, ColumnPoint, RowSweep
 from flowcompute.spec import INT64
 
 WRITTEN_OUT = 512
