@@ -17,7 +17,7 @@ BUDGET_BYTES = 8 << 20
 ALLOWED_BYTES = 100_000_000
 """Anonymous memory above the budget: the interpreter, NumPy, the driver and its compiler."""
 FLAT_BYTES = BUDGET_BYTES
-"""What runs of several lengths may differ by: a busy machine may never fill the budget in a short one."""
+"""Largest difference of runs of several lengths: a busy machine may never fill the budget in a short one."""
 ITEM = 64
 
 # A process of its own for each job, since memory that was once freed is not given back to the system. What

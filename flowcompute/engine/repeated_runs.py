@@ -15,7 +15,7 @@ from flowcompute.schedule import NodeStep, RegionStep, Step, device_folds
 
 
 class RepeatedRuns:
-    """What the host does in a run that is repeated: it sees records, and adds up what the device has made of them.
+    """Repetition of a run by its device, with what is left to the host: views of records, and folds of results.
 
     Args:
         state: of the pass.

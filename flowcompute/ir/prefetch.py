@@ -37,4 +37,4 @@ class PrefetchRun(Copying):
 
 
 RUN_BYTES = 16
-"""What begins and sizes of a `PrefetchRun` are multiples of."""
+"""Divisor of the first place and of the size of a `PrefetchRun`, in bytes."""

@@ -40,7 +40,7 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
     """
     firsts = [run[0] for run in runs]
     parts, tiles = len(runs), [0, *accumulate(kernel.tile[1] for kernel in firsts)]
-    begins = shared(tiles, GROUPS)
+    begins = first_groups(tiles, GROUPS)
     ends = [*begins[1:], GROUPS]
     body: tuple[Stmt, ...] = ()
     for part in reversed(range(parts)):
@@ -65,7 +65,7 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
     )
 
 
-def shared(tiles: Sequence[int], groups: IndexLike) -> list[IndexLike]:
+def first_groups(tiles: Sequence[int], groups: IndexLike) -> list[IndexLike]:
     """Return the first work-group of each part, of at least as many as there are parts.
 
     Each part has one group at least. Where there is a group for each tile, no group has two tiles.

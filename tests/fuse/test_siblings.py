@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu import OpenCLBackend
-from flowcompute.lower.joined import shared
+from flowcompute.lower.joined import first_groups
 from tests.gpu.shapes import gpu_shaped
 
 INNER = 96
@@ -155,7 +155,7 @@ def test_work_groups_are_shared_by_tiles(tiles: list[int], data: st.DataObject) 
     """One of 192 groups had two of 192 tiles, so that the launch took twice as long."""
     places = [0, *itertools.accumulate(tiles)]
     groups = data.draw(st.integers(len(tiles), 3 * places[-1]))
-    begins = [*shared(places, groups), groups]
+    begins = [*first_groups(places, groups), groups]
     own = [after - before for before, after in itertools.pairwise(begins)]
     assert begins[0] == 0
     assert min(own) >= 1

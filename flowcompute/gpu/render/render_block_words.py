@@ -92,7 +92,7 @@ def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _KnownRun:
-    """What a `BlockRun` knows when it is compiled; see there."""
+    """Attributes of a `BlockRun` that its text depends on; see there."""
 
     blocks: BlockFormat
     begin: int

@@ -15,7 +15,7 @@ LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
 KEEPING_SHARE = 0.05
-"""Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
+"""Share of the seconds of a run that keeping its programs may take; the rest are kept at exit."""
 
 
 class BuiltKernels:

@@ -178,9 +178,7 @@ class Transposition:
             padded = [any(pair) for pair in node.attrs["widths"]]
             operand, before = self.gather.operands[0], tuple(first for first, _ in node.attrs["widths"])
             lies = operand.lies
-            found = [
-                Turned(node.id, lies.base, lies.offset, lies.record, operand.spec.shape, lies.strides, before),
-            ]
+            found = [Turned(node.id, lies.base, lies.offset, lies.record, operand.spec.shape, lies.strides, before)]
         elif node is None:
             found = [self._seen(access) for access in loads_of(graph, region)]
         else:

@@ -301,15 +301,15 @@ class _StagedLowering:
         for column in range(self.wide):
             line = slot * self.slot_words * _WORD + (column * LINES + LINE) * self.chunk.blocks * size
             run = BlockRun(
-                "right",
-                line + BLOCK * size + number * size,
-                number * size % self.multiple,
-                self.multiple,
-                OWN,
-                first,
-                LANES,
-                self.format,
-                self.native,
+                array="right",
+                block=line + BLOCK * size + number * size,
+                known=number * size % self.multiple,
+                multiple=self.multiple,
+                place=OWN,
+                begin=first,
+                span=LANES,
+                blocks=self.format,
+                native=self.native,
             )
             right.append(scope.let(run, FLOAT32, RUN_NUMBERS))
         at = slot * (self.rows * self.numbers) + BLOCK * self.format.numbers + OWN

@@ -227,11 +227,6 @@ class RowSweep:
         shape = self.shape
         for phase in range(shape.depth):
             self.reduce(phase)
-        self.finish()
-
-    def finish(self) -> None:
-        """Emit the last sweep, then the row's own outputs."""
-        shape = self.shape
         self._finish(shape.depth)
         for output in self.row_outputs:
             scope = self.scope.inner()

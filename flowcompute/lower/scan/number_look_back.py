@@ -99,7 +99,7 @@ BEHIND = 48
 """Tiles that a look-back inspects at once: about those that have published a total but no prefix yet."""
 
 AHEAD = 32
-"""How many places on lies the tile that is fetched into the second-level cache, where the device can do that."""
+"""Distance in tiles to the one that is fetched into the second-level cache, where the device can do that."""
 
 
 def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
