@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -408,6 +408,8 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
+        elif isinstance(element, Mapping):  # a dict, or what fit and weights return
+            hint = f"give one by its name: fc.{verb}(values['w']), or all: fc.{verb}(*values.values())"
         raise SpecError(
             "cannot take what is no element",
             element=verb,

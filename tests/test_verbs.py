@@ -27,6 +27,7 @@ VERBS = {"plan": fc.plan, "start": fc.start, "run": fc.run, "resolve": fc.resolv
     [
         ([X * 2, X * 3], "give them one by one: fc.VERB(a, b), or of a list fc.VERB(*elements)"),
         (fc.histogram(X, bins=2, range=(0, 1)), "give them one by one: fc.VERB(a, b)"),
+        ({"w": X * 2}, "give one by its name: fc.VERB(values['w']), or all: fc.VERB(*values.values())"),
         (np.ones(3), "fc.source(array) makes a stream of an array"),
         (3.5, "fc.constant makes one of a value"),
         ([1, 2], "fc.constant makes one of a value"),
