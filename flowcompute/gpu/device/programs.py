@@ -1,6 +1,6 @@
 """Builds of programs from kernel text: once a process for equal text, and once a machine where binaries can be kept.
 
-Loading one of our binaries costs about 5 ms. PoCL's own cache costs 30 ms and a compilation 200 to 700 ms. PoCL
+Loading one of our binaries costs about 5 ms. PoCL's own cache costs 30 ms and a compilation 50 to 500 ms. PoCL
 also loads files of its cache unchecked. Only NVIDIA's driver, which keeps its binaries itself, has no second
 cache here.
 """
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device._cl import build_quietly, cl
+from flowcompute.gpu.device.builtin_functions import HEADER_LEFT_OUT, with_declarations
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.program_cache import ProgramStore, working_folder_is_there
 from flowcompute.gpu.device.retargeting import retargeted
@@ -25,6 +26,8 @@ from flowcompute.gpu.render import MARK
 
 _CONTEXT_LINES = 3
 _CACHED_BY_DRIVER = ("NVIDIA CUDA",)
+_HEADER_KNOWN = "PoCL 3.0"
+"""Version of a driver whose header of functions may be left out."""
 _MAX_PROGRAMS = 256  # programs of a device; PoCL holds files and memory for each
 _EXIT_LIMIT_S = 0.5
 _EXIT_SHARE = 0.25
@@ -105,9 +108,11 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
 
 def _compiled(device: Device, context: cl.Context, key: str, text: str, options: Sequence[str]) -> cl.Program:
     began_s = time.monotonic()
+    known = _HEADER_KNOWN in device.version and "-cl-std=CL1.2" in options
+    declared = with_declarations(text) if known else None
     try:
-        program = cl.Program(context, text)
-        build_quietly(program, options)
+        program = cl.Program(context, text if declared is None else declared)
+        build_quietly(program, options if declared is None else [*options, HEADER_LEFT_OUT])
         if MARK in text:
             program = _retargeted(device, context, program)
     except cl.Error as error:
