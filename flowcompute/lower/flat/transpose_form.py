@@ -31,7 +31,6 @@ from flowcompute.ir import (
     Below,
     ConditionLike,
     ConstantValue,
-    Convert,
     For,
     If,
     IndexLike,
@@ -393,7 +392,7 @@ class _Lowering:
         point = _TilePoint(self, computed, record, (at, middle, own))
         for number, one in enumerate(self.facts.turned):
             item = ArrayItem(_tile(number), _LANE * pitch(self.facts.item_bytes(one)) + place)
-            computed.known[one.key] = self._made(computed, computed.let(item, self._dtype(one)))
+            computed.known[one.key] = computed.let(item, self._dtype(one))
         for output in self.region.outputs:
             point.store(output, begin + at * (grid.middle * grid.columns))
         exists = all_of(
@@ -401,12 +400,6 @@ class _Lowering:
         )
         inner.add(If(exists, tuple(computed.statements)))
         scope.add(For(_TURN, 0, TURNS, 1, tuple(inner.statements), unroll=1))
-
-    def _made(self, scope: Scope, var: Var) -> Var:
-        """Return a number of an anchor in the dtype of its values."""
-        gather = self.facts.gather
-        made = var.dtype if gather is None else gather.node.spec.dtype
-        return var if var.dtype == made else scope.let(Convert(var, var.dtype, made), made)
 
 
 def _tile(place: int) -> str:
