@@ -79,9 +79,11 @@ class Resident:
         return self.calls[-1]
 
     def run(self) -> None:
-        """The kernels alone: no transfer, no merging of blocks on the host."""
-        for call in self.calls:
-            self.launch(*call)
+        """The kernels alone, of which the last one is waited for: no transfer, no merging of blocks on the host."""
+        *before, last = self.calls
+        for call in before:
+            self.launch(*call, deferred=True)
+        self.launch(*last)
 
 
 def copy_of(resident: Resident, size_bytes: int) -> Callable[[], None]:
