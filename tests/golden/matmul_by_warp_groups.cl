@@ -45,12 +45,16 @@ static inline float4 fc_round_float16_4(float4 x) {
     return x == x ? (float4)(y0, y1, y2, y3) : as_float4(quiet);
 }
 
-static inline void fc_store_float16_4(__global half *to, float4 x) {
+static inline ushort4 fc_packed(float4 x) {
     uint2 both;
     asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
     asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
     // Platforms give NaNs different bits.
-    const ushort4 bits = convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+    return convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
+}
+
+static inline void fc_store_float16_4(__global half *to, float4 x) {
+    const ushort4 bits = fc_packed(x);
     if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
     else vstore4(bits, 0, (__global ushort *)to);
 }

@@ -213,9 +213,10 @@ class Rings:
         columns = 8 * len(multiply.sums)
         memory, each = self.local[multiply.array].bytes, 32 // multiply.dtype.itemsize
         pairs = [*multiply.before, (multiply.a, multiply.b)]
-        rights = [self.right(memory, int(self.integer(place)), multiply, columns) for _, place in pairs]
         for group in np.unique(self.lid[self.mask] // 128):
             mine = self.lid // 128 == group
+            places = [set(self.each(place)[mine]) for _, place in pairs]
+            rights = [self.right(memory, int(place), multiply, columns) for (place,) in places]
             lefts = [self.rows_of(memory, fragments, multiply, mine) for fragments, _ in pairs]
             lid = self.lid[mine] % 128
             top = lid // 32 * 16 + lid % 32 // 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from flowcompute.gpu.render import MARK
 from flowcompute.graph import build_graph
 from flowcompute.lower.flat import TRANSPOSE
 from flowcompute.lower.matmul import WARP_GROUP_MATMUL, WARP_GROUP_WINDOWS
+from flowcompute.lower.matmul.tensor_cores.warp_group_windows import COLUMNS, WIDE, Patches, patches_of
 from flowcompute.rewrite import multiply_half_windows
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
@@ -67,6 +69,8 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     "rows of 64": ((2, 64, 3, 64), (128, 64, 3, 3), {"padding": 1}),
     "rows of two patches, odd channels": ((1, 72, 3, 72), (20, 72, 3, 3), {"padding": 1}),
     "small images share a tile": ((5, 16, 8, 8), (24, 16, 3, 3), {"padding": 1}),
+    "images of 7 x 7": ((6, 16, 7, 7), (70, 16, 3, 3), {"padding": 1}),
+    "tiles of 7 steps of 32 columns": ((1, 16, 5, 56), (64, 16, 3, 3), {"padding": 1}),
     "no padding, odd width of results": ((3, 8, 9, 13), (16, 8, 3, 2), {}),
     "uneven padding, dilated": ((2, 8, 10, 16), (130, 8, 2, 3), {"padding": ((2, 0), (1, 3)), "dilation": (1, 2)}),
     "1 x 1": ((2, 64, 4, 16), (128, 64, 1, 1), {}),
@@ -127,6 +131,36 @@ def test_other_images_of_pixels_are_turned_around(images: Any, weights: Any, how
     assert copy.form == TRANSPOSE.name
     # Channels are along k then, and pixels are its rows.
     assert product.form in (WARP_GROUP_MATMUL.name, WARP_GROUP_WINDOWS.name)
+
+
+@pytest.mark.parametrize(
+    ("places", "patches"),
+    [
+        ((56, 56), (4, 56, 1)),
+        ((64, 64), (4, 64, 1)),
+        ((32, 32), (8, 32, 1)),
+        ((28, 28), (4, 28, 2)),
+        ((7, 7), (7, 8, 4)),
+        ((1, 20), (1, 24, 8)),
+    ],
+)
+def test_patches_cover_a_result_with_few_columns(places: tuple[int, int], patches: tuple[int, int, int]) -> None:
+    assert patches_of(places, 32) == Patches(*patches)
+
+
+@pytest.mark.parametrize("height", [1, 3, 13, 200])
+def test_any_result_has_patches_that_copies_bring(height: int) -> None:
+    for width in range(1, 300):
+        one = patches_of((height, width), 32)
+        assert not one.pixels % 8
+        assert not one.pixels * one.count % 32
+        assert one.pixels * one.count <= COLUMNS
+        assert one.columns >= min(width, WIDE)
+
+
+def test_little_local_memory_leaves_convolutions_to_other_forms() -> None:
+    plan = plan_on_paper(fc.nn.conv2d(IMAGES, WEIGHTS, padding=1), capabilities=replace(HOPPER, local_bytes=64 << 10))
+    assert WARP_GROUP_WINDOWS.name not in {kernel.form for kernel in kernels_of(plan)}
 
 
 def test_what_follows_is_computed_by_the_same_kernel() -> None:

@@ -112,7 +112,7 @@ class Results:
         for strip in range(0, self.columns, self.width):
             self._add_strip(scope, partial(hold, strip), strip)
 
-    def add_from_registers(self, scope: Scope, sums: Sequence[Var], top: IndexLike) -> None:
+    def add_from_registers(self, scope: Scope, sums: Sequence[Var], top: IndexLike, left: IndexLike = 0) -> None:
         """Store the sums of all sub-groups without local memory.
 
         Of two neighbouring work-items one takes all sums of 8 columns that both have, the other those of the next
@@ -122,14 +122,14 @@ class Results:
         Args:
             scope: where the statements go; a whole sub-group takes them together.
             sums: sums of a sub-group's 16 rows for each 8 columns, of which there are an even number.
-            top: the sub-group's first row in the tile.
+            top, left: the sub-group's first row and column in the tile.
         """
         odd = scope.let(Integer(LID % 2), INT32, 1)
         row = scope.narrow(top + LID % SUBGROUP // 4)
-        column = scope.narrow(LID % 2 * 8 + LID % 4 // 2 * LANES)
-        for at, (left, right) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
+        column = scope.narrow(left + LID % 2 * 8 + LID % 4 // 2 * LANES)
+        for at, (even, next_sums) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
             for lower in (False, True):
-                own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (left, right))
+                own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (even, next_sums))
                 given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
                 taken = scope.let(Across(given, 1), FLOAT32, 2)
                 first = scope.let(Select(odd, taken, own), FLOAT32, 2)
