@@ -72,14 +72,14 @@ void k0(
     const long first,
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
-    float scaled[1152];
+    float scaled[1152] __attribute__((aligned(64)));
     float16 turned[64];
     float16 packed[64];
     float16 totals[72];
     float16 sums[72];
-    float highest[72];
-    float weights[256];
-    float shrink[4];
+    float highest[72] __attribute__((aligned(64)));
+    float weights[256] __attribute__((aligned(64)));
+    float shrink[4] __attribute__((aligned(64)));
     for (long b = gid; b < n; b += gsize) {
         long i0 = b * 1120;
         for (long r = 0; r < 72; r++) {

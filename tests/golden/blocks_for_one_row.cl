@@ -61,7 +61,7 @@ void k0(
     const long first,
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
-    float sums[16];
+    float sums[16] __attribute__((aligned(64)));
     long tasks = (n + 1 - 1) * 2;
     long t = (tasks + gsize - 1) / gsize * gid;
     long after = min(tasks, t + (tasks + gsize - 1) / gsize);

@@ -91,8 +91,8 @@ void k0(
         }
         long tiled = hi - (hi - lo) % 16;
         for (long tile = lo; tile < tiled; tile += 16) {
-            float rows0[16];
-            float rows1[16];
+            float rows0[16] __attribute__((aligned(64)));
+            float rows1[16] __attribute__((aligned(64)));
             for (long record = tile; record < (tile + 16); record++) {
                 long i38 = record * 20;
                 float16 v41 = *(const __global fc_loose_float32_16 *)(in0 + (i38));

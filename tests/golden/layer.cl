@@ -24,7 +24,7 @@ void k0(
     const long first,
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
-    float left[4096];
+    float left[4096] __attribute__((aligned(64)));
     float16 packed[20];
     long start = gid * chunk;
     long stop = min(n, start + chunk);

@@ -49,11 +49,11 @@ void k0(
     const long first,
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
-    float stage[16400];
-    float last[1];
-    double totals[256];
-    double sums[1];
-    double carries[1];
+    float stage[16400] __attribute__((aligned(64)));
+    float last[1] __attribute__((aligned(64)));
+    double totals[256] __attribute__((aligned(64)));
+    double sums[1] __attribute__((aligned(64)));
+    double carries[1] __attribute__((aligned(64)));
     long t = fc_take(words0, blocks + gsize - 1);
     while (t < blocks) {
         long lo = t == 0 ? phase : 0;

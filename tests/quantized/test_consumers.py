@@ -156,6 +156,19 @@ def test_runs_that_share_scales_keep_the_order_of_sums(name: str, inner: int) ->
         assert_bits((x @ fc.dequantize(fc.constant(raw), name).T).resolve(device="cpu", progress=False), wanted)
 
 
+@pytest.mark.compiles
+@pytest.mark.parametrize("inner", [5, 8, 13, 24, 40, 8192 + 40])
+def test_many_rows_keep_the_order_of_sums_of_one(inner: int) -> None:
+    rng = np.random.default_rng(inner)
+    numbers = rng.standard_normal((19, inner), dtype=np.float32)
+    w = fc.dequantize(fc.constant(numbers.view(np.uint8)), "F32")
+    x = rng.standard_normal((7, inner), dtype=np.float32)
+    # Rows in memory, rows that are computed as they are kept, and rows that a norm makes.
+    for product in (lambda one: one @ w.T, lambda one: (one * 3) @ w.T, lambda one: fc.nn.rms_norm(one) @ w.T):
+        each = [product(fc.source(x[i : i + 1])).resolve(device="cpu", progress=False) for i in range(7)]
+        assert_bits(product(fc.source(x)).resolve(device="cpu", progress=False), np.concatenate(each), inner)
+
+
 # A slice of rows is a copy of resident numbers.
 @pytest.mark.parametrize("what", [name for name in PRODUCTS if name != "x @ part of w"])
 def test_products_store_no_weights(what: str) -> None:

@@ -203,9 +203,11 @@ class _Renderer:
                 self._line(f"{kind if new else ''}{name.name} = {f'(int)({text})' if name.narrow else text};")
             case ir.Store():
                 self._store(statement)
-            case ir.Array(name, dtype, lanes, size, local, mask_bytes):
+            case ir.Array(name, dtype, lanes, size, local, mask_bytes, alignment):
                 if not local:
-                    self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
+                    # Runs of numbers that CPUs read as vectors would cross lines of the cache. GPUs have registers.
+                    aligned = f" __attribute__((aligned({alignment})))" if self.cpu and lanes == 1 else ""
+                    self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}]{aligned};")
             case ir.PutItem(array, index, var, vector):
                 place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index_text(index)}]"
                 self._line(f"{place} = {self._put(array, var)};")

@@ -2,7 +2,7 @@
 
 The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a file's weights. A vector of them is
 decoded at once and multiplied by a vector of a row of A. So a single row takes as long as decoding. Columns that are
-decoded for many rows are kept in a private array.
+decoded for many rows are kept in a private array (see `halved_lanes.py`).
 
 Lane l of `LANES` sums the products whose k is l modulo `LANES`, in order. Panels of `RUN` * `LANES` products are summed
 on their own and added up. Products behind the last whole vector come last. Lanes are added as a tree by halves. That
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from flowcompute.fuse import FEW_ROWS, Reason, Region
 from flowcompute.graph import Graph
@@ -22,20 +23,15 @@ from flowcompute.ir import (
     PHASE,
     Array,
     ArrayItem,
-    Assign,
-    Below,
     For,
     If,
     IndexLike,
     Kernel,
     Load,
-    MultiplyAdd,
     N,
     Name,
     PutItem,
-    Select,
     SetInteger,
-    Splat,
     Stmt,
     Var,
     While,
@@ -47,28 +43,25 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
-from flowcompute.lower.matmul.lane_sums import added_up
+from flowcompute.lower.matmul.halved_lanes import HALF, add_product, halves, halves_summed, put_halves
+from flowcompute.lower.matmul.lane_sums import LANES, RUN, added_up
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.row_groups import group_arrays, group_end, group_rows, row_at
 from flowcompute.lower.rows import ProductRows
-from flowcompute.spec import BOOL, FLOAT32
+from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
 
-LANES = 16
-"""Partial sums of a number of the result. They are part of the order of the sum."""
-RUN = 512
-"""Products that a partial sum adds up in order before it is added to that of earlier panels."""
 STRIP = 16
 """Columns whose results are stored together: the vector of the epilogue."""
 DECODED = 4
 """Columns that are decoded together. Those of many rows stay in the nearest cache for all of them."""
 UNROLL = 2
 """Vectors of k for each turn of the loop: as many as there are in most of the small blocks, whose scales they share."""
-TILE_ROWS, TILE_COLUMNS = 2, 2
-"""Rows and columns of a tile: the sums take half of AVX2's 16 registers."""
-LEFT_BYTES = 512 << 10
-"""Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache."""
+TILE_ROWS = 2
+"""Rows of a tile of `DECODED` columns: halves of their sums take half of AVX2's 16 registers."""
+LEFT_BYTES = 384 << 10
+"""Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache beside the columns."""
 STAGES = 2
 """Launches of a product whose rows of A are made by a row_maker: one stores them, one multiplies."""
 FEWEST_ROWS = 32
@@ -126,6 +119,8 @@ class _DequantizedLowering:
         whole = one.inner - one.inner % LANES
         self.together = UNROLL if whole % (UNROLL * LANES) == 0 and self._is_aligned(one.b, UNROLL * LANES) else 1
         self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
+        # Rows that are made lie in order, as their sweeps write them.
+        self.halved = self.buffered and self.kept and self.rows is None
         fit = LEFT_BYTES // max(1, self.row_bytes)
         fewest, most = (GROUPED_ROWS, GROUPED_ROWS) if self.grouped else (FEWEST_ROWS, ROWS_PER_ITEM)
         self.block = min(most, max(1 if self.kept else fewest, fit)) if self.many else 1
@@ -245,7 +240,11 @@ class _DequantizedLowering:
 
         def vector(scope: Scope, at: _Along, count: int | None) -> None:
             numbers = one.factor(scope, Load(one.a.argument, at_a + at.index * stride, stride, count))
-            scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + at.index, numbers, vector=True))
+            begin = (ROW - BEGIN) * self.pitch
+            if self.halved:
+                put_halves(scope, "left", begin, self.pitch, at.index, numbers)
+            else:
+                scope.add(PutItem("left", begin + at.index, numbers, vector=True))
 
         self._along_k(line, vector, self.width)
         return For(ROW, BEGIN, END, 1, tuple(line.statements))
@@ -290,13 +289,8 @@ class _DequantizedLowering:
         scope = strip.inner()
         one_column = scope.inner()
         start = self._start(one_column, at_b, WITHIN + PART)
-
-        def in_place(inner: Scope, _: int, at: _Along, count: int | None) -> Var:
-            return self._right(inner, start, at, count)
-
         # Of one column at a time, since scales take many registers.
-        tile = self._tile(one_column, ROW, 1, PART, 1, in_place, self.together)
-        one_column.add(For(ROW, self.first, self.last, 1, tuple(tile)))
+        one_column.add(For(ROW, self.first, self.last, 1, tuple(self._alone(one_column, start))))
         alone = For(PART, 0, DECODED, 1, tuple(one_column.statements))
         if not self.buffered:
             scope.add(alone)
@@ -333,65 +327,64 @@ class _DequantizedLowering:
         start = self._start(line, at_b, WITHIN + PART)
 
         def vector(inner: Scope, at: _Along, count: int | None) -> None:
-            numbers = self._right(inner, start, at, count)
-            inner.add(PutItem("decoded", PART * self.pitch + at.index, numbers, vector=True))
+            put_halves(inner, "decoded", PART * self.pitch, self.pitch, at.index, self._right(inner, start, at, count))
 
         self._along_k(line, vector, together=self.together)
         made.add(For(PART, 0, DECODED, 1, tuple(line.statements)))
-
-        def decoded(inner: Scope, column: int, at: _Along, _: int | None) -> Var:
-            return inner.let(ArrayItem("decoded", (PART + column) * self.pitch + at.index, vector=True), FLOAT32)
-
-        high, wide = self.tile_rows, TILE_COLUMNS
-        whole = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, high, PART, wide, decoded)))
-        alone = For(PART, 0, DECODED, wide, tuple(self._tile(made, ROW, 1, PART, wide, decoded)))
+        high = self.tile_rows
         made.add(
             SetInteger(TILED, self.first + (self.last - self.first) // high * high),
-            For(ROW, self.first, TILED, high, (whole,)),
-            For(ROW, TILED, self.last, 1, (alone,)),
+            For(ROW, self.first, TILED, high, tuple(self._tile(made, high))),
+            For(ROW, TILED, self.last, 1, tuple(self._tile(made, 1))),
         )
         return made.statements
 
-    def _tile(
-        self,
-        outer: Scope,
-        first: IndexLike,
-        rows: int,
-        part: IndexLike,
-        columns: int,
-        right: Callable[[Scope, int, _Along, int | None], Var],
-        together: int = 1,
-    ) -> list[Stmt]:
-        """Compute `columns` sums of each of `rows` rows, and keep them for the epilogue."""
+    def _tile(self, outer: Scope, rows: int) -> list[Stmt]:
+        """Compute the sums of the decoded columns, of `rows` rows from `ROW` on, and keep them for the epilogue."""
         one = self.contraction
         scope = outer.inner()
-        at_rows = [(one_row := self._row(scope, first + number), self._of_a(scope, one_row)) for number in range(rows)]
-        totals = zeros(one, scope, rows, columns)
+        placed = [self._row(scope, ROW + number) for number in range(rows)]
+        at_rows = [self._of_a(scope, row) for row in placed]
 
-        def products(inner: Scope, sums: list[list[Var]], at: _Along, count: int | None) -> None:
-            left = [self._left(inner, at_a, at.index, count) for _, at_a in at_rows]
-            mask = None if count is None else inner.let(Below(count), BOOL, mask_bytes=FLOAT32.itemsize)
-            for column in range(columns):
-                b = right(inner, column, at, count)
-                for a, line in zip(left, sums, strict=True):
-                    made = inner.let(MultiplyAdd(a, b, line[column]), FLOAT32)
-                    kept = made if mask is None else inner.let(Select(mask, made, line[column]), FLOAT32)
-                    inner.add(Assign(line[column], Splat(kept)))
+        def left(inner: Scope, row: int, upper: int, k: IndexLike, count: int | None) -> Var:
+            if self.halved:
+                return inner.let(ArrayItem("left", at_rows[row] + upper * (self.pitch // 2) + k, vector=True), FLOAT32)
+            return self._left(inner, at_rows[row], k * 2 + upper * HALF, count)
 
-        def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
-            inner.add(
-                _loop(inner, lambda step, at, count: products(step, sums, at, count), start, stop, LANES, together)
-            )
+        totals = halves_summed(one, scope, rows, DECODED, left, self.pitch)
+        for number, own in enumerate(added_up(scope, totals, rows, HALF)):
+            row = placed[number].number if self.grouped else ROW + number
+            scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN, own, vector=True))
+        return scope.statements
+
+    def _alone(self, outer: Scope, start: IndexLike) -> list[Stmt]:
+        """Compute the sum of a row and a column, which is decoded meanwhile, and keep it for the epilogue."""
+        one = self.contraction
+        scope = outer.inner()
+        row = self._row(scope, ROW)
+        at_a = self._of_a(scope, row)
+        totals = zeros(one, scope, 1, 1)
+
+        def products(inner: Scope, at: _Along, count: int | None, total: Var) -> None:
+            if self.halved:
+                a = halves(inner, "left", at_a, self.pitch, at.index)
+            else:
+                a = self._left(inner, at_a, at.index, count)
+            add_product(inner, total, a, self._right(inner, start, at, count), count)
+
+        def add(inner: Scope, sums: list[list[Var]], begin: IndexLike, end: IndexLike) -> None:
+            vector = partial(products, total=sums[0][0])
+            inner.add(_loop(inner, vector, begin, end, LANES, self.together))
 
         rest = one.inner % LANES
         sum_in_panels(one, scope, totals, add, one.inner - rest, RUN * LANES)
         if rest:
             last = scope.inner()
-            products(last, totals, _Along(one.inner - rest), rest)
+            products(last, _Along(one.inner - rest), rest, totals[0][0])
             scope.add(If(True, tuple(last.statements)))
-        for number, own in enumerate(added_up(scope, [total for line in totals for total in line], rows, LANES)):
-            row = at_rows[number][0].number if self.grouped else first + number
-            scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN + part, own, vector=own.lanes > 1))
+        (own,) = added_up(scope, totals[0], 1, LANES)
+        number = row.number if self.grouped else ROW
+        scope.add(PutItem("sums", (number - BEGIN) * STRIP + WITHIN + PART, own))
         return scope.statements
 
     def _of_a(self, scope: Scope, row: Row) -> IndexLike:
@@ -399,7 +392,7 @@ class _DequantizedLowering:
         return scope.integer((row.number - BEGIN) * self.pitch) if self.kept else self.contraction.of_a(scope, row)
 
     def _left(self, scope: Scope, at: IndexLike, k: IndexLike, count: int | None) -> Var:
-        """Return numbers of a row of A."""
+        """Return numbers of a row of A that lie in order."""
         one, stride = self.contraction, self.contraction.a.columns.stride
         if self.kept:
             return scope.let(ArrayItem("left", at + k, vector=True), FLOAT32)

@@ -8,6 +8,13 @@ from flowcompute.ir import ArrayItem, Combine, Half, IndexLike, Picked, Var
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
+LANES = 16
+"""Partial sums of a number of a product's result. They are part of the order of the sum."""
+RUN = 512
+"""Products that a partial sum adds up in order before it is added to that of earlier panels."""
+JOINED_LANES = 8
+"""Most lanes of vectors of which halves are joined: as many numbers as AVX2 adds at once."""
+
 
 def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[Var]:
     """Return the sum of the lanes of each vector, as a tree by halves: for each of `rows` rows a vector of its sums.
@@ -18,7 +25,7 @@ def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[V
     width = lanes
     while width > 1:
         width //= 2
-        step = 2 if len(parts) > 1 and parts[0].lanes <= lanes // 2 else 1
+        step = 2 if len(parts) > 1 and parts[0].lanes <= JOINED_LANES else 1
         parts = [_folded(scope, parts[i : i + step], width) for i in range(0, len(parts), step)]
     joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
     each = len(sums) // rows

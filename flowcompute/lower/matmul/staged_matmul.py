@@ -51,8 +51,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
-from flowcompute.lower.matmul.dequantized_matmul import LANES, RUN
-from flowcompute.lower.matmul.lane_sums import stored_sum
+from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.matmul.tiled_matmul import TILE, TilePosition, place_of_tile
