@@ -16,7 +16,7 @@ from flowcompute.engine.batch_slice import Arrays, BatchSlice, even, sliced
 from flowcompute.engine.batches_ahead import BatchesAhead
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
-from flowcompute.engine.repeated_runs import RepeatedRuns
+from flowcompute.engine.repeated_runs import RepeatedRuns, RunsInPlace
 from flowcompute.engine.scans import Carry
 from flowcompute.engine.step_runner import StepRunner, check_along
 from flowcompute.engine.stream_scheduler import Made, Slice, StreamScheduler
@@ -58,7 +58,9 @@ class PassExecutor(Executor):
         self._notes: dict[int, str] = {}
         self._kept: Mapping[int, object] = {}
         self._changing = [step for step in one.before if not state.changing.isdisjoint(stored_by(step))]
-        self._repeated = RepeatedRuns.of(state, runners, self._steps, self._changing) if ahead is None else None
+        repeated = state, runners, self._steps, self._changing
+        self._repeated = RepeatedRuns.of(*repeated) if ahead is None else None
+        self._in_place = RunsInPlace.of(*repeated) if ahead is None else None
         self._batches = dict.fromkeys(self._steps.seconds, 0)
         self._records = {step.name: 0 for step in one.steps}
         self._record_bytes = {step.name: bytes_of_record(state.plan.graph, step) for step in one.steps}
@@ -88,7 +90,9 @@ class PassExecutor(Executor):
         self.launches += self._steps.run_resident(self._changing)
 
     def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
-        """Repeat a run that a device has recorded; see `Executor.repeat`."""
+        """Repeat a run that a device has recorded, or whose launches are known; see `Executor.repeat`."""
+        if self._in_place is not None:
+            return self._in_place.repeat(arrays)
         return None if self._repeated is None else self._repeated.repeat(self._kept, arrays)
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,15 +107,19 @@ class PassState:
         folds = self.plan.folds
         self.folds[value] = make_fold(folds[value] if value in folds else self.plan.host_folds[value])
 
-    def end_fold(self, value: int) -> None:
+    def end_fold(self, value: int, records: Sequence[np.ndarray] | None = None) -> None:
         """Put the result of a fold among the resident values.
+
+        Args:
+            value: the fold.
+            records: all of them, by operand, where none was pushed.
 
         Raises:
             RunError: naming the fold, if it has none over so many records.
         """
         fold = self.folds[value]
         try:
-            self.resident[value] = fold.result()
+            self.resident[value] = fold.result() if records is None else fold.value_of(records)
         except ValueError as error:
             node, got = self.nodes[value], f"a stream of {fold.records} records"
             raise RunError(str(error), element=node.name, site=node.element.site, got=got) from error

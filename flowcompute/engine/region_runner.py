@@ -74,6 +74,24 @@ class RegionRunner(ABC):
         del step, batch_slice, outputs
         return None
 
+    def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, KnownLaunch] | None:
+        """Return by name the launches of a run that may be launched again, one by one; None where one is not known.
+
+        Args:
+            steps: all that are launched in a run of the pass over one batch.
+            items: records in the batch.
+        """
+        del steps, items
+        return None
+
+    def launch_again(self, known: KnownLaunch, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+        """Repeat one of the launches of `known_run` over other arrays, and leave the waiting to `wait`."""
+        raise NotImplementedError(f"{type(self).__name__} knows no launches")
+
+    def push_blocks(self, known: KnownLaunch, batch_slice: BatchSlice) -> None:
+        """Give folds the blocks that such a launch has made of a slice: by `BatchSlice.push_later`, as `run`."""
+        raise NotImplementedError(f"{type(self).__name__} knows no launches")
+
     def repeat(self, known: Sequence[KnownLaunch], batch_slice: BatchSlice) -> bool:
         """Repeat launches over a slice with the same arrays; False where one may not be, and nothing was done."""
         del known, batch_slice

@@ -1,4 +1,4 @@
-"""Runs of a pass that a device does again as it has recorded them. The host only looks at records, and adds up."""
+"""Runs of a pass that are done again: as a device has recorded them, or by the launches of the run before."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.engine.batch_slice import Arrays
 from flowcompute.engine.pass_state import PassState
-from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.step_runner import StepRunner
+from flowcompute.errors import DeviceFullError
 from flowcompute.schedule import NodeStep, RegionStep, Step, device_folds
 
 
@@ -47,13 +48,9 @@ class RepeatedRuns:
             before: the steps of resident values that run again.
         """
         one = state.one_pass
-        if not state.changing or len(state.plan.passes) > 1 or len(one.clocks) != 1 or len(runners) > 1:
-            return None
-        if state.attempts or one.streamed or any(sink.spec.is_stream for sink in one.sinks):
+        if not state.changing or len(state.plan.passes) > 1 or not _is_one_batch(state, runners):
             return None
         (clock,) = one.clocks
-        if clock.entries or clock.length != clock.batch_items:
-            return None
         there = {source.value for source in clock.sources}
         seen: list[NodeStep] = []
         added: list[NodeStep] = []
@@ -104,6 +101,77 @@ class RepeatedRuns:
             self._steps.push_on_host(step, taken)
             state.end_fold(step.node.id)
         return {sink.value: state.resident[sink.value] for sink in state.one_pass.sinks}
+
+
+class RunsInPlace:
+    """Repetition of a run on the host's own memory. All is launched as in the run before, over other arrays.
+
+    Args:
+        state: of the pass.
+        runners: the only one.
+        steps: of the pass.
+        before: the steps of resident values that run again.
+    """
+
+    def __init__(self, state: PassState, runners: Runners, steps: StepRunner, before: Sequence[Step]) -> None:
+        self._state, self._runners, self._steps, self._before = state, runners, steps, before
+        one = state.one_pass
+        (self._clock,) = one.clocks
+        every = (*before, *self._clock.steps, *one.after)
+        self._regions = [step for step in every if isinstance(step, RegionStep)]
+
+    @classmethod
+    def of(cls, state: PassState, runners: Runners, steps: StepRunner, before: Sequence[Step]) -> RunsInPlace | None:
+        """Make it where a plan runs again and again over one batch, in place, and nothing is carried on.
+
+        Args:
+            state, runners, steps, before: as above.
+        """
+        one = state.one_pass
+        if not state.changing or not state.plan.backend.capabilities.host_memory or not _is_one_batch(state, runners):
+            return None
+        for step in (*before, *one.clocks[0].steps, *one.after):
+            if isinstance(step, RegionStep):
+                if not _is_launched(state, step):
+                    return None
+            elif step.node.kind in (Kind.SCAN, Kind.ALONG):
+                return None
+        return cls(state, runners, steps, before)
+
+    def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
+        """Repeat a run; see `Executor.repeat`."""
+        known = self._runners[0].known_run(self._regions, self._clock.batch_items)
+        if known is None or self._state.is_sliced:
+            return None
+        try:
+            return self._again(known, arrays())
+        except DeviceFullError:
+            # It is done anew, in parts that there is room for.
+            return None
+
+    def _again(self, known: Mapping[str, KnownLaunch], arrays: Arrays) -> dict[int, np.ndarray]:
+        state, steps = self._state, self._steps
+        self._runners.forget_resident()
+        for i in state.folds:
+            state.begin_fold(i)
+        try:
+            steps.run_resident(self._before, known)
+            taken = steps.begin(self._clock, 0, self._clock.batch_items, arrays, {})
+            steps.go_through_again(self._clock.steps, taken, known)
+            steps.run_resident(state.one_pass.after, known)
+        finally:
+            self._runners.wait()
+        return {sink.value: state.resident[sink.value] for sink in state.one_pass.sinks}
+
+
+def _is_one_batch(state: PassState, runners: Runners) -> bool:
+    """Check whether a pass has one clock, whose records are one batch, and one runner for all of it."""
+    one = state.one_pass
+    if len(one.clocks) != 1 or len(runners) > 1 or state.attempts or one.streamed:
+        return False
+    (clock,) = one.clocks
+    is_whole = not clock.entries and clock.length == clock.batch_items
+    return is_whole and not any(sink.spec.is_stream for sink in one.sinks)
 
 
 def _is_launched(state: PassState, step: RegionStep) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from flowcompute.elements.training import Training
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host import call_host, read_only
 from flowcompute.engine.pass_state import PassState
-from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.repeated_steps import RepeatedSteps
 from flowcompute.engine.scans import Scan, make_scan
 from flowcompute.engine.streams import ChosenMatrices
@@ -108,6 +109,33 @@ class StepRunner:
             if not self.waits_once:
                 self._runners.wait()
 
+    def go_through_again(self, steps: Sequence[Step], taken: BatchSlice, known: Mapping[str, KnownLaunch]) -> None:
+        """Run the steps of a slice whose launches are known; see `go_through`.
+
+        Args:
+            steps: of the clock.
+            taken: the slice.
+            known: by the name of a step its launch.
+        """
+        try:
+            for step in steps:
+                self._run_step(step, taken, {}, known)
+            self._runners.wait()
+            for step in steps:
+                if isinstance(step, RegionStep) and step.region.folds:
+                    self._runners[0].push_blocks(known[step.name], taken)
+            self.settle(taken)
+            for step in steps:
+                if isinstance(step, RegionStep):
+                    for i in step.region.folds:
+                        self._state.end_fold(i)
+                elif step.node.kind is Kind.FOLD:
+                    with _named(step.node):
+                        self._state.end_fold(step.node.id, self._folded(step.node, taken))
+        except FlowError as error:
+            error.records = error.records or (taken.start, taken.start + taken.items)
+            raise
+
     def wait(self, step: str) -> None:
         """Wait for kernels that slices have left in progress, which counts as the work of a step."""
         self._timed(step, self._runners.wait)
@@ -142,20 +170,27 @@ class StepRunner:
 
     def push_on_host(self, step: NodeStep, taken: BatchSlice) -> None:
         """Give records on the host to their fold."""
-        self._push_records(step.node, [taken.array(i) for i in step.node.inputs], taken.items)
+        self._push_records(step.node, self._folded(step.node, taken))
 
     # -- steps ------------------------------------------------------------------------------------
 
-    def run_resident(self, steps: Sequence[Step]) -> int:
-        """Compute whole values; gives the launches."""
+    def run_resident(self, steps: Sequence[Step], known: Mapping[str, KnownLaunch] | None = None) -> int:
+        """Compute whole values; gives the launches.
+
+        Args:
+            steps: what computes them.
+            known: by the name of a step its launch, where all are known.
+        """
         launches, resident = 0, self._state.resident
         for step in steps:
             whole = BatchSlice(None, 0, 1, 0, {}, resident)
             if isinstance(step, RegionStep):
                 made = {i: self._whole(i) for i in step.region.outputs}
                 try:
-                    self._runners.run(step, whole, made)
+                    self._launch(step, whole, made, known)
                 except DeviceFullError:
+                    if known is not None:
+                        raise
                     # Beside what streams have left there; it depends on none of it.
                     self._runners.make_room(in_hand=False)
                     self._runners.run(step, whole, made)
@@ -187,22 +222,42 @@ class StepRunner:
             return made
         return _call(step, whole, None)
 
-    def _run_step(self, step: Step, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
+    def _launch(
+        self,
+        step: RegionStep,
+        taken: BatchSlice,
+        made: Mapping[int, np.ndarray],
+        known: Mapping[str, KnownLaunch] | None,
+    ) -> None:
+        if known is None:
+            self._runners.run(step, taken, made)
+        else:
+            self._runners[0].launch_again(known[step.name], taken, made)
+
+    def _run_step(
+        self,
+        step: Step,
+        taken: BatchSlice,
+        outputs: Mapping[int, np.ndarray],
+        known: Mapping[str, KnownLaunch] | None = None,
+    ) -> None:
         if isinstance(step, RegionStep):
             made = {i: outputs[i] if i in outputs else self._place(i, taken) for i in step.region.outputs}
             taken.values.update(made)
-            self._runners.run(step, taken, made)
+            self._launch(step, taken, made, known)
             return
         node = step.node
         if step.there:
             taken.push_later(step.name, self._runners[0].fold(step, self._state.folds[node.id], taken))
             return
+        if known is not None and node.kind is Kind.FOLD:
+            # Its records are all that there are; see `end_fold`.
+            return
         if node.id not in self._strided or node.id in outputs:
             # It reads what kernels may still be computing, or writes where they may still be reading.
             self._runners.wait()
         if node.kind is Kind.FOLD:
-            arrays = [taken.array(i) for i in node.inputs]
-            taken.push_later(step.name, partial(self._push_records, node, arrays, taken.items))
+            taken.push_later(step.name, partial(self._push_records, node, self._folded(node, taken)))
             return
         made_alone = taken.values[node.id] = self._alone(step, taken, outputs)
         if node.id in outputs and made_alone is not outputs[node.id]:
@@ -243,15 +298,17 @@ class StepRunner:
     def _place(self, value: int, taken: BatchSlice) -> np.ndarray:
         return self._room(value, taken.offset, taken.items)
 
-    def _push_records(self, node: Node, arrays: list[np.ndarray], items: int) -> None:
-        if node.id in self._state.plan.folds:
-            shape = (items, *self._state.plan.folds[node.id].item)
-            arrays = [np.broadcast_to(array, shape) for array in arrays]
-        try:
+    def _folded(self, node: Node, taken: BatchSlice) -> list[np.ndarray]:
+        """Return the records that a fold on the host is given."""
+        arrays = [taken.array(i) for i in node.inputs]
+        if node.id not in self._state.plan.folds:
+            return arrays
+        shape = (taken.items, *self._state.plan.folds[node.id].item)
+        return [array if array.shape == shape else np.broadcast_to(array, shape) for array in arrays]
+
+    def _push_records(self, node: Node, arrays: Sequence[np.ndarray]) -> None:
+        with _named(node):
             self._state.folds[node.id].push_records(arrays)
-        except FlowError as error:
-            error.element, error.site = error.element or node.name, error.site or node.element.site
-            raise
 
 
 def check_along(state: PassState, node: Node, records: int, *, ended: bool) -> None:
@@ -275,6 +332,16 @@ def check_along(state: PassState, node: Node, records: int, *, ended: bool) -> N
             expected=f"{rows} records, as the resident value has rows",
             got=f"{records} records{'' if ended else ' and more'}",
         )
+
+
+@contextmanager
+def _named(node: Node) -> Iterator[None]:
+    """Let errors name a node."""
+    try:
+        yield
+    except FlowError as error:
+        error.element, error.site = error.element or node.name, error.site or node.element.site
+        raise
 
 
 def _windows(node: Node, base: np.ndarray) -> np.ndarray:

@@ -143,11 +143,15 @@ def test_launches_are_repeated_where_arrays_stay() -> None:
         for seed, records in enumerate([3, 3, 3, 3, 1, 3, 3, FEW_RECORDS + 5, 3, 3, 0, 1, 1, 1]):
             flow.send(numbers(records, seed))
             np.testing.assert_array_equal(flow.receive(), wanted(numbers(records, seed)))
-        with mock.patch.object(OpenCLRunner, "_argument", autospec=True, side_effect=OpenCLRunner._argument) as made:
+        with (
+            mock.patch.object(OpenCLRunner, "_passing", autospec=True, side_effect=OpenCLRunner._passing) as passing,
+            mock.patch.object(OpenCLRunner, "_argument") as derived,
+        ):
             flow.send(numbers(1))
             np.testing.assert_array_equal(flow.receive(), wanted(numbers(1)))
     # The first kernel reads what was sent, and the last one writes what is received. All else stays.
-    assert [call.args[1].kind for call in made.call_args_list] == ["input", "output"]
+    assert [call.args[-1].kind for call in passing.call_args_list] == ["input", "output"]
+    derived.assert_not_called()
 
 
 def test_what_was_sent_is_not_kept() -> None:

@@ -69,8 +69,16 @@ class Products(BlockedAccumulator):
     def result(self) -> np.ndarray:
         """Return the product over all records so far; 0 without any."""
         total = self.total()
+        return self._finish(None if total is None else total[0])
+
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the product over these records alone; see `Accumulator.value_of`."""
+        node = self.node_of(values)
+        return super().value_of(values) if node is None else self._finish(node)
+
+    def _finish(self, total: Parts | None) -> np.ndarray:
         result = self.spec.result
-        value = np.zeros(result.shape) if total is None else total[0][0]
+        value = np.zeros(result.shape) if total is None else total[0]
         with np.errstate(all="ignore"):
             made = value.astype(result.dtype).reshape(result.shape)
         return canonical_nan(made) if is_float(result.dtype) else made

@@ -42,6 +42,19 @@ class Accumulator(ABC):
         self._push(values)
         self.records += len(values[0])
 
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the value of a fold over these records alone, to the bit. The state is used up by it.
+
+        Args:
+            values: as `push_records` takes them; nothing was pushed before.
+
+        Raises:
+            RunError: as `push_records`.
+            ValueError: as `result`.
+        """
+        self.push_records(values)
+        return self.result()
+
     def merge(self, other: Self) -> None:
         """Take in the state of the records that follow; `other` is not used again.
 

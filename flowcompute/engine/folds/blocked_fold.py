@@ -71,6 +71,18 @@ class BlockedAccumulator(Accumulator):
                     total = tuple(part[0] for part in merged), records + total[1]
         return total
 
+    def node_of(self, values: Sequence[np.ndarray]) -> Parts | None:
+        """Return records that are all there are as one node, reduced where they lie; None where they are more.
+
+        Args:
+            values: as `push_records` takes them; nothing was pushed before.
+        """
+        arrays, records = self.arrays(values), len(values[0])
+        if self.start or not arrays or not 0 < records <= self.block:
+            return None
+        self.records = records
+        return self._unfinished(arrays, 0)[0]
+
     def _unfinished(self, arrays: Parts, first: int) -> Node:
         records = len(arrays[0])
         with np.errstate(all="ignore"):

@@ -114,6 +114,11 @@ class Fold(BlockedAccumulator):
         total = self.total()
         return self._finish(None if total is None else total[0])
 
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the value of the fold over these records alone; see `Accumulator.value_of`."""
+        node = self.node_of(values)
+        return super().value_of(values) if node is None else self._finish(node)
+
     def _join(self, other: Self) -> None:
         if self._open is not None:
             raise ValueError(

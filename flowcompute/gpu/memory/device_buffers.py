@@ -29,6 +29,7 @@ class HostBuffers:
     def __init__(self, device: Device) -> None:
         assert device.capabilities.host_memory
         self._device = device
+        self._context: cl.Context | None = None
         self._nothing: cl.Buffer | None = None
 
     def input(self, array: np.ndarray) -> cl.Buffer:
@@ -39,9 +40,7 @@ class HostBuffers:
             if error.code != _INVALID_HOST_PTR:
                 raise
             # Some GPU drivers accept the pages of mapped files only as a copy.
-            return cl.Buffer(
-                self._device.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=as_bytes(array)
-            )
+            return self._made(array, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR)
 
     def output(self, array: np.ndarray) -> cl.Buffer:
         """Return a buffer that kernels read and write.
@@ -58,7 +57,14 @@ class HostBuffers:
             if self._nothing is None:
                 self._nothing = cl.Buffer(self._device.context, cl.mem_flags.READ_WRITE, SMALLEST_BYTES)
             return self._nothing
-        return cl.Buffer(self._device.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=as_bytes(array))
+        return self._made(array, access | cl.mem_flags.USE_HOST_PTR)
+
+    def _made(self, array: np.ndarray, flags: int) -> cl.Buffer:
+        if self._context is None:
+            # Asking the device takes as long as making a buffer. A device that is given up is not used again.
+            self._context = self._device.context
+        # pyopencl accepts no items of dtypes that NumPy itself does not know.
+        return cl.Buffer(self._context, flags, hostbuf=array if array.dtype.isbuiltin == 1 else as_bytes(array))
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for all kernels so far, and make their output visible in the arrays of `outputs`.
@@ -77,7 +83,7 @@ class HostBuffers:
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
-    """Return the same memory as bytes. pyopencl accepts no items of dtypes that NumPy itself does not know."""
+    """Return the same memory as bytes."""
     return array.reshape(-1).view(np.uint8)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -13,15 +13,14 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.engine import BatchSlice, KernelTuner, PassState
-from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels, keep_programs
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
-from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
-from flowcompute.gpu.run.recording_runner import RecordingRunner
+from flowcompute.gpu.run.folding_runner import FoldingRunner
+from flowcompute.gpu.run.folds import DeviceMerges
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
@@ -40,7 +39,7 @@ from flowcompute.spec import UINT8
 from flowcompute.strategy import KernelKnobs
 
 
-class OpenCLRunner(RecordingRunner):
+class OpenCLRunner(FoldingRunner):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -56,16 +55,14 @@ class OpenCLRunner(RecordingRunner):
     def __init__(
         self, state: PassState, device: Device, placement: int = 0, *, beside: OpenCLRunner | None = None
     ) -> None:
-        super().__init__(state)
+        super().__init__(state, device.capabilities)
         plan = state.plan
         self.device, self.placement = device, placement
         self.plan, self.one_pass, self.nodes = plan, state.one_pass, state.nodes
         self.adopted = {} if beside is None else beside.adopted
         self._kernels = BuiltKernels()
         self._launcher: Launcher | None = None
-        self._written: list[Any] = []
         self._arrived = np.zeros(1, np.uint64)
-        self._blocks = FoldBlocks(plan.folds, device.capabilities)
         self._residents = ResidentArguments(self.nodes, state.resident)
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
@@ -225,9 +222,10 @@ class OpenCLRunner(RecordingRunner):
         launch = carry.begin(scanned) if carry is not None else 0
         values = [self._argument(argument, batch_slice, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
-        if deferred and count and self._may_repeat(step) and not batch_slice.bases and self._stays(kernel):
+        kept = deferred or self._is_kept(step)
+        if kept and count and self._may_repeat(step) and not batch_slice.bases and self._stays(kernel):
             compiled = self._compiled(kernel)
-            divided, in_place = (count, chunk, groups), self.memory.in_place
+            divided, in_place = (count, chunk, groups, blocks), self.memory.in_place
             self._repeated.keep(step, kernel, compiled, carry, batch_slice, outputs, values, divided, in_place=in_place)
         chunk = launch or chunk
         for panel in range(weight_tiles if count else 0):
@@ -254,6 +252,11 @@ class OpenCLRunner(RecordingRunner):
     def _may_repeat(self, step: RegionStep) -> bool:
         """Check whether a step is launched again and again: for each batch, or for each run of the plan."""
         return step.region.stream or not self.state.changing.isdisjoint(step.region.outputs)
+
+    def _is_kept(self, step: RegionStep) -> bool:
+        """Check whether a launch that is waited for is done again by `launch_again`, in the next run of the plan."""
+        in_place = self.memory.in_place and self._can_defer
+        return in_place and bool(self.state.changing) and step.region.weight_tiles is None and self.tuner is None
 
     def _stays(self, kernel: Kernel) -> bool:
         """Check whether all that a kernel reads and makes stays where kernels work, from batch to batch."""
@@ -388,49 +391,6 @@ class OpenCLRunner(RecordingRunner):
         buffer = self.memory.output(key, array, late=late)
         self._written.append(buffer)
         return buffer
-
-    # -- folds ------------------------------------------------------------------------------------
-
-    def _push(
-        self, step: RegionStep, fold: int, kernel: Kernel, batch_slice: BatchSlice, phase: int, blocks: int
-    ) -> None:
-        """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
-        state, items = self.state.folds[fold], batch_slice.items
-        if isinstance(state, DeviceMerges):
-            made = self.memory.output(("partial", fold, 0), self._blocks.parts(fold, blocks)["partial", fold, 0])
-            batch_slice.push_later(step.name, partial(state.push_blocks, made, phase, items))
-            return
-        parts = self._blocks.parts(fold, blocks)
-        for key, array in parts.items():
-            self.memory.fetch(key, array)
-        merged = self._blocks.merge(fold, kernel, batch_slice.start, items, partial(self._merge, batch_slice))
-        push = partial(self._blocks.push, state, fold, kernel, [*parts.values()], items, phase, merged)
-        batch_slice.push_later(step.name, push)
-
-    def _merge(self, batch_slice: BatchSlice, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
-        values = [self._argument(one, batch_slice, {}, True) for one in kernel.arguments]
-        self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
-        self._launch(kernel, [*values, *sizes], groups, items=0)
-        batch_slice.launches += 1
-        for key, array in self._blocks.merged(kernel).items():
-            self.memory.fetch(key, array)
-
-    def _fold_nothing(self, step: RegionStep, batch_slice: BatchSlice) -> None:
-        """Count the records of items without numbers."""
-        for fold in step.region.folds:
-            spec = self.plan.folds[fold]
-            nothing = [np.empty((batch_slice.items, *spec.item), spec.dtype)] * spec.inputs
-            batch_slice.push_later(step.name, partial(self.state.folds[fold].push_records, nothing))
-
-    def resume_folds(self) -> None:
-        """Let kernels go on with the accumulators of unfinished blocks."""
-        for step in self._regions():
-            if step.region.stream and step.kernel is not None and step.kernel.work == "columns":
-                for i in step.region.folds:
-                    fold = self.state.folds[i]
-                    assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
-                    fold.open_tail()
-        self._blocks.resume(self.state.folds)
 
     def close(self) -> None:
         """Release buffers and kernels."""

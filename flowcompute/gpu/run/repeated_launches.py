@@ -20,6 +20,8 @@ from flowcompute.schedule import RegionStep
 _VALUES = {"scalar", "input", "output"}
 """Kinds of arguments that are values of the graph."""
 
+_BLOCKS = {"partial", "carry"}
+
 
 @dataclass(frozen=True, slots=True)
 class RepeatedLaunch:
@@ -34,7 +36,7 @@ class RepeatedLaunch:
         arrays: of the values that it reads and writes, as far as they stay.
         passing: places of arguments whose arrays are others each time. Only memory in place takes these.
         buffers: its arguments before the numbers: buffers of the arrays, and scalars; None where arrays pass.
-        total, chunk, groups: its division.
+        total, chunk, groups, blocks: its division; the first record begins a block, if it has any.
         phases: of its kernel, a launch each.
     """
 
@@ -49,6 +51,7 @@ class RepeatedLaunch:
     total: int
     chunk: int
     groups: int
+    blocks: int
     phases: range
 
     def again(
@@ -76,7 +79,7 @@ class RepeatedLaunch:
         for place in self.passing:
             buffers[place] = buffer(kernel.arguments[place])
         for stage in self.phases:
-            values = [*buffers, self.total, chunk, 0, start, stage]
+            values = [*buffers, self.total, chunk, self.blocks, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:
             self.carry.advanced(start + self.items)
@@ -109,8 +112,8 @@ class RepeatedLaunches:
         self, step: RegionStep, kernel: Kernel, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
     ) -> RepeatedLaunch | None:
         """Return the last launch of a step, if it had the same kernel, as many records and the arrays that stay."""
-        last = self._last.get(step.name)
-        if last is None or last.items != batch_slice.items or last.kernel is not kernel:
+        last = self.last(step, kernel, batch_slice.items)
+        if last is None:
             return None
         if last.carry is not None and self._scans.get(last.carry.value) is not last.carry:
             return None
@@ -118,6 +121,11 @@ class RepeatedLaunches:
             if (outputs[value] if value in outputs else batch_slice.array(value)) is not array:
                 return None
         return last
+
+    def last(self, step: RegionStep, kernel: Kernel, items: int) -> RepeatedLaunch | None:
+        """Return the last launch of a step, if it had the same kernel and as many records."""
+        last = self._last.get(step.name)
+        return None if last is None or last.items != items or last.kernel is not kernel else last
 
     def are_last(self, launches: Sequence[RepeatedLaunch]) -> bool:
         """Check whether each launch is the last one of its step that was kept, and changes what is carried now."""
@@ -136,7 +144,7 @@ class RepeatedLaunches:
         batch_slice: BatchSlice,
         outputs: Mapping[int, np.ndarray],
         buffers: Sequence[Any],
-        division: tuple[int, int, int],
+        division: tuple[int, int, int, int],
         *,
         in_place: bool,
     ) -> None:
@@ -144,8 +152,9 @@ class RepeatedLaunches:
         read = [(place, one.value) for place, one in enumerate(kernel.arguments) if one.kind in _VALUES]
         passing = tuple(place for place, value in read if value in self._passing)
         kinds = _VALUES | ({"words"} if carry is None else {"state"} if carry.stays else set())
-        known = all(one.kind in kinds for one in kernel.arguments)
-        if kernel.block or not known or (passing and not in_place):
+        # Blocks of a fold have memory that stays. Only runs in place have others than those of a merge.
+        known = all(one.kind in (kinds | _BLOCKS if in_place else kinds) for one in kernel.arguments)
+        if not known or ((kernel.block or passing) and not in_place):
             return
         staying = [value for _, value in read if value not in self._passing]
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in staying)

@@ -95,16 +95,46 @@ class RepeatingRunner(TransferringRunner):
             return False
         if self.log is not None and not self.log.launched_again([one.step.name for one in known]):
             return False
-        on_host = partial(self._on_host, batch_slice)
-        buffer = partial(self._argument, batch_slice=batch_slice, outputs=outputs, stream=True)
         for one in known:
-            try:
-                one.again(self._launcher, batch_slice.start, on_host, buffer)
-            except Exception:
-                with self._told(one.step):
-                    raise
-            batch_slice.launches += len(one.phases)
+            self.launch_again(one, batch_slice, outputs)
         return True
+
+    def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, RepeatedLaunch] | None:
+        """See `RegionRunner.known_run`."""
+        if not self._can_defer or not self._is_alone or self.tuner is not None or self.log is not None:
+            return None
+        found: dict[str, RepeatedLaunch] = {}
+        for step in steps:
+            assert step.kernel is not None, "asked for where all is launched"
+            records = items if step.region.stream else 1
+            last = self._repeated.last(step, self.adopted.get(step.kernel.name, step.kernel).of_items(records), records)
+            if last is None:
+                return None
+            found[step.name] = last
+        return found
+
+    def launch_again(  # type: ignore[override]
+        self, known: RepeatedLaunch, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
+    ) -> None:
+        """See `RegionRunner.launch_again`."""
+        assert self._launcher is not None
+        on_host = partial(self._on_host, batch_slice)
+        buffer = partial(self._passing, batch_slice, outputs)
+        try:
+            known.again(self._launcher, batch_slice.start, on_host, buffer)
+        except Exception:
+            with self._told(known.step):
+                raise
+        batch_slice.launches += len(known.phases)
+
+    def _passing(self, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], argument: Argument) -> Any:
+        """Return a value for an argument whose array is another one each time, in the host's own memory."""
+        value = argument.value
+        if argument.kind == "output":
+            return self.memory.output(value, outputs[value])
+        if argument.kind == "input" and not argument.period:
+            return self.memory.input(value, batch_slice.array(value), fresh=True)
+        return self._argument(argument, batch_slice, outputs, True)
 
     def wait(self) -> None:
         """Wait for the launches that nobody has waited for."""

@@ -1,0 +1,111 @@
+"""Steps in the host's own memory that launch what the step before has launched, to the bits of steps that derive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.engine.repeated_runs import RunsInPlace
+from flowcompute.errors import DeviceFullError, RunError
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from tests.train.test_repeated_steps import PLACES, fitted, looked_up, same
+
+pytestmark = pytest.mark.compiles
+
+HERE: dict[str, Any] = {"device": "cpu", "progress": False}
+
+
+@contextmanager
+def counted() -> Iterator[list[bool]]:
+    """Note of each run that is asked for again whether it was done."""
+    found: list[bool] = []
+    original = RunsInPlace.repeat
+
+    def repeat(self: RunsInPlace, arrays: Any) -> Any:
+        made = original(self, arrays)
+        found.append(made is not None)
+        return made
+
+    with mock.patch.object(RunsInPlace, "repeat", repeat):
+        yield found
+
+
+def derived() -> Any:
+    """Let each step be derived anew."""
+    return mock.patch.object(RunsInPlace, "of", return_value=None)
+
+
+def many_records() -> list[Any]:
+    """Steps over several blocks of sums, with a product of a stream with itself."""
+    x = np.random.default_rng(5).standard_normal((9000, 3), dtype=np.float32)
+    w = fc.parameter(np.linspace(-1, 1, 3, dtype=np.float32), name="w")
+    s = fc.source(x)
+    loss = ((s * w).sum(axis=1) - 1) ** 2
+    trained = fc.train.fit(
+        (loss.mean() + (s.T @ s).sum() * 1e-6 + loss.max()), fc.train.sgd(0.01), batch=4500, epochs=3
+    )
+    return [trained["w"], trained.losses]
+
+
+JOBS: dict[str, Callable[[], list[Any]]] = {
+    "plain": fitted,
+    "shuffled": lambda: fitted(shuffle=3),
+    "another rate each step": lambda: fitted(rate=fc.train.cosine(0.05, steps=15)),
+    "scaled loss": lambda: fitted(loss_scale="dynamic"),
+    "looked up": lambda: looked_up(PLACES),
+    "steps of two sizes": lambda: fitted(batch=25, epochs=2),
+    "many records": many_records,
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_bits_are_those_of_steps_that_are_derived(name: str) -> None:
+    with derived(), counted() as runs:
+        wanted = fc.resolve(*JOBS[name](), **HERE)
+    assert runs == []
+    with counted() as runs:
+        same(fc.resolve(*JOBS[name](), **HERE), wanted)
+    assert any(runs)
+
+
+def test_a_step_that_is_repeated_derives_no_launch() -> None:
+    with counted() as runs, mock.patch.object(OpenCLRunner, "run", autospec=True, side_effect=OpenCLRunner.run) as run:
+        fc.resolve(*fitted(epochs=1), **HERE)
+        launches = run.call_count
+        fc.resolve(*fitted(epochs=4), **HERE)
+    # The first step of a training alone derives any.
+    assert run.call_count == 2 * launches
+    assert runs == [True] * 23
+
+
+def test_without_room_a_step_is_derived_anew() -> None:
+    with derived():
+        wanted = fc.resolve(*fitted(), **HERE)
+    failed: list[int] = []
+    original = OpenCLRunner.push_blocks
+
+    def push_blocks(self: OpenCLRunner, *of: Any) -> None:
+        original(self, *of)
+        if not failed:
+            failed.append(1)
+            raise DeviceFullError("no room")
+
+    with counted() as runs, mock.patch.object(OpenCLRunner, "push_blocks", push_blocks):
+        same(fc.resolve(*fitted(), **HERE), wanted)
+    assert failed
+    assert runs == [False] + [True] * 13
+
+
+def test_a_key_out_of_range_is_refused() -> None:
+    places = PLACES.copy()
+    places[57] = 7
+    with counted() as runs, pytest.raises(RunError, match="step 10 of 10") as caught:
+        fc.resolve(*looked_up(places), **HERE)
+    assert caught.value.records == (57, 58)
+    assert all(runs)
