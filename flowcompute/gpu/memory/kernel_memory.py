@@ -73,6 +73,9 @@ class Memory(ABC):
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Return a buffer that a kernel fills. A `late` one is needed while other batches are worked on."""
 
+    def made_again(self, outputs: Mapping[int, Any]) -> None:  # noqa: B027 - in place nobody looks for them
+        """Note that a kernel fills the buffers that `output` gave for these values, which no other array has taken."""
+
     @abstractmethod
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
         """Return a buffer that kernels read and change. It begins with the content of `array`, also after `forget`."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from flowcompute.engine import BatchSlice
 from flowcompute.engine.scans import Carry
-from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument, Kernel
@@ -36,6 +35,7 @@ class RepeatedLaunch:
         arrays: of the values that it reads and writes, as far as they stay.
         passing: places of arguments whose arrays are others each time. Only memory in place takes these.
         buffers: its arguments before the numbers: buffers of the arrays, and scalars; None where arrays pass.
+        made: those of its results, which later kernels are to find. Memory in place has none.
         total, chunk, groups, blocks: its division; the first record begins a block, if it has any.
         phases: of its kernel, a launch each.
     """
@@ -48,6 +48,7 @@ class RepeatedLaunch:
     arrays: tuple[tuple[int, np.ndarray], ...]
     passing: tuple[int, ...]
     buffers: Sequence[Any]
+    made: Mapping[int, Any]
     total: int
     chunk: int
     groups: int
@@ -69,30 +70,26 @@ class RepeatedLaunch:
             on_host: gives the numbers of an operand on the host, by its scan and place.
             buffer: gives the buffer of an argument whose array passes.
         """
-        kernel, chunk, memory = self.kernel, self.chunk, launcher.memory
+        kernel, chunk, buffers = self.kernel, self.chunk, self.buffers
         if self.carry is not None:
             scanned = ScanLaunch(0, start, self.items, partial(on_host, self.carry.value))
             chunk = self.carry.begin(scanned) or chunk
-        if not memory.in_place:
-            self._hand_on(memory)
-        buffers = list(self.buffers)
-        for place in self.passing:
-            buffers[place] = buffer(kernel.arguments[place])
+            if not launcher.memory.in_place:
+                # The host may have changed what is carried.
+                for argument in kernel.arguments:
+                    if argument.kind == "state":
+                        self.carry.buffer(argument)
+        if self.made:
+            launcher.memory.made_again(self.made)
+        if self.passing:
+            buffers = list(buffers)
+            for place in self.passing:
+                buffers[place] = buffer(kernel.arguments[place])
         for stage in self.phases:
             values = [*buffers, self.total, chunk, self.blocks, start, stage]
             launcher.launch(self.compiled, values, self.groups, kernel.work_group, (), timed=False, deferred=True)
         if self.carry is not None:
             self.carry.advanced(start + self.items)
-
-    def _hand_on(self, memory: Memory) -> None:
-        """Let later kernels find the results on the device, and this one what the host has changed of its carry."""
-        for argument in self.kernel.arguments:
-            if argument.kind == "state" and self.carry is not None:
-                self.carry.buffer(argument)
-        outputs = self.step.region.outputs
-        for value, array in self.arrays:
-            if value in outputs:
-                memory.output(value, array)
 
 
 class RepeatedLaunches:
@@ -159,9 +156,11 @@ class RepeatedLaunches:
         staying = [value for _, value in read if value not in self._passing]
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in staying)
         kept = [None if place in passing else buffer for place, buffer in enumerate(buffers)]
+        pairs = () if in_place else zip(kernel.arguments, buffers, strict=True)
+        made = {one.value: buffer for one, buffer in pairs if one.kind == "output"}
         items = batch_slice.items
         self._last[step.name] = RepeatedLaunch(
-            step, kernel, compiled, carry, items, arrays, passing, kept, *division, kernel.phases(items)
+            step, kernel, compiled, carry, items, arrays, passing, kept, made, *division, kernel.phases(items)
         )
 
     def forget(self, values: Collection[int]) -> None:
