@@ -1,9 +1,9 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
+from flowcompute.imports import load_module as _load_module
 from flowcompute.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     """Load a room, or the public names when the first is asked for: help of the command needs none."""
     if PathFinder.find_spec(f"{__name__}.{name}", __path__):  # noqa: F405 - every package has it
-        return import_module(f"{__name__}.{name}")
-    globals()[name] = found = getattr(import_module("flowcompute.api"), name)
+        return _load_module(f"{__name__}.{name}")
+    globals()[name] = found = getattr(_load_module("flowcompute.api"), name)
     return found
 
 
 def __dir__() -> list[str]:
     """Return the public names, which is what editors complete; rooms are not among them."""
-    return list(import_module("flowcompute.api").__all__)
+    return list(_load_module("flowcompute.api").__all__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,8 +17,9 @@ from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, hash_of_elements, without_collector
+from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, hash_of_elements
 from flowcompute.html import folded, heading, lines_folded
+from flowcompute.imports import load_module, without_collector
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
     fold_selected,
@@ -292,7 +292,7 @@ def _finished(verb: str, elements: tuple[Element, ...], options: StartOptions) -
 
 def _in_shards(elements: tuple[Element, ...], options: Any) -> Any:
     # The room of clusters stands above this one.
-    return importlib.import_module("flowcompute.distributed").run_on_cluster(elements, options)
+    return load_module("flowcompute.distributed").run_on_cluster(elements, options)
 
 
 @shows_options(StartOptions)

@@ -1,7 +1,5 @@
 """The public names, which `flowcompute` gives by `__getattr__`: loading all takes as long as loading NumPy."""
 
-import importlib
-
 from numpy import e, inf, nan, newaxis, pi
 
 import flowcompute.elements.arguments
@@ -230,6 +228,7 @@ from flowcompute.errors import (
     SpecIndexError,
     SpecTypeError,
 )
+from flowcompute.imports import load_module as _load_module
 from flowcompute.model_files import NamedWeights, weights
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
@@ -259,7 +258,7 @@ def __getattr__(name: str) -> object:
             f"fc.{one.__name__.split('.')[-1]}": one.__all__ for one in (nn, linalg, fft, random)
         }
         raise flowcompute.elements.arguments.no_such_name(name, rooms)
-    module = importlib.import_module(_LATE[name])
+    module = _load_module(_LATE[name])
     globals()[name] = found = getattr(module, name, module)
     return found
 

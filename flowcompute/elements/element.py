@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from flowcompute.elements.arguments import ATTRIBUTES, NoValue, meant
 from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
+from flowcompute.imports import load_module
 from flowcompute.spec import Spec
 from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 
@@ -38,7 +38,7 @@ class _LateVerbs:
     """The place of the verbs until the first is asked for. It loads what plans and runs, by text: that lies above."""
 
     def __get__(self, element: Element | None, kind: type[Element]) -> VerbSlot:
-        importlib.import_module("flowcompute.flow")
+        load_module("flowcompute.flow")
         return Element.verbs
 
 

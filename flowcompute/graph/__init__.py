@@ -3,7 +3,6 @@
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
 from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
-from flowcompute.graph.garbage import without_collector
 from flowcompute.graph.graph import Graph, Node, build_graph, hash_of_elements, is_literal, structural_hash
 from flowcompute.graph.picture import draw_svg
 from flowcompute.graph.record_formulas import Made, Placeholder, per_record
@@ -31,5 +30,4 @@ __all__ = [
     "per_record",
     "postorder",
     "structural_hash",
-    "without_collector",
 ]

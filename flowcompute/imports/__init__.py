@@ -1,5 +1,6 @@
-"""Imports of what is not always there, or takes long to load."""
+"""Imports of what is not always there, or takes long to load; and Python's collector meanwhile."""
 
-from flowcompute.imports.late_module import LateModule, import_problem
+from flowcompute.imports.garbage import without_collector
+from flowcompute.imports.late_module import LateModule, import_problem, load_module
 
-__all__ = ["LateModule", "import_problem"]
+__all__ = ["LateModule", "import_problem", "load_module", "without_collector"]

@@ -6,6 +6,8 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+from flowcompute.imports.garbage import without_collector
+
 
 class LateModule:
     """A module by its name, whose attributes are those of the module. It is imported when the first is asked for.
@@ -26,8 +28,14 @@ class LateModule:
             raise AttributeError(name)
         if self._module is None:
             # It waits for another thread that imports the module now.
-            self._module = importlib.import_module(self._name)
+            self._module = load_module(self._name)
         return getattr(self._module, name)
+
+
+@without_collector
+def load_module(name: str) -> ModuleType:
+    """Import a module by its name and return it. The collector is off: nearly all that modules make stays."""
+    return importlib.import_module(name)
 
 
 def import_problem(*names: str) -> ImportError | None:

@@ -17,7 +17,7 @@ from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import MOST_SLOTS, scan
 from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, without_collector
 from flowcompute.model_files import weights
 from flowcompute.models._jinja2 import rendered
 from flowcompute.models.answer import GenerationState
@@ -60,7 +60,7 @@ class Model:
 
     def __init__(self, path: str | os.PathLike[str], graph: GraphFunction | None = None) -> None:
         self.path = os.path.abspath(path_text(path))
-        self.weights = weights(self.path)
+        self.weights = without_collector(weights)(self.path)
         self.metadata: Mapping[str, Any] = self.weights.metadata
         self._graph = graph
         if graph is None:
@@ -88,7 +88,7 @@ class Model:
     @cached_property
     def tokenizer(self) -> TextTokenizer:
         """Tokenizer of the model's vocabulary."""
-        return TextTokenizer(self.metadata, self.path)
+        return without_collector(TextTokenizer)(self.metadata, self.path)
 
     # -- streams --------------------------------------------------------------------------------------
 
@@ -154,6 +154,7 @@ class Model:
             raise SpecError("cannot score these vectors", element="scores", expected="what states() gives", got=got)
         return self._made(head, states)
 
+    @without_collector
     def _made(self, graph: Callable[..., Element], *operands: Element | None, **limits: Any) -> Element:
         """Return what a function of the architecture makes of the file, which nobody has checked.
 

@@ -1,8 +1,10 @@
-"""The garbage collector is off while graphs are built, and as it was afterwards."""
+"""The garbage collector is off while graphs are built and rooms are loaded, and as it was afterwards."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
-from flowcompute.graph import without_collector
+from flowcompute.imports import without_collector
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +54,23 @@ def test_planning_many_operations_collects_no_more_than_planning_a_few() -> None
         gc.callbacks.pop()
     # What waits is collected after each of the two; 3,000 operations make some hundred collections otherwise.
     assert len(begun) < 10
+
+
+_LOADING = """
+import gc, numpy, sys
+import flowcompute as fc
+begun = []
+gc.callbacks.append(lambda phase, info: begun.append(info) if phase == "start" else None)
+fc.models, fc.source, fc.run
+gc.callbacks.pop()
+assert gc.isenabled()
+print(len(begun), len([name for name in sys.modules if name.startswith("flowcompute")]))
+"""
+
+
+def test_loading_the_public_names_collects_next_to_nothing() -> None:
+    said = subprocess.run([sys.executable, "-c", _LOADING], capture_output=True, text=True, check=True).stdout
+    begun, modules = map(int, said.split())
+    # Hundreds of modules make some hundred collections otherwise.
+    assert modules > 300
+    assert begun < 10
