@@ -38,11 +38,11 @@ def by_numbers_or_rows(task: LaunchTask) -> Division:
 
 
 def by_blocks(task: LaunchTask) -> Division:
-    """Divide canonical blocks of folds, and on CPUs tiles of their columns."""
+    """Divide canonical blocks of folds, and tiles of their columns where these are apart."""
     kernel, capabilities = task.kernel, task.capabilities
-    if task.is_gpu:
-        return Division(task.items, 0, _groups(task, task.blocks))
     units = task.blocks * (_column_tiles(task) if kernel.columns else 1)
+    if task.is_gpu:
+        return Division(task.items, 0, _groups(task, units))
     # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
     chunk = max(1, units // (capabilities.units * (kernel.knobs.fold_parts or PARTS_PER_UNIT)))
     return Division(task.items, chunk, -(-units // chunk))

@@ -108,7 +108,7 @@ class ColumnFolds:
     def body(self, sweep: RowSweep) -> list[Stmt]:
         """Distribute blocks of records over work-items (CPU) or work-groups (GPU), perhaps with tiles of columns."""
         shape = self.shape
-        if not shape.cpu and not shape.depth and shape.rows == 1:
+        if shape.tiled and not shape.cpu:
             return self._columns(sweep)
         block = shape.folds[self.folds[0]].block
         head = sweep.scope.inner(1)
@@ -220,10 +220,10 @@ class ColumnFolds:
     def _columns(self, sweep: RowSweep) -> list[Stmt]:
         """Distribute columns: each work-item takes a column of a block and keeps its accumulators in registers."""
         shape = self.shape
-        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
+        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.tile)
         unit: list[Stmt] = [
             SetInteger(_BLOCK, _UNIT // tiles),
-            SetInteger(COLUMN, _UNIT % tiles * shape.group + LID),
+            SetInteger(COLUMN, _UNIT % tiles * shape.tile + LID),
             *_records(size),
         ]
         outer, inner = sweep.again(), sweep.again()

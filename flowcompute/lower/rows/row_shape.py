@@ -61,11 +61,10 @@ class RowShape:
         self.phase_of = self._phases()
         self.depth = max([0, *(phase + 1 for i, phase in self.phase_of.items() if self.kind(i) is Kind.REDUCE)])
         self.kept = self.worth_keeping() if self.cpu and self.columns <= KEPT_NUMBERS else {}
-        # Several work-items may share a record's columns when no row has to be seen whole.
-        self.tiled = (
-            self.cpu and bool(region.folds) and not self.depth and self.rows == 1 and self.columns > COLUMN_TILE
-        )
-        self.tile = COLUMN_TILE if self.tiled else self.columns
+        # Several work-items or work-groups may share a record's columns when no row has to be seen whole.
+        apart = bool(region.folds) and not self.depth and self.rows == 1
+        self.tiled = apart and (not self.cpu or self.columns > COLUMN_TILE)
+        self.tile = (COLUMN_TILE if self.cpu else self.group) if self.tiled else self.columns
 
     # -- shape of the rows --------------------------------------------------------------------
 
