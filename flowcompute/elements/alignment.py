@@ -47,6 +47,9 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     if not streams:
         return inputs, _broadcast_shapes(op, inputs), None
     first = streams[0]
+    stream, shape = first.spec.stream, first.spec.shape
+    if all(_follows(element.spec, shape, stream) for element in inputs):
+        return inputs, shape, stream
     for other in streams[1:]:
         if other.ndim != first.ndim:
             raise SpecError(
@@ -60,6 +63,13 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
     return aligned, _broadcast_shapes(op, aligned), first.spec.stream if length == first.spec.length else Stream(length)
+
+
+def _follows(spec: Spec, shape: tuple[int, ...], stream: Stream | None) -> bool:
+    """Check whether a value is a stream of such items, or one number."""
+    if spec.stream is None:
+        return not spec.shape
+    return (spec.shape is shape or spec.shape == shape) and (spec.stream is stream or spec.stream == stream)
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:

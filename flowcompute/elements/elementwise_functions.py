@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
-from flowcompute.elements.op import KeptOp, Op
+from flowcompute.elements.op import DtypeRule, KeptOp, Op
 from flowcompute.elements.site import of_operands, user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec, parse_dtype
@@ -57,6 +58,10 @@ def elementwise(op: Op, *operands: Operand) -> Compute:
         for operand, element, dtype in zip(operands, elements, wanted, strict=True)
     ]
     aligned, shape, stream = broadcast(op.name, inputs)
+    for one in aligned:
+        # Most operations have an operand of their own Spec.
+        if one.spec.shape is shape and one.spec.stream is stream and one.spec.dtype is result:
+            return Compute(op, tuple(aligned), one.spec)
     spec = Spec(result, shape, stream)
     return Compute(op, tuple(aligned), next((one.spec for one in aligned if one.spec == spec), spec))
 
@@ -72,9 +77,9 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
     Raises:
         SpecError: if the op is not defined for them, or the result would be of an unsupported dtype.
     """
-    keys = list(keys)
+    keys = tuple(keys)
     try:
-        return tuple(parse_dtype(dtype) for dtype in op.dtypes(*keys))
+        return _resolved(op.dtypes, keys)
     except TypeError as error:
         names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
         raise SpecTypeError(
@@ -85,6 +90,11 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
             got=names,
             hint=str(error).split("\n", 1)[0],
         ) from error
+
+
+@functools.lru_cache(4096)
+def _resolved(rule: DtypeRule, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
+    return tuple(map(parse_dtype, rule(*keys)))
 
 
 def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:

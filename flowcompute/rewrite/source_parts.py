@@ -15,15 +15,17 @@ def source_of(element: Element) -> Source | None:
         element: a source that can be read from any record; a section, runs or another order of the records of one; or
             a constant that is cut along the stream.
     """
-    if isinstance(element, Source):
-        return element if element.rereadable and element.seekable and element.spec.length is not None else None
-    if not isinstance(element, Compute) or element.spec.length is None:
+    if not isinstance(element, Compute):
+        if isinstance(element, Source) and element.rereadable and element.seekable:
+            return element if element.spec.length is not None else None
+        return None
+    if element.spec.length is None:
         return None
     attrs, length = element.attrs, element.spec.length
     if element.op is ALONG:
         held = element.inputs[0]
         return MemorySource(held.value) if isinstance(held, Constant) and "period" not in attrs else None
-    if element.op not in (SECTION, CUT, SHUFFLE):
+    if all(element.op is not one for one in (SECTION, CUT, SHUFFLE)):
         return None
     inner = source_of(element.inputs[0])
     if inner is None:
