@@ -44,19 +44,26 @@ def by_trainer(model: Model, device: str) -> Train:
     return train
 
 
-def by_torch(model: Model, device: str) -> Train:
-    """Return a loop of torch without its compiler. On a GPU each step uploads its records, as flowcompute's does."""
+def by_torch(model: Model, device: str, compiled: str | None = None) -> Train:
+    """Return a loop of torch. On a GPU each step uploads its records, as flowcompute's does.
+
+    Args:
+        model: what is trained.
+        device: of flowcompute; torch computes on a GPU where that one does.
+        compiled: mode of `torch.compile`, whose loops update by the fused Adam; None without the compiler.
+    """
     import torch  # noqa: PLC0415 - a peer that may be missing
 
     there = "cuda" if device.startswith("gpu") else "cpu"
+    loss_of = model.by_torch if compiled is None else torch.compile(model.by_torch, mode=compiled, dynamic=False)
 
     def train() -> np.ndarray:
         p = {name: torch.tensor(value, requires_grad=True, device=there) for name, value in model.first.items()}
-        adam = torch.optim.Adam([*p.values()], lr=RATE)
+        adam = torch.optim.Adam([*p.values()], lr=RATE, fused=None if compiled is None else True)
         data = [torch.from_numpy(one) for one in model.data]
         losses = []
         for step in range(model.steps):
-            loss = model.by_torch(p, *(one[model.part(step)].to(there) for one in data))
+            loss = loss_of(p, *(one[model.part(step)].to(there) for one in data))
             adam.zero_grad()
             loss.backward()
             adam.step()

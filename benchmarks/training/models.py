@@ -112,60 +112,109 @@ def cnn(steps: int, batch: int = 128) -> Model:
     return Model(steps, batch, data, _drawn(rng, shapes, 2), by_flowcompute, by_torch, by_jax)
 
 
-LETTERS, WIDTH, HEADS, LENGTH, LAYERS = 256, 128, 4, 128, 4
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a language model.
+
+    Attributes:
+        letters: tokens that there are.
+        width, heads, layers: numbers of a token, heads that share them, and layers.
+        length: tokens of a context.
+        half: whether products and attention take bfloat16; what is added up and normed stays float32, as parameters.
+    """
+
+    letters: int
+    width: int
+    heads: int
+    layers: int
+    length: int
+    half: bool = False
 
 
-def gpt(steps: int, batch: int = 16) -> Model:
+SMALL = Sizes(letters=256, width=128, heads=4, layers=4, length=128)
+LARGE = Sizes(letters=256, width=1024, heads=16, layers=12, length=1024, half=True)
+
+
+def gpt(steps: int, batch: int = 16, sizes: Sizes = SMALL) -> Model:
     """A causal language model of bytes: 4 layers of 128 numbers with 4 heads, contexts of 128."""
     rng = np.random.default_rng(2)
-    shapes: dict[str, tuple[int, ...]] = {"letters": (LETTERS, WIDTH), "places": (LENGTH, WIDTH)}
-    for layer in range(LAYERS):
-        shapes |= {f"{layer}q": (WIDTH, 3 * WIDTH), f"{layer}o": (WIDTH, WIDTH)}
-        shapes |= {f"{layer}w": (WIDTH, 4 * WIDTH), f"{layer}n": (4 * WIDTH, WIDTH)}
+    letters, width, heads, length = sizes.letters, sizes.width, sizes.heads, sizes.length
+    shapes: dict[str, tuple[int, ...]] = {"letters": (letters, width), "places": (length, width)}
+    for layer in range(sizes.layers):
+        shapes |= {f"{layer}q": (width, 3 * width), f"{layer}o": (width, width)}
+        shapes |= {f"{layer}w": (width, 4 * width), f"{layer}n": (4 * width, width)}
     first = _drawn(rng, shapes, 1)
     first["letters"] *= np.float32(0.1)
 
     def by_flowcompute(p: Mapping[str, Any], x: Any, y: Any) -> Any:
+        def narrow(one: Any) -> Any:
+            return one.astype("bfloat16") if sizes.half else one
+
+        def times(one: Any, weights: Any) -> Any:
+            return narrow(one) @ narrow(weights)
+
         h = fc.take(p["letters"], x, axis=0) + p["places"]
-        for layer in range(LAYERS):
-            packed = fc.reshape(fc.nn.layer_norm(h) @ p[f"{layer}q"], (-1, LENGTH, 3, HEADS, WIDTH // HEADS))
+        for layer in range(sizes.layers):
+            packed = times(fc.nn.layer_norm(h), p[f"{layer}q"])
+            packed = fc.reshape(packed, (-1, length, 3, heads, width // heads))
             q, k, v = (fc.permute_dims(packed[:, :, i], (0, 2, 1, 3)) for i in range(3))
             attended = fc.permute_dims(fc.nn.attention(q, k, v, causal=True), (0, 2, 1, 3))
-            h = h + fc.reshape(attended, (-1, LENGTH, WIDTH)) @ p[f"{layer}o"]
-            h = h + fc.nn.relu(fc.nn.layer_norm(h) @ p[f"{layer}w"]) @ p[f"{layer}n"]
-        return fc.nn.cross_entropy(fc.nn.layer_norm(h) @ p["letters"].T, y, axis=2, reduction="mean")
+            h = h + times(fc.reshape(attended, (-1, length, width)), p[f"{layer}o"])
+            h = h + times(fc.nn.relu(times(fc.nn.layer_norm(h), p[f"{layer}w"])), p[f"{layer}n"])
+        z = times(fc.nn.layer_norm(h), p["letters"].T).astype("float32")
+        return fc.nn.cross_entropy(z, y, axis=2, reduction="mean")
 
     def by_torch(p: Mapping[str, Any], x: Any, y: Any) -> Any:
         import torch  # noqa: PLC0415 - a peer that may be missing
 
         nn = torch.nn.functional
+
+        def narrow(one: Any) -> Any:
+            return one.to(torch.bfloat16) if sizes.half else one
+
+        def times(one: Any, weights: Any) -> Any:
+            return narrow(one) @ narrow(weights)
+
         h = p["letters"][x] + p["places"]
-        for layer in range(LAYERS):
-            packed = nn.layer_norm(h, (WIDTH,)) @ p[f"{layer}q"]
-            q, k, v = packed.reshape(-1, LENGTH, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        for layer in range(sizes.layers):
+            packed = times(nn.layer_norm(h, (width,)), p[f"{layer}q"])
+            q, k, v = packed.reshape(-1, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
             attended = nn.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
-            h = h + attended.reshape(-1, LENGTH, WIDTH) @ p[f"{layer}o"]
-            h = h + torch.relu(nn.layer_norm(h, (WIDTH,)) @ p[f"{layer}w"]) @ p[f"{layer}n"]
-        return nn.cross_entropy((nn.layer_norm(h, (WIDTH,)) @ p["letters"].T).reshape(-1, LETTERS), y.reshape(-1))
+            h = h + times(attended.reshape(-1, length, width), p[f"{layer}o"])
+            h = h + times(torch.relu(times(nn.layer_norm(h, (width,)), p[f"{layer}w"])), p[f"{layer}n"])
+        z = times(nn.layer_norm(h, (width,)), p["letters"].T).float()
+        return nn.cross_entropy(z.reshape(-1, letters), y.reshape(-1))
 
     def by_jax(p: Mapping[str, Any], x: Any, y: Any) -> Any:
         import jax  # noqa: PLC0415 - a peer that may be missing
 
+        def narrow(one: Any) -> Any:
+            return one.astype("bfloat16") if sizes.half else one
+
+        def times(one: Any, weights: Any) -> Any:
+            return narrow(one) @ narrow(weights)
+
         h = p["letters"][x] + p["places"]
-        for layer in range(LAYERS):
-            packed = jax.nn.standardize(h, epsilon=1e-5) @ p[f"{layer}q"]
-            q, k, v = packed.reshape(-1, LENGTH, 3, HEADS, WIDTH // HEADS).transpose(2, 0, 1, 3, 4)
+        for layer in range(sizes.layers):
+            packed = times(jax.nn.standardize(h, epsilon=1e-5), p[f"{layer}q"])
+            q, k, v = packed.reshape(-1, length, 3, heads, width // heads).transpose(2, 0, 1, 3, 4)
             attended = jax.nn.dot_product_attention(q, k, v, is_causal=True)
-            h = h + attended.reshape(-1, LENGTH, WIDTH) @ p[f"{layer}o"]
-            h = h + jax.nn.relu(jax.nn.standardize(h, epsilon=1e-5) @ p[f"{layer}w"]) @ p[f"{layer}n"]
-        return _picked(jax.numpy, jax.nn, jax.nn.standardize(h, epsilon=1e-5) @ p["letters"].T, y)
+            h = h + times(attended.reshape(-1, length, width), p[f"{layer}o"])
+            h = h + times(jax.nn.relu(times(jax.nn.standardize(h, epsilon=1e-5), p[f"{layer}w"])), p[f"{layer}n"])
+        z = times(jax.nn.standardize(h, epsilon=1e-5), p["letters"].T).astype("float32")
+        return _picked(jax.numpy, jax.nn, z, y)
 
     # Letters that mostly follow one another, so that there is something to learn.
     text = (
-        np.cumsum(rng.integers(0, 3, (steps * batch, LENGTH + 1)), axis=1)
-        + rng.integers(0, LETTERS, (steps * batch, 1))
-    ) % LETTERS
+        np.cumsum(rng.integers(0, 3, (steps * batch, length + 1)), axis=1)
+        + rng.integers(0, letters, (steps * batch, 1))
+    ) % letters
     return Model(steps, batch, (text[:, :-1], text[:, 1:]), first, by_flowcompute, by_torch, by_jax)
 
 
-MODELS: dict[str, Callable[..., Model]] = {"mlp": mlp, "cnn": cnn, "gpt": gpt}
+def large_gpt(steps: int, batch: int = 8) -> Model:
+    """The same of 12 layers of 1024 numbers with 16 heads, contexts of 1024, in bfloat16."""
+    return gpt(steps, batch, LARGE)
+
+
+MODELS: dict[str, Callable[..., Model]] = {"mlp": mlp, "cnn": cnn, "gpt": gpt, "large": large_gpt}
