@@ -3,6 +3,7 @@
 HYPOTHESIS_PROFILE=quick, which `scripts/test` sets, draws a few; "ci", the default, a hundred; "full" thousands.
 """
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,12 @@ settings.register_profile(
 )
 settings.register_profile("full", deadline=None, max_examples=5000, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what lasts: modules, and all tests. It went through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:

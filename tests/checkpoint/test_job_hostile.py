@@ -293,8 +293,8 @@ def test_much_out_of_little(name: str) -> None:
 
 LARGE: dict[str, dict[str, Any]] = {
     "a padded constant": job(constant(2), operation("view.pad", [0], [HUGE], widths=[[0, HUGE - 2]], mode="edge", fill=0)),
-    "a stack of one thing": job(constant(1 << 10), operation("view.stack", [0] * (1 << 16), [1 << 16, 1 << 10], axis=0)),
-    "things joined": job(constant(1 << 10), operation("view.concat", [0] * (1 << 16), [1 << 26], axis=0)),
+    "a stack of one thing": job(constant(1 << 14), operation("view.stack", [0] * (1 << 12), [1 << 12, 1 << 14], axis=0)),
+    "things joined": job(constant(1 << 14), operation("view.concat", [0] * (1 << 12), [1 << 26], axis=0)),
 }  # fmt: skip
 
 

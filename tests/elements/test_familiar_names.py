@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +14,20 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.arguments import ATTRIBUTES, FUNCTIONS
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 DEVICES = ("numpy", "cpu")
 ARRAY = np.array([[1, np.nan, 3], [np.nan, np.nan, 2], [7, np.nan, -4], [0.5, np.nan, np.nan]], np.float32)
 NAN_FOLDS = ("nansum", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", slow_but(["f4"], ["f4", "f8", "f2", "i4"]))
+@pytest.mark.parametrize(
+    ("device", "dtype"),
+    [
+        *itertools.product(DEVICES, ["f4"]),
+        *compiled_but([("numpy", "f2")], itertools.product(DEVICES, ["f2", "f8", "i4"])),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*NaN slice|.*nan|Degrees of freedom|Mean of empty:RuntimeWarning")
 def test_reductions_without_nan(device: str, dtype: str) -> None:
     array = np.nan_to_num(ARRAY).astype(dtype) if dtype == "i4" else ARRAY.astype(dtype)

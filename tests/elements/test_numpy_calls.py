@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 ARRAY = np.random.default_rng(11).normal(size=(6, 4, 3)).astype(np.float32)
 CALLS: list[Callable[[Any], Any]] = [
@@ -67,8 +67,14 @@ CALLS: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
-@pytest.mark.parametrize("of", slow_but([fc.source], [fc.source, fc.constant]))
+@pytest.mark.parametrize(
+    ("device", "of"),
+    [
+        ("numpy", fc.source),
+        ("cpu", fc.source),
+        *compiled_but([("numpy", fc.constant)], [("numpy", fc.constant), ("cpu", fc.constant)]),
+    ],
+)
 def test_functions_build_the_graph(device: str, of: Any) -> None:
     x = of(ARRAY)
     made = [call(x) for call in CALLS]

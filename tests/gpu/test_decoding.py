@@ -12,12 +12,18 @@ import flowcompute as fc
 from flowcompute.gpu import OpenCLBackend
 from tests.gpu.shapes import gpu_shaped
 from tests.models.architecture_files import VOCABULARY, write_architecture
-from tests.support.slow import slow_but
 
 TOKENS = np.random.default_rng(1).integers(3, len(VOCABULARY), 16).astype(np.int32)
 
 
-@pytest.mark.parametrize("name", slow_but(["llama"], ["llama", "qwen3", "gemma3", "phi3"]))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "llama",
+        pytest.param("gemma3", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.compiles) for name in ("qwen3", "phi3")),
+    ],
+)
 def test_token_by_token_gives_the_bits_of_all_at_once(tmp_path: Path, name: str) -> None:
     model = fc.models.load(write_architecture(tmp_path / "model.gguf", name, kind="Q8_0"))
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):

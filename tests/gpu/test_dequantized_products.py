@@ -247,7 +247,14 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize("case", slow_but([GROUPS[1], GROUPS[2]], GROUPS))
+@pytest.mark.parametrize(
+    "case",
+    [
+        *GROUPS[1:3],
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (GROUPS[3], GROUPS[5], GROUPS[8])),
+        *(pytest.param(GROUPS[i], marks=pytest.mark.compiles) for i in (0, 4, 6, 7, 9)),
+    ],
+)
 def test_gpus_add_like_cpus(case: tuple[str, int, int, int, bool]) -> None:
     name, rows, inner, columns, staged = case
     w, _ = weights(name, columns, inner)

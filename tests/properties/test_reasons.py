@@ -90,7 +90,7 @@ def check(roots: Sequence[Element]) -> None:
 
 
 @pytest.mark.parametrize("first", LAYERS)
-@cases(10)
+@cases(5)
 @given(st.data())
 def test_boundaries_beside_each_layer_have_reasons(first: str, data: st.DataObject) -> None:
     check(data.draw(layered(steps=3, first=first)))

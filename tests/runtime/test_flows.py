@@ -19,6 +19,7 @@ from flowcompute.errors import PlanError, RunError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.programs import build
 from tests.gpu.shapes import gpu_shaped
+from tests.properties.cases import cases
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
 
 DEVICES = ["numpy", "cpu"]
@@ -67,6 +68,7 @@ def assert_same(values: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@cases(40)
 @given(data=st.data())
 def test_sends_of_any_size_give_what_one_run_gives(device: str, data: st.DataObject) -> None:
     with FLOWS[device, "reset"] as flow:
