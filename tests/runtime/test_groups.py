@@ -143,3 +143,15 @@ def test_plans_count_the_bytes_of_small_batches_in_flight(tmp_path: Path):
     assert depth(strategy=small, memory="128KiB") == 8
     kept = fc.run(x >> fc.discard(), device="numpy", progress=False, strategy=small, checkpoint=tmp_path / "kept")
     assert kept.plan.depth == 2
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_steps_of_a_training_go_together_unless_they_may_end_early(groups, stops):
+    x = fc.source(np.linspace(-1, 1, 80, dtype=np.float32).reshape(40, 2))
+    w = fc.parameter(np.zeros(2, np.float32), name="w")
+    loss = (((x * w).sum(axis=1) - 1) ** 2).mean()
+    criterion = {"evaluate": loss, "stop": fc.train.patience(5)} if stops else {}
+    trained = fc.train.fit(loss, fc.train.sgd(0.1), batch=4, epochs=3, **criterion)
+    trained.losses.resolve(device="numpy", progress=False)
+    assert sum(groups) == 30
+    assert max(groups) == (1 if stops else 16)

@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
+from flowcompute.elements.training import Training
 from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.imports import LateModule
@@ -20,13 +21,28 @@ from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check
 from flowcompute.runtime.events import StageReporter, watch
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
-from flowcompute.schedule import Clock, SinkStage, SourceStage, is_uncached, policies, records_wanted, with_defaults
+from flowcompute.schedule import (
+    Clock,
+    NodeStep,
+    SinkStage,
+    SourceStage,
+    is_uncached,
+    policies,
+    records_wanted,
+    with_defaults,
+)
 from flowcompute.spec import Spec
 
 if TYPE_CHECKING:
     import trio
 else:
     trio = LateModule("trio")
+
+STEPS_TOGETHER = 16
+"""Most steps of a training that are taken in one hand-over. Nobody waits for the loss of a single one."""
+
+STEPS_LONGER = 10
+"""Factor by which these may take longer than other batches. A stop is asked for between them."""
 
 _SMALL_BYTES = 1 << 16
 """Results in memory that are copied in less time than it takes to hand them to a thread."""
@@ -334,7 +350,7 @@ class RunningPass:
                     workers=self._workers,
                     tracker=self._tracker,
                     position=position,
-                    together=self._together(),
+                    together=self._together(self._plan.depth // 2),
                 )
                 by_value.setdefault(sink.value, []).append(task)
         compute = (ComputeTask if record.transfers is None else OverlappedTask)(
@@ -349,7 +365,8 @@ class RunningPass:
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
-            together=self._together(),
+            together=self._together(STEPS_TOGETHER if self._trains else self._plan.depth // 2),
+            longer=STEPS_LONGER if self._trains else 1,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -360,12 +377,22 @@ class RunningPass:
         self._record.edges += [(task.channel, pool) for task in tasks]
         return Output(value, clock, pool, tasks)
 
-    def _together(self) -> int:
-        """Return the most batches that are computed in one hand-over: one where somebody looks at each of them."""
+    @property
+    def _trains(self) -> bool:
+        """True where batches are the steps of a training that takes all of them."""
+        elements = [step.node.element for step in self._pass.steps if isinstance(step, NodeStep)]
+        trainings = [one for one in elements if isinstance(one, Training)]
+        return bool(trainings) and not any(one.evaluation is not None and one.evaluation.stops for one in trainings)
+
+    def _together(self, most: int) -> int:
+        """Return the most batches that are computed in one hand-over: one where somebody looks at each of them.
+
+        Args:
+            most: where nobody does. Results that have no memory of their own make it fewer.
+        """
         settings = self._settings
         each = settings.after_batch is not None or settings.throttle_s > 0 or settings.live is not None
-        # The destinations have the others meanwhile.
-        return 1 if each or self._coordinator.is_open else max(1, self._plan.depth // 2)
+        return 1 if each or self._coordinator.is_open else max(1, most)
 
     def _items_cut(self, clock: Clock) -> int:
         """Return the records that are read at a time: several batches of a stream that nobody has to wait for."""

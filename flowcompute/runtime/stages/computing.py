@@ -58,6 +58,7 @@ class ComputeTask:
         coordinator: says when a barrier is due, and takes it.
         boundaries: where the batches of each root clock end.
         together: the most batches that are computed in one hand-over.
+        longer: by what factor these may take longer than batches do that others wait for.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ComputeTask:
         coordinator: CheckpointCoordinator | None = None,
         boundaries: Mapping[int, BatchBoundaries],
         together: int = 1,
+        longer: int = 1,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -94,7 +96,7 @@ class ComputeTask:
         self._after_batch = after_batch
         self._channels = [sink.channel for output in outputs for sink in output.sinks]
         # A batch of one clock can let others advance, or end the streams: what is wanted next is asked for each.
-        self._group = GroupSize(together if len(clocks) == 1 else 1)
+        self._group = GroupSize(together if len(clocks) == 1 else 1, longer)
 
     async def run(self) -> None:
         """Compute until the sources end, then tell the destinations."""

@@ -11,15 +11,16 @@ class GroupSize:
 
     Args:
         most: what it never exceeds.
+        longer: by what factor a group may take longer than `LONGEST_S`.
 
     Attributes:
         batches: the next group's, at most.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, longer: int = 1) -> None:
         self.batches = 1
-        self._most = most
+        self._most, self._longer = most, longer
 
     def took(self, seconds: float, batches: int) -> None:
         """Note what a group took in its thread."""
-        self.batches = max(1, min(self._most, int(LONGEST_S * batches / max(seconds, 1e-9))))
+        self.batches = max(1, min(self._most, int(self._longer * LONGEST_S * batches / max(seconds, 1e-9))))
