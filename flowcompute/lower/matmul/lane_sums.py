@@ -14,6 +14,8 @@ RUN = 512
 """Products that a partial sum adds up in order before it is added to that of earlier panels."""
 JOINED_LANES = 8
 """Most lanes of vectors of which halves are joined: as many numbers as AVX2 adds at once."""
+MOST_LANES = 16
+"""Most lanes of a vector of OpenCL C."""
 
 
 def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[Var]:
@@ -21,6 +23,11 @@ def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[V
 
     Halves of two vectors are joined, so that as many lanes are added at once as processors have.
     """
+    each = len(sums) // rows
+    if len(sums) > MOST_LANES and rows > 1:
+        some = rows // 2
+        upper = added_up(scope, sums[some * each :], rows - some, lanes)
+        return [*added_up(scope, sums[: some * each], some, lanes), *upper]
     parts = list(sums)
     width = lanes
     while width > 1:
@@ -28,7 +35,6 @@ def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[V
         step = 2 if len(parts) > 1 and parts[0].lanes <= JOINED_LANES else 1
         parts = [_folded(scope, parts[i : i + step], width) for i in range(0, len(parts), step)]
     joined = parts[0] if len(parts) == 1 else _picked(scope, parts, range(len(sums)))
-    each = len(sums) // rows
     return [_picked(scope, [joined], range(row * each, (row + 1) * each)) for row in range(rows)]
 
 
