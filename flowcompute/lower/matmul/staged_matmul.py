@@ -73,8 +73,8 @@ ANY_ROWS = 1 << 62
 """As many rows as there may be, where each has a matrix of its own."""
 CHUNK = 256
 """Most numbers of a column in a chunk, where two blocks have no more."""
-LONG_CHUNK_BYTES = 288
-"""Bytes of a column up to which a chunk of one row has twice the numbers, where a unit has few work-groups."""
+LONG_CHUNK, LONG_CHUNK_BYTES = 512, 288
+"""Numbers, or bytes, of a column in a chunk of one row at most, where a unit has few work-groups."""
 FEW_GROUPS = 2
 """Work-groups of a unit up to which chunks are long: each waits for memory while few others compute."""
 SLOTS = 2
@@ -126,7 +126,8 @@ def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | N
     in_panels = one.inner > RUN * LANES
     best: _Chunk | None = None
     most = max(2, CHUNK // numbers)
-    if rows == 1 and one.columns <= FEW_GROUPS * units * LINES and 2 * most * size <= LONG_CHUNK_BYTES:
+    is_long = 2 * most * numbers <= LONG_CHUNK or 2 * most * size <= LONG_CHUNK_BYTES
+    if rows == 1 and one.columns <= FEW_GROUPS * units * LINES and is_long:
         most *= 2
     for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
