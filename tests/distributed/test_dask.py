@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
+from distributed.comm.core import CommClosedError
 
 import flowcompute as fc
 from flowcompute.distributed import shard_answer
@@ -228,6 +229,16 @@ def test_a_scheduler_that_is_gone_is_told(tmp_path: Path) -> None:
         made = fc.run(job, cluster=another, shards=4, device="numpy", memory="1MiB", checkpoint=kept, progress=False)
     assert made.shards.resumed >= 1
     assert bits(made.values) == bits(fc.run(job, device="numpy", progress=False).values)
+
+
+def test_a_scheduler_that_goes_while_an_answer_is_fetched_is_told(two: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(future: Future, timeout: float | None = None) -> bytes:
+        raise CommClosedError("connection reset by peer")
+
+    monkeypatch.setattr(Future, "result", closed)
+    answers = DaskWorkers(two, insecure=False, resources={}).answers([b""], ("topic", 0), lambda number: None)
+    with pytest.raises(fc.RunError, match="the scheduler of the cluster is gone"):
+        list(answers)
 
 
 def kill_when_some_is_kept(kept: Path, process: subprocess.Popen[bytes]) -> None:

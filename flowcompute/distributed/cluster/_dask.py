@@ -18,6 +18,7 @@ from flowcompute.errors import PlanError, RunError
 
 try:
     from distributed import Client, KilledWorker, get_worker
+    from distributed.comm.core import CommClosedError
 except ImportError as missing:
     _problem: ImportError | None = missing
 else:
@@ -141,7 +142,8 @@ class DaskWorkers:
                     again(number)
                     begin([number])
                     continue
-                except CancelledError as error:
+                except (CancelledError, CommClosedError) as error:
+                    # The answer may be on its way when the scheduler goes.
                     raise self._lost(str(error)) from error
                 del futures[number], future
                 yield number, found
