@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -345,3 +347,22 @@ def test_a_job_that_is_frozen_goes_on_to_the_same_bytes(tmp_path: Path, name: st
     assert not (tmp_path / name).exists()
     fc.thaw(tmp_path / "kept").resolve(progress=False)
     assert (tmp_path / name).read_bytes() == Path(whole).read_bytes()
+
+
+KEEPING_AN_ERROR = """
+import ctypes, sys
+from flowcompute.files import FILES, FileView
+from flowcompute.sources.hdf5 import _h5py
+try:
+    _h5py.describe(FileView(FILES, FILES.open_read(sys.argv[1]), raises=False), None)
+except OSError as error:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(error))
+"""
+
+
+def test_an_error_that_is_kept_does_not_kill_the_interpreter(tmp_path: Path) -> None:
+    # HDF5 frees what opens a file object after the interpreter has ended, if frames of h5py still hold it.
+    path = made(tmp_path / "x.h5")
+    os.truncate(path, 300)
+    ended = subprocess.run([sys.executable, "-c", KEEPING_AN_ERROR, str(path)], timeout=60, check=False)
+    assert ended.returncode == 0

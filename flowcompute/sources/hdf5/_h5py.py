@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,9 +99,13 @@ def describe(file: str | FileView, key: str | None) -> Dataset:
             described = _described(_found(opened, key))
     except (KeyError, RuntimeError, ValueError, TypeError, SystemError) as error:
         # h5py makes a SystemError of what HDF5 says while it walks through a group.
+        clear_frames(error.__traceback__)
         _check(file)
         raise UnreadableError(f"it is damaged: {str(error)[:200]}") from error
-    except (OSError, UnreadableError, NoDatasetError):
+    except (OSError, UnreadableError, NoDatasetError) as error:
+        # Frames of h5py hold what opens a file object. If somebody keeps the error until the interpreter ends, HDF5
+        # frees that after it, and the process dies of it.
+        clear_frames(error.__traceback__)
         _check(file)
         raise
     _check(file)
