@@ -100,6 +100,8 @@ def test_a_call_of_any_other_function_keeps_the_header() -> None:
     text = "__kernel void k(__global float *x) { float c; x[0] = %s(x[0], &c) + c; }"
     assert with_declarations(text % "sincos") is None
     assert with_declarations(text % "return sincos") is None
+    assert with_declarations(text % "x * sincos") is None
+    assert with_declarations(text % "float sincos") is None  # declared and defined elsewhere, if at all
     assert with_declarations("/* sincos( */" + text % "fmin") is not None
     assert with_declarations("// sincos(x)\n" + text % "fmin") is not None
     assert with_declarations("#define sincos fmin\n" + text % "sincos") is None

@@ -278,6 +278,20 @@ def test_functions_in_opencl_c() -> None:
             same_bits(got, right)
 
 
+def test_suffixes_of_numbers_are_no_names_of_functions() -> None:
+    x = np.linspace(-2, 2, NUMBERS).astype(np.float32)
+    text = "float e5(float x) { return 2.f * x; } float f(float x) { struct { float f; } v1 = {1.e5f}; return e5(x) + v1.f + .5f; }"
+    (got,) = resolve_on_gpu(fc.opencl(text, fc.source(x)))
+    same_bits(got, np.float32(2) * x + np.float32(1e5) + np.float32(0.5))
+    same_bits(fc.resolve(fc.opencl(text, fc.source(x))), got)
+
+
+def test_functions_that_have_no_short_declaration_are_found() -> None:
+    x = np.linspace(0, 1, NUMBERS).astype(np.float32)
+    got = fc.resolve(fc.opencl("float f(float x) { return x * asinpi(x); }", fc.source(x)))
+    np.testing.assert_allclose(got, x * np.arcsin(x.astype("f8")) / np.pi, rtol=1e-5)
+
+
 def test_opencl_c_that_does_not_fit_is_refused() -> None:
     x = fc.source(np.ones(3, np.float32))
     with pytest.raises(fc.KernelError, match="cannot take so many inputs"):

@@ -17,6 +17,8 @@ from flowcompute.errors import KernelError, SpecError, short_repr
 from flowcompute.spec import Spec, parse_dtype
 
 _UNSEEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_WORD = re.compile(r"\.?\d(?:[eEpP][+-]|[\w.])*|[A-Za-z_]\w*")
+"""Numbers with their suffixes, as 1.f, and names (C11 6.4.8)."""
 _DEFINITION = re.compile(r"\b([A-Za-z_]\w*)\s*\(([^()]*)\)\s*\{")
 _COST = 50
 
@@ -120,6 +122,5 @@ def _last_definition(text: str) -> tuple[str, str] | None:
 
 def _renamed(source: str, functions: list[str], digest: str) -> str:
     """Return a source whose functions meet no others of their name in a kernel."""
-    for function in sorted(set(functions)):
-        source = re.sub(rf"\b{function}\b", f"{function}_{digest}", source)
-    return source.strip() + "\n"
+    own = set(functions)
+    return _WORD.sub(lambda word: f"{word[0]}_{digest}" if word[0] in own else word[0], source).strip() + "\n"

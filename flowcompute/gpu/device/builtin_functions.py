@@ -41,8 +41,8 @@ _CONVERSIONS = re.compile(r"convert_([a-z]+)(2|3|4|8|16)?(_sat)?(_rt[ezpn])?")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-_OWN = re.compile(r"\b(?!return\b|else\b)[A-Za-z_]\w*[\s*]+([A-Za-z_]\w*)\s*\(")
-"""What stands between a word and a parenthesis: functions and macros of the text, after their types and `#define`."""
+_OWN = re.compile(r"#\s*define\s+([A-Za-z_]\w*)\(|\b([A-Za-z_]\w*)\s*\([^()]*\)\s*\{")
+"""Macros and functions that the text defines. A call after a `*` looks like a declaration, so these do not count."""
 _NO_FUNCTION = re.compile(
     r"as_[a-z]+\d*|__\w+|if|for|while|switch|return|sizeof|volatile|aligned|reqd_work_group_size|asm"
 )
@@ -57,7 +57,8 @@ def with_declarations(text: str) -> str | None:
     bare = _COMMENT.sub(" ", text)
     names = sorted(set(_NAME.findall(bare)))
     declared = {name: lines for name in names if (lines := declarations(name))}
-    for name in set(_CALL.findall(bare)) - set(_OWN.findall(bare)):
+    own = {macro or function for macro, function in _OWN.findall(bare)}
+    for name in set(_CALL.findall(bare)) - own:
         if name not in declared and not _NO_FUNCTION.fullmatch(name):
             return None
     return "".join(lines for name, lines in declared.items()) + "#line 1\n" + text
