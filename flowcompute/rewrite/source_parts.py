@@ -25,6 +25,7 @@ def source_of(element: Element) -> Source | None:
     if element.op is ALONG:
         held = element.inputs[0]
         return MemorySource(held.value) if isinstance(held, Constant) and "period" not in attrs else None
+    # Operations that differ are compared field by field, so that takes longer than the rest.
     if all(element.op is not one for one in (SECTION, CUT, SHUFFLE)):
         return None
     inner = source_of(element.inputs[0])

@@ -16,8 +16,6 @@ from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from tests.train.test_repeated_steps import PLACES, fitted, looked_up, same
 
-pytestmark = pytest.mark.compiles
-
 HERE: dict[str, Any] = {"device": "cpu", "progress": False}
 
 
