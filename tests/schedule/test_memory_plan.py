@@ -133,3 +133,15 @@ def test_the_budget_of_a_device_says_nothing_where_there_is_none() -> None:
         assert text in str(fc.plan(x * 2, device=device, device_memory="4GiB"))
         assert "device_memory" not in str(fc.plan(x * 2, device=device, memory="4GiB"))
     assert "device_memory" not in str(plan_for_gpu(x * 2, device_memory="4GiB"))
+
+
+def test_batches_grow_until_their_records_outweigh_the_weights_that_they_read() -> None:
+    """A record of 65,536 sums takes 256 KiB, so 32 are 8 MiB; the decoded weights take as much as 256 records."""
+    weights = fc.dequantize(fc.constant(np.zeros((1 << 16, 272), np.uint8)), "Q8_0")
+    sums = fc.argmax(fc.feed((256,), dtype="float32") @ weights.T, axis=1)
+    assert 250 <= fc.plan(sums, device="cpu").batch_items <= 256
+    assert fc.plan(sums, device="cpu", strategy=fc.Strategy(batch_bytes=8 << 20)).batch_items == 32
+    least = 48 << 20
+    small = fc.plan(sums, device="cpu", memory=least)
+    assert 32 < small.batch_items < 128
+    assert small.memory.host_bytes <= least

@@ -33,10 +33,14 @@ from flowcompute.schedule.run_knobs import (
     joined_batches,
     with_defaults,
 )
+from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy import Config, Strategy
 
 IN_PLACE_BATCHES = 4
 """Factor on the default batch size where sources are read in place."""
+
+MOST_SHARING = 512
+"""Records at most that a batch is enlarged to, so that they share the weights that its products read."""
 
 REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are computed."""
@@ -126,6 +130,8 @@ class PassSizer:
         self.capabilities = backend.capabilities
         self.mapped = with_defaults(strategy, backend.capabilities).input == "mapped"
         self.batch_bytes = strategy.batch_bytes or default_bytes
+        # Across a bus batches are several times as large by default.
+        self.shares = strategy.batch_bytes is None and backend.capabilities.host_memory
         self.joined = joined_batches(strategy, backend.capabilities, by_hand=config.by_hand)
 
     def edges(self, depth: int) -> list[BatchBuffers]:
@@ -238,6 +244,20 @@ class PassSizer:
         other_lines = ((f"{what} on {one.name}", size) for one in others for what, size in one.lines(batch_sizes))
         return SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *other_lines), kept.uploaded_bytes)
 
+    @cached_property
+    def _sharing(self) -> int:
+        """Records of which kernels store as many bytes as their products read of weights, decoded ones as floats.
+
+        A smaller batch spends more on reading weights and on launches than on its own records.
+        """
+        weights, stored, nodes = 0, 1, self.graph.nodes
+        for region in (step.region for step in self.one.steps if isinstance(step, RegionStep)):
+            stored += sum(nodes[i].spec.item_bytes for i in region.outputs)
+            for anchor in (part.anchor for part in region.parts or (region,) if part.anchor is not None):
+                factors = (nodes[i].spec for i in nodes[anchor].inputs)
+                weights += sum(spec.item_bytes for spec in factors if not spec.is_stream)
+        return min(MOST_SHARING, weights // stored)
+
     # -- on a discrete device -------------------------------------------------------------------
 
     def _device_edges(self, depth: int) -> list[BatchBuffers]:
@@ -304,6 +324,8 @@ class PassSizer:
         rates = [most / REFERENCE_ITEMS for most in self.batch_sizes(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
+        if self.shares:
+            wanted = max(wanted, self._sharing)
         # Sources that are read in place use no buffers, so batches may be larger. They are not where the user asks
         # for small batches or where batches cross a bus, since transfers overlap with later steps.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
