@@ -12,7 +12,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN, Given, GivenStream
 from flowcompute.engine.accumulators import TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
-from flowcompute.engine.folds import Accumulator
+from flowcompute.engine.folds import Accumulator, Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
 from flowcompute.engine.training import TrainingScan
@@ -107,22 +107,42 @@ class PassState:
         folds = self.plan.folds
         self.folds[value] = make_fold(folds[value] if value in folds else self.plan.host_folds[value])
 
-    def end_fold(self, value: int, records: Sequence[np.ndarray] | None = None) -> None:
+    def end_fold(self, value: int) -> None:
         """Put the result of a fold among the resident values.
-
-        Args:
-            value: the fold.
-            records: all of them, by operand, where none was pushed.
 
         Raises:
             RunError: naming the fold, if it has none over so many records.
         """
         fold = self.folds[value]
         try:
-            self.resident[value] = fold.result() if records is None else fold.value_of(records)
+            self.resident[value] = fold.result()
         except ValueError as error:
             node, got = self.nodes[value], f"a stream of {fold.records} records"
             raise RunError(str(error), element=node.name, site=node.element.site, got=got) from error
+
+    def fold_at_once(self, value: int, records: Sequence[np.ndarray]) -> None:
+        """Put the value of a fold over these records, which are all there are, among the resident values.
+
+        Args:
+            value: the fold, on the host.
+            records: by operand.
+
+        Raises:
+            RunError: if a record has a value that the fold refuses; as `end_fold`.
+        """
+        made = self.folds[value].value_of(records)
+        if made is not None:
+            self.resident[value] = made
+            return
+        self.begin_fold(value)
+        self.folds[value].push_records(records)
+        self.end_fold(value)
+
+    def fold_block(self, value: int, parts: Sequence[np.ndarray], records: int) -> None:
+        """Put the value of a canonical fold over one block among the resident values; see `Fold.value_of_block`."""
+        fold = self.folds[value]
+        assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
+        self.resident[value] = fold.value_of_block(parts, records)
 
     def _training(self, node: Node) -> TrainingScan:
         assert self._backend is not None, "a plan that trains has a backend that runs its steps"

@@ -84,12 +84,31 @@ class RegionRunner(ABC):
         del steps, items
         return None
 
-    def launch_again(self, known: KnownLaunch, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
-        """Repeat one of the launches of `known_run` over other arrays, and leave the waiting to `wait`."""
+    def still_knows(self, known: Collection[KnownLaunch]) -> bool:
+        """Tell whether these launches, of `known_run`, may be launched again, as `prepare` has prepared them."""
+        del known
+        return False
+
+    def prepare(
+        self, known: Mapping[str, KnownLaunch], staying: Mapping[int, np.ndarray]
+    ) -> Mapping[str, Callable[[BatchSlice], None]]:
+        """Return by name what launches the steps of `known_run` again, and leaves the waiting to `wait`.
+
+        Args:
+            known: as `known_run` has given them.
+            staying: by value arrays that stay from run to run. Others are looked up in the slice once a run.
+        """
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
-    def push_blocks(self, known: KnownLaunch, batch_slice: BatchSlice) -> None:
-        """Give folds the blocks that such a launch has made of a slice: by `BatchSlice.push_later`, as `run`."""
+    def begin_prepared(self) -> None:  # noqa: B027 - NumPy prepares nothing
+        """Begin a run of launches that were prepared: what passes is looked up anew."""
+
+    def only_block(self, known: KnownLaunch, fold: int) -> Sequence[np.ndarray] | None:
+        """Return where such a launch puts the only block of a fold; None where there are more."""
+        raise NotImplementedError(f"{type(self).__name__} knows no launches")
+
+    def push_blocks(self, known: KnownLaunch, fold: int, batch_slice: BatchSlice) -> None:
+        """Give a fold the blocks that such a launch has made of a slice: by `BatchSlice.push_later`, as `run`."""
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
     def repeat(self, known: Sequence[KnownLaunch], batch_slice: BatchSlice) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.engine.batch_slice import Arrays
+from flowcompute.engine.accumulators import one_blas_thread
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.step_runner import StepRunner
-from flowcompute.errors import DeviceFullError
+from flowcompute.errors import DeviceFullError, FlowError
+from flowcompute.graph import Node
 from flowcompute.schedule import NodeStep, RegionStep, Step, device_folds
 
 
@@ -97,14 +102,39 @@ class RepeatedRuns:
         for value, array in fetched.items():
             (taken.values if state.nodes[value].spec.is_stream else state.resident)[value] = array
         for step in self._added:
-            state.begin_fold(step.node.id)
-            self._steps.push_on_host(step, taken)
-            state.end_fold(step.node.id)
+            self._steps.fold_at_once(step.node, taken)
         return {sink.value: state.resident[sink.value] for sink in state.one_pass.sinks}
 
 
+Command = Callable[[BatchSlice], None]
+"""Does a part of a run over records."""
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """What a run does, in order.
+
+    Attributes:
+        known: the launches that it was prepared of.
+        before: what computes resident values that change.
+        along: what computes with records.
+        after: what computes with folds.
+        made: arrays of values along the stream, which stay.
+    """
+
+    known: Collection[KnownLaunch]
+    before: Sequence[Command]
+    along: Sequence[Command]
+    after: Sequence[Command]
+    made: Arrays
+
+
 class RunsInPlace:
-    """Repetition of a run on the host's own memory. All is launched as in the run before, over other arrays.
+    """Repetition of a run on the host's own memory. All is launched as in the run before, over other records.
+
+    Once all launches of a run are known, its commands are prepared. Values that only kernels, views and folds read get
+    arrays that stay, so nothing is looked up for them. The others pass: records, given values, results, and what host
+    functions read, who may keep it.
 
     Args:
         state: of the pass.
@@ -115,10 +145,16 @@ class RunsInPlace:
 
     def __init__(self, state: PassState, runners: Runners, steps: StepRunner, before: Sequence[Step]) -> None:
         self._state, self._runners, self._steps, self._before = state, runners, steps, before
-        one = state.one_pass
+        self._one = one = state.one_pass
         (self._clock,) = one.clocks
         every = (*before, *self._clock.steps, *one.after)
         self._regions = [step for step in every if isinstance(step, RegionStep)]
+        self._passing = {sink.value for sink in one.sinks}
+        for step in every:
+            if isinstance(step, NodeStep) and step.node.kind not in (Kind.VIEW, Kind.FOLD):
+                self._passing.update(step.node.inputs)
+        self._prepared: PreparedRun | None = None
+        self._late = set[int]()
 
     @classmethod
     def of(cls, state: PassState, runners: Runners, steps: StepRunner, before: Sequence[Step]) -> RunsInPlace | None:
@@ -140,28 +176,121 @@ class RunsInPlace:
 
     def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
         """Repeat a run; see `Executor.repeat`."""
-        known = self._runners[0].known_run(self._regions, self._clock.batch_items)
-        if known is None or self._state.is_sliced:
+        runner, prepared = self._runners[0], self._prepared
+        if self._state.is_sliced:
             return None
+        if prepared is None or not runner.still_knows(prepared.known):
+            known = runner.known_run(self._regions, self._clock.batch_items)
+            if known is None:
+                return None
+            prepared = self._prepared = self._prepare(known)
         try:
-            return self._again(known, arrays())
+            return self._again(prepared, arrays())
         except DeviceFullError:
             # It is done anew, in parts that there is room for.
             return None
 
-    def _again(self, known: Mapping[str, KnownLaunch], arrays: Arrays) -> dict[int, np.ndarray]:
-        state, steps = self._state, self._steps
-        self._runners.forget_resident()
-        for i in state.folds:
-            state.begin_fold(i)
+    def _again(self, prepared: PreparedRun, arrays: Arrays) -> dict[int, np.ndarray]:
+        resident, items = self._state.resident, self._clock.batch_items
+        arrays.update(prepared.made)
+        taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
+        self._runners[0].begin_prepared()
         try:
-            steps.run_resident(self._before, known)
-            taken = steps.begin(self._clock, 0, self._clock.batch_items, arrays, {})
-            steps.go_through_again(self._clock.steps, taken, known)
-            steps.run_resident(state.one_pass.after, known)
+            for command in prepared.before:
+                command(taken)
+            try:
+                for command in prepared.along:
+                    command(taken)
+            except FlowError as error:
+                error.records = error.records or (0, items)
+                raise
+            for command in prepared.after:
+                command(taken)
         finally:
             self._runners.wait()
-        return {sink.value: state.resident[sink.value] for sink in state.one_pass.sinks}
+        return {sink.value: resident[sink.value] for sink in self._one.sinks}
+
+    # -- preparing --------------------------------------------------------------------------------
+
+    def _prepare(self, known: Mapping[str, KnownLaunch]) -> PreparedRun:
+        state, steps, clock = self._state, self._steps, self._clock
+        made = [i for one in self._regions for i in one.region.outputs]
+        values = {i: steps.place(i, 0, clock.batch_items) for i in made if state.nodes[i].spec.is_stream}
+        whole = {i: steps.whole(i) for i in state.changing.intersection(made) - self._passing}
+        state.resident.update(whole)
+        launches = self._runners[0].prepare(known, {**whole, **values})
+        self._late.clear()
+        before = [*self._resident(self._before, launches)]
+        along: list[Command] = []
+        for step in clock.steps:
+            if isinstance(step, RegionStep):
+                along.append(self._launch(step, launches))
+            elif step.node.kind is not Kind.FOLD:
+                # It reads what kernels may still be computing, or writes where they may still be reading.
+                along += self._waiting() if steps.has_memory(step.node) else ()
+                along.append(partial(steps.run_alone, step))
+        along += self._waiting()
+        for step in clock.steps:
+            if isinstance(step, RegionStep):
+                along += [self._blocks(known[step.name], fold) for fold in step.region.folds]
+        folds = [step.node for step in clock.steps if isinstance(step, NodeStep) and step.node.kind is Kind.FOLD]
+        along += [partial(self._fold, folds)] if folds else []
+        return PreparedRun(known.values(), before, along, [*self._resident(self._one.after, launches)], values)
+
+    def _resident(self, steps: Sequence[Step], launches: Mapping[str, Command]) -> Iterator[Command]:
+        """Return what computes whole values."""
+        for step in steps:
+            if isinstance(step, RegionStep):
+                yield self._launch(step, launches)
+                continue
+            if not self._late.isdisjoint(step.node.inputs):
+                yield from self._waiting()
+            yield partial(self._steps.run_whole, step)
+
+    def _launch(self, step: RegionStep, launches: Mapping[str, Command]) -> Command:
+        """Return what launches a region, with new arrays for what passes."""
+        self._late.update(step.region.outputs, step.region.folds)
+        launch, steps, resident = launches[step.name], self._steps, self._state.resident
+        passing = self._state.changing.intersection(step.region.outputs, self._passing)
+        if not passing:
+            return launch
+
+        def command(taken: BatchSlice) -> None:
+            for i in passing:
+                resident[i] = steps.whole(i)
+            launch(taken)
+
+        return command
+
+    def _waiting(self) -> list[Command]:
+        """Return what waits for launches, where some are in progress."""
+        if not self._late:
+            return []
+        self._late.clear()
+        return [lambda _: self._runners.wait()]
+
+    def _fold(self, folds: Sequence[Node], taken: BatchSlice) -> None:
+        """Make the values of folds on the host."""
+        products = sum(node.op is not None and node.op.name == "matmul" for node in folds)
+        with one_blas_thread() if products > 1 else nullcontext():
+            for node in folds:
+                self._steps.fold_at_once(node, taken)
+
+    def _blocks(self, known: KnownLaunch, fold: int) -> Command:
+        """Return what makes the value of a fold of the blocks of a launch."""
+        state, runner = self._state, self._runners[0]
+        block = runner.only_block(known, fold)
+        if block is not None:
+            return lambda taken: state.fold_block(fold, block, taken.items)
+
+        def command(taken: BatchSlice) -> None:
+            state.begin_fold(fold)
+            runner.push_blocks(known, fold, taken)
+            self._steps.settle(taken)
+            taken.pushes.clear()
+            state.end_fold(fold)
+
+        return command
 
 
 def _is_one_batch(state: PassState, runners: Runners) -> bool:

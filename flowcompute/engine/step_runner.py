@@ -14,7 +14,7 @@ from flowcompute.elements.training import Training
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host import call_host, read_only
 from flowcompute.engine.pass_state import PassState
-from flowcompute.engine.region_runner import KnownLaunch, Runners
+from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.repeated_steps import RepeatedSteps
 from flowcompute.engine.scans import Scan, make_scan
 from flowcompute.engine.streams import ChosenMatrices
@@ -109,33 +109,6 @@ class StepRunner:
             if not self.waits_once:
                 self._runners.wait()
 
-    def go_through_again(self, steps: Sequence[Step], taken: BatchSlice, known: Mapping[str, KnownLaunch]) -> None:
-        """Run the steps of a slice whose launches are known; see `go_through`.
-
-        Args:
-            steps: of the clock.
-            taken: the slice.
-            known: by the name of a step its launch.
-        """
-        try:
-            for step in steps:
-                self._run_step(step, taken, {}, known)
-            self._runners.wait()
-            for step in steps:
-                if isinstance(step, RegionStep) and step.region.folds:
-                    self._runners[0].push_blocks(known[step.name], taken)
-            self.settle(taken)
-            for step in steps:
-                if isinstance(step, RegionStep):
-                    for i in step.region.folds:
-                        self._state.end_fold(i)
-                elif step.node.kind is Kind.FOLD:
-                    with _named(step.node):
-                        self._state.end_fold(step.node.id, self._folded(step.node, taken))
-        except FlowError as error:
-            error.records = error.records or (taken.start, taken.start + taken.items)
-            raise
-
     def wait(self, step: str) -> None:
         """Wait for kernels that slices have left in progress, which counts as the work of a step."""
         self._timed(step, self._runners.wait)
@@ -168,36 +141,46 @@ class StepRunner:
             error.records = error.records or (taken.start, taken.start + taken.items)
             raise
 
-    def push_on_host(self, step: NodeStep, taken: BatchSlice) -> None:
-        """Give records on the host to their fold."""
-        self._push_records(step.node, self._folded(step.node, taken))
+    def fold_at_once(self, node: Node, taken: BatchSlice) -> None:
+        """Make the value of a fold on the host of these records, which are all there are."""
+        with _named(node):
+            self._state.fold_at_once(node.id, self._folded(node, taken))
+
+    def run_alone(self, step: NodeStep, taken: BatchSlice) -> None:
+        """Compute the value of a node that is neither a region nor a fold, of records."""
+        taken.values[step.node.id] = self._alone(step, taken, {})
+
+    def has_memory(self, node: Node) -> bool:
+        """Check whether the value of such a node has memory of its own: it is no strided view."""
+        return node.id not in self._strided
+
+    def run_whole(self, step: NodeStep, taken: BatchSlice) -> None:
+        """Compute the value of a resident node that is no region."""
+        self._state.resident[step.node.id] = self._alone_once(step, taken)
+
+    def place(self, value: int, offset: int, items: int) -> np.ndarray:
+        """Return memory for records of a value, from record `offset` of the batch on."""
+        return self._room(value, offset, items)
 
     # -- steps ------------------------------------------------------------------------------------
 
-    def run_resident(self, steps: Sequence[Step], known: Mapping[str, KnownLaunch] | None = None) -> int:
-        """Compute whole values; gives the launches.
-
-        Args:
-            steps: what computes them.
-            known: by the name of a step its launch, where all are known.
-        """
+    def run_resident(self, steps: Sequence[Step]) -> int:
+        """Compute whole values; gives the launches."""
         launches, resident = 0, self._state.resident
         for step in steps:
             whole = BatchSlice(None, 0, 1, 0, {}, resident)
             if isinstance(step, RegionStep):
-                made = {i: self._whole(i) for i in step.region.outputs}
+                made = {i: self.whole(i) for i in step.region.outputs}
                 try:
-                    self._launch(step, whole, made, known)
+                    self._runners.run(step, whole, made)
                 except DeviceFullError:
-                    if known is not None:
-                        raise
                     # Beside what streams have left there; it depends on none of it.
                     self._runners.make_room(in_hand=False)
                     self._runners.run(step, whole, made)
                 resident.update(made)
             elif self._runners.stays(step.node.id):
                 self._runners[0].view(step.node, whole)
-                resident[step.node.id] = self._whole(step.node.id)
+                resident[step.node.id] = self.whole(step.node.id)
             else:
                 # It reads what kernels may still be computing.
                 self._runners.wait()
@@ -206,7 +189,7 @@ class StepRunner:
         self._runners.wait()
         return launches
 
-    def _whole(self, value: int) -> np.ndarray:
+    def whole(self, value: int) -> np.ndarray:
         """Return memory for a resident value; a placeholder where it stays on a device."""
         spec = self._nodes[value].spec
         return placeholder_array(spec) if self._runners.stays(value) else np.empty(spec.shape, spec.dtype)
@@ -222,36 +205,17 @@ class StepRunner:
             return made
         return _call(step, whole, None)
 
-    def _launch(
-        self,
-        step: RegionStep,
-        taken: BatchSlice,
-        made: Mapping[int, np.ndarray],
-        known: Mapping[str, KnownLaunch] | None,
-    ) -> None:
-        if known is None:
-            self._runners.run(step, taken, made)
-        else:
-            self._runners[0].launch_again(known[step.name], taken, made)
-
-    def _run_step(
-        self,
-        step: Step,
-        taken: BatchSlice,
-        outputs: Mapping[int, np.ndarray],
-        known: Mapping[str, KnownLaunch] | None = None,
-    ) -> None:
+    def _run_step(self, step: Step, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         if isinstance(step, RegionStep):
-            made = {i: outputs[i] if i in outputs else self._place(i, taken) for i in step.region.outputs}
+            made = {
+                i: outputs[i] if i in outputs else self.place(i, taken.offset, taken.items) for i in step.region.outputs
+            }
             taken.values.update(made)
-            self._launch(step, taken, made, known)
+            self._runners.run(step, taken, made)
             return
         node = step.node
         if step.there:
             taken.push_later(step.name, self._runners[0].fold(step, self._state.folds[node.id], taken))
-            return
-        if known is not None and node.kind is Kind.FOLD:
-            # Its records are all that there are; see `end_fold`.
             return
         if node.id not in self._strided or node.id in outputs:
             # It reads what kernels may still be computing, or writes where they may still be reading.
@@ -277,7 +241,7 @@ class StepRunner:
             self._chosen.read_ahead(node.id, seen)
             return seen
         if node.kind is Kind.SCAN:
-            made = outputs[node.id] if node.id in outputs else self._place(node.id, taken)
+            made = outputs[node.id] if node.id in outputs else self.place(node.id, taken.offset, taken.items)
             scan = self._state.scans[node.id]
             assert isinstance(scan, Scan), "scans in kernels are regions"
             inputs = node.inputs[: len(node.element.initial)] if isinstance(node.element, Training) else node.inputs
@@ -294,9 +258,6 @@ class StepRunner:
         if seen is None or seen[0] is not arrays[0]:
             seen = self._views[node.id] = arrays[0], view_array(node, arrays, stream=True, first=taken.start)
         return seen[1]
-
-    def _place(self, value: int, taken: BatchSlice) -> np.ndarray:
-        return self._room(value, taken.offset, taken.items)
 
     def _folded(self, node: Node, taken: BatchSlice) -> list[np.ndarray]:
         """Return the records that a fold on the host is given."""

@@ -124,12 +124,12 @@ def reduce_rows(op: str, parts: Parts) -> Parts:
     lanes = row_lanes(length)
     blocks = max(1, -(-length // BLOCK))
     if blocks == 1:
-        return _reduce_block(op, parts, lanes)
+        return reduce_block(op, parts, lanes)
     whole = tuple(part[..., : (blocks - 1) * BLOCK].reshape(*part.shape[:-1], blocks - 1, BLOCK) for part in parts)
     tail = tuple(part[..., (blocks - 1) * BLOCK :] for part in parts)
     done = tuple(
         np.concatenate([a, b[..., None]], axis=-1)
-        for a, b in zip(_reduce_block(op, whole, LANES), _reduce_block(op, tail, LANES), strict=True)
+        for a, b in zip(reduce_block(op, whole), reduce_block(op, tail), strict=True)
     )
     wide = tuple(part.astype(merge_dtype(part.dtype)) for part in done)
     merged = _merge_aligned(op, wide)
@@ -163,14 +163,20 @@ def identities(op: str, parts: Parts) -> list[Any]:
     return [identity(op, part.dtype) for part in parts]
 
 
-def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
-    """Reduce at most four steps in order, then the lanes as a tree by halves."""
+def reduce_block(op: str, parts: Parts, lanes: int = LANES) -> Parts:
+    """Reduce at most four steps in order, then the lanes as a tree by halves.
+
+    Args:
+        op: the reduction.
+        parts: accumulators `(..., numbers)`, of at most `BLOCK` numbers.
+        lanes: a power of two. Those without numbers, and steps, have the identity, which changes nothing.
+    """
     length = parts[0].shape[-1]
     steps = max(1, -(-length // lanes))
     padded = []
     for part, fill in zip(parts, identities(op, parts), strict=True):
-        room = np.full((*part.shape[:-1], steps * lanes), fill, part.dtype)
-        room[..., :length] = part
+        room = np.empty((*part.shape[:-1], steps * lanes), part.dtype)
+        room[..., :length], room[..., length:] = part, fill
         padded.append(room.reshape(*part.shape[:-1], steps, lanes))
     total = tuple(part[..., 0, :] for part in padded)
     for step in range(1, steps):

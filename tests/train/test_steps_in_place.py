@@ -86,15 +86,15 @@ def test_without_room_a_step_is_derived_anew() -> None:
     with derived():
         wanted = fc.resolve(*fitted(), **HERE)
     failed: list[int] = []
-    original = OpenCLRunner.push_blocks
+    original = OpenCLRunner.begin_prepared
 
-    def push_blocks(self: OpenCLRunner, *of: Any) -> None:
-        original(self, *of)
+    def begin_prepared(self: OpenCLRunner) -> None:
+        original(self)
         if not failed:
             failed.append(1)
             raise DeviceFullError("no room")
 
-    with counted() as runs, mock.patch.object(OpenCLRunner, "push_blocks", push_blocks):
+    with counted() as runs, mock.patch.object(OpenCLRunner, "begin_prepared", begin_prepared):
         same(fc.resolve(*fitted(), **HERE), wanted)
     assert failed
     assert runs == [False] + [True] * 13

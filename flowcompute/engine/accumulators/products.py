@@ -46,6 +46,10 @@ class Products(BlockedAccumulator):
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
         """Compute the product of each block."""
         del first
+        return (self._multiplied(arrays, records, self._node_dtype),)
+
+    def _multiplied(self, arrays: Parts, records: int, dtype: np.dtype) -> np.ndarray:
+        """Return the product of each block in a dtype that has all numbers of the operands'."""
         blocks = len(arrays[0]) // records
         # Which routine multiplies must not depend on how a batch lies in memory. So a matrix is always one piece, and
         # only the only operand is multiplied with itself.
@@ -57,9 +61,9 @@ class Products(BlockedAccumulator):
         left, right = parts[0], parts[-1]
         if len(parts) > 1 and np.may_share_memory(left, right):
             right = right.copy()
-        made = np.empty((blocks, left.shape[2], right.shape[2]), self._node_dtype)
+        made = np.empty((blocks, left.shape[2], right.shape[2]), dtype)
         multiply_blocks(left, right, made)
-        return (made,)
+        return made
 
     def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
         """Add two products."""
@@ -71,14 +75,19 @@ class Products(BlockedAccumulator):
         total = self.total()
         return self._finish(None if total is None else total[0])
 
-    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray | None:
         """Return the product over these records alone; see `Accumulator.value_of`."""
-        node = self.node_of(values)
-        return super().value_of(values) if node is None else self._finish(node)
+        if not self.is_one_block(len(values[0])):
+            return None
+        arrays, mine = self.arrays(values), self.spec.result.dtype
+        # A node's dtype has all numbers of the operands': going through it changes none.
+        dtype = mine if mine == arrays[0].dtype else self._node_dtype
+        with np.errstate(all="ignore"):
+            return self._finish((self._multiplied(arrays, len(arrays[0]), dtype)[0],))
 
     def _finish(self, total: Parts | None) -> np.ndarray:
         result = self.spec.result
         value = np.zeros(result.shape) if total is None else total[0]
         with np.errstate(all="ignore"):
-            made = value.astype(result.dtype).reshape(result.shape)
+            made = value.astype(result.dtype, copy=False).reshape(result.shape)
         return canonical_nan(made) if is_float(result.dtype) else made

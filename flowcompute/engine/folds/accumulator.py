@@ -42,18 +42,18 @@ class Accumulator(ABC):
         self._push(values)
         self.records += len(values[0])
 
-    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the value of a fold over these records alone, to the bit. The state is used up by it.
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray | None:
+        """Return the value of a fold over these records alone, to the bit; None where that takes a state.
 
         Args:
-            values: as `push_records` takes them; nothing was pushed before.
+            values: as `push_records` takes them; nothing was pushed before, and nothing is pushed by this.
 
         Raises:
             RunError: as `push_records`.
             ValueError: as `result`.
         """
-        self.push_records(values)
-        return self.result()
+        del values
+        return None
 
     def merge(self, other: Self) -> None:
         """Take in the state of the records that follow; `other` is not used again.

@@ -71,17 +71,9 @@ class BlockedAccumulator(Accumulator):
                     total = tuple(part[0] for part in merged), records + total[1]
         return total
 
-    def node_of(self, values: Sequence[np.ndarray]) -> Parts | None:
-        """Return records that are all there are as one node, reduced where they lie; None where they are more.
-
-        Args:
-            values: as `push_records` takes them; nothing was pushed before.
-        """
-        arrays, records = self.arrays(values), len(values[0])
-        if self.start or not arrays or not 0 < records <= self.block:
-            return None
-        self.records = records
-        return self._unfinished(arrays, 0)[0]
+    def is_one_block(self, records: int) -> bool:
+        """Check whether so many records are one block, where they are all there are."""
+        return not self.start and 0 < records <= self.block
 
     def _unfinished(self, arrays: Parts, first: int) -> Node:
         records = len(arrays[0])

@@ -16,9 +16,9 @@ from flowcompute.ir import (
     Parts,
     canonical_nan,
     combine,
-    identities,
     identity,
     merge_dtype,
+    reduce_block,
     reduce_rows,
 )
 from flowcompute.spec import FLOAT64, is_float
@@ -112,12 +112,25 @@ class Fold(BlockedAccumulator):
     def result(self) -> np.ndarray:
         """Return the value of the fold over all records so far."""
         total = self.total()
-        return self._finish(None if total is None else total[0])
+        return self._finish(None if total is None else total[0], self.records)
 
-    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray | None:
         """Return the value of the fold over these records alone; see `Accumulator.value_of`."""
-        node = self.node_of(values)
-        return super().value_of(values) if node is None else self._finish(node)
+        if not self.is_one_block(len(values[0])):
+            return None
+        node, records = self._unfinished(self.arrays(values), 0)
+        return self._finish(node, records)
+
+    def value_of_block(self, parts: Sequence[np.ndarray], records: int) -> np.ndarray:
+        """Return the value of the fold over the records of one block, which are all there are.
+
+        Args:
+            parts: its partial results, arrays `(1, *item)` of `spec.parts()`.
+            records: in the block.
+        """
+        with np.errstate(all="ignore"):
+            prepared = self._prepared(self.arrays(parts), records)
+            return self._finish(tuple(part[0] for part in prepared), records)
 
     def _join(self, other: Self) -> None:
         if self._open is not None:
@@ -212,10 +225,7 @@ class Fold(BlockedAccumulator):
     def _reduce_in_order(self, op: str, blocks: Parts) -> Parts:
         if self.spec.numbers == 1:
             # A short last block keeps the 256 lanes of a whole one: its length is not known in advance.
-            room = self.block - blocks[0].shape[1]
-            fills = identities(op, blocks)
-            padded = tuple(self._padded(part, fill, room) for part, fill in zip(blocks, fills, strict=True))
-            return tuple(part[:, None] for part in reduce_rows(op, tuple(part[:, :, 0] for part in padded)))
+            return tuple(part[:, None] for part in reduce_block(op, tuple(part[:, :, 0] for part in blocks)))
         total = tuple(part[:, 0] for part in blocks)
         for record in range(1, blocks[0].shape[1]):
             total = combine(op, total, tuple(part[:, record] for part in blocks))
@@ -266,15 +276,16 @@ class Fold(BlockedAccumulator):
 
     # -- finish -----------------------------------------------------------------------------
 
-    def _finish(self, total: Parts | None) -> np.ndarray:
+    def _finish(self, total: Parts | None, records: int) -> np.ndarray:
+        """Return the value of a fold over so many records, merged into one node."""
         spec = self.spec
         with np.errstate(all="ignore"):
             if total is None:
                 value = self._empty()
             elif spec.op == "mean":
-                value = total[0] / self.records
+                value = total[0] / records
             elif spec.op == "var":
-                count = self.records * spec.inner
+                count = records * spec.inner
                 inside = total[2] * spec.inner if len(total) > 2 else 0.0
                 value = (total[1] * spec.inner + inside) / max(count - spec.correction, 0)
             elif spec.selected and spec.op in ("sum", "vecdot"):

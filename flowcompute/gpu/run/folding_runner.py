@@ -39,11 +39,14 @@ class FoldingRunner(RecordingRunner):
     def _launch(self, kernel: Kernel, values: list[Any], groups: int, items: int) -> float | None:
         """Launch all stages of a kernel, and wait."""
 
-    def push_blocks(self, known: RepeatedLaunch, batch_slice: BatchSlice) -> None:  # type: ignore[override]
+    def only_block(self, known: RepeatedLaunch, fold: int) -> Sequence[np.ndarray] | None:  # type: ignore[override]
+        """See `RegionRunner.only_block`."""
+        return [*self._blocks.parts(fold, 1).values()] if known.blocks == 1 else None
+
+    def push_blocks(self, known: RepeatedLaunch, fold: int, batch_slice: BatchSlice) -> None:  # type: ignore[override]
         """See `RegionRunner.push_blocks`."""
         with self._told(known.step):
-            for fold in known.step.region.folds:
-                self._push(known.step, fold, known.kernel, batch_slice, 0, known.blocks)
+            self._push(known.step, fold, known.kernel, batch_slice, 0, known.blocks)
 
     def _push(
         self, step: RegionStep, fold: int, kernel: Kernel, batch_slice: BatchSlice, phase: int, blocks: int

@@ -64,6 +64,7 @@ class OpenCLRunner(FoldingRunner):
         self._launcher: Launcher | None = None
         self._arrived = np.zeros(1, np.uint64)
         self._residents = ResidentArguments(self.nodes, state.resident)
+        self._passed, self._cyclic = {}, set()
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
@@ -402,6 +403,7 @@ class OpenCLRunner(FoldingRunner):
         self._forget_launches()
         self._blocks.close()
         self._residents.clear()
+        self._passed.clear()
         self._views.clear()
         self._folding.clear()
         if launcher is None:

@@ -10,7 +10,6 @@ from flowcompute.engine import BatchSlice, PassState
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.memory import Push, Recording, StreamedWeights
 from flowcompute.gpu.run.folds import DeviceSegments
-from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.staying_runner import StayingRunner
 from flowcompute.ir import Argument
 from flowcompute.schedule import device_folds
@@ -61,11 +60,9 @@ class RecordingRunner(StayingRunner):
     """A runner that records runs of its pass, where it is alone on a discrete device.
 
     Attributes:
-        _residents: arguments of kernels that are resident.
         _streamed_weights: parts of weights that are uploaded as they are needed, if any.
     """
 
-    _residents: ResidentArguments
     _streamed_weights: StreamedWeights | None
 
     def __init__(self, state: PassState) -> None:

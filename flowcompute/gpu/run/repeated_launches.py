@@ -124,7 +124,7 @@ class RepeatedLaunches:
         last = self._last.get(step.name)
         return None if last is None or last.items != items or last.kernel is not kernel else last
 
-    def are_last(self, launches: Sequence[RepeatedLaunch]) -> bool:
+    def are_last(self, launches: Collection[RepeatedLaunch]) -> bool:
         """Check whether each launch is the last one of its step that was kept, and changes what is carried now."""
         scans, last = self._scans, self._last
         return all(

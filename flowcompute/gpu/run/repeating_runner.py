@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
+from flowcompute.gpu.run.prepared_launches import PreparedLaunch
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
+from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument, Kernel
@@ -31,6 +33,9 @@ class RepeatingRunner(TransferringRunner):
         _repeated: the last launches.
         _is_alone: whether no other device and no other runner has a part in the pass.
         _can_defer: whether the device lets launches be waited for later.
+        _residents: arguments of kernels that are resident.
+        _passed: arguments of the run in hand that pass, by kind, value and period.
+        _cyclic: names of the buffers of those that are read cyclically.
     """
 
     adopted: dict[str, Kernel]
@@ -38,6 +43,9 @@ class RepeatingRunner(TransferringRunner):
     _repeated: RepeatedLaunches
     _is_alone: bool
     _can_defer: bool
+    _residents: ResidentArguments
+    _passed: dict[tuple[str, int, int], Any]
+    _cyclic: set[Hashable]
 
     @abstractmethod
     def _told(self, step: RegionStep) -> AbstractContextManager[None]:
@@ -95,8 +103,14 @@ class RepeatingRunner(TransferringRunner):
             return False
         if self.log is not None and not self.log.launched_again([one.step.name for one in known]):
             return False
+        buffer = partial(self._passing, batch_slice, outputs)
         for one in known:
-            self.launch_again(one, batch_slice, outputs)
+            try:
+                one.again(self._launcher, batch_slice.start, partial(self._on_host, batch_slice), buffer)
+            except Exception:
+                with self._told(one.step):
+                    raise
+            batch_slice.launches += len(one.phases)
         return True
 
     def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, RepeatedLaunch] | None:
@@ -113,19 +127,43 @@ class RepeatingRunner(TransferringRunner):
             found[step.name] = last
         return found
 
-    def launch_again(  # type: ignore[override]
-        self, known: RepeatedLaunch, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
-    ) -> None:
-        """See `RegionRunner.launch_again`."""
+    def still_knows(self, known: Collection[RepeatedLaunch]) -> bool:  # type: ignore[override]
+        """See `RegionRunner.still_knows`."""
+        return self.tuner is None and self.log is None and self._repeated.are_last(known)
+
+    def prepare(  # type: ignore[override]
+        self, known: Mapping[str, RepeatedLaunch], staying: Mapping[int, np.ndarray]
+    ) -> Mapping[str, PreparedLaunch]:
+        """See `RegionRunner.prepare`."""
         assert self._launcher is not None
-        on_host = partial(self._on_host, batch_slice)
-        buffer = partial(self._passing, batch_slice, outputs)
-        try:
-            known.again(self._launcher, batch_slice.start, on_host, buffer)
-        except Exception:
-            with self._told(known.step):
-                raise
-        batch_slice.launches += len(known.phases)
+        made: dict[str, PreparedLaunch] = {}
+        self._cyclic = set()
+        for name, one in known.items():
+            buffers, holes = [*one.buffers], list[tuple[int, Argument]]()
+            for place in one.passing:
+                argument = one.kernel.arguments[place]
+                array = staying.get(argument.value)
+                if array is None or argument.kind == "scalar" or argument.period:
+                    holes.append((place, argument))
+                    self._cyclic |= {("cyclic", argument.value)} if argument.period else set()
+                else:
+                    buffers[place] = self.memory.output(argument.value, array)
+            made[name] = PreparedLaunch(one, self._launcher, buffers, holes, self._argument_now, self._told)
+        return made
+
+    def begin_prepared(self) -> None:
+        """See `RegionRunner.begin_prepared`."""
+        self._passed.clear()
+        self._residents.forget(self.state.changing)
+        self.memory.forget(self._cyclic)
+
+    def _argument_now(self, batch_slice: BatchSlice, argument: Argument) -> Any:
+        """Return a value for an argument that passes, made once a run."""
+        key = argument.kind, argument.value, argument.period
+        found = self._passed.get(key)
+        if found is None:
+            found = self._passed[key] = self._passing(batch_slice, batch_slice.resident, argument)
+        return found
 
     def _passing(self, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], argument: Argument) -> Any:
         """Return a value for an argument whose array is another one each time, in the host's own memory."""
