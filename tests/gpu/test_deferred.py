@@ -20,7 +20,7 @@ from flowcompute.gpu.memory.device_buffers import HostBuffers
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
-from flowcompute.gpu.run.repeating_runner import FEW_RECORDS
+from flowcompute.gpu.run.repeating_runner import FEW_IN_PLACE
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.lower.scan.host_reasons import LEAST_SEQUENCES
 from flowcompute.schedule import NodeStep
@@ -61,7 +61,7 @@ def launches(element: fc.Element) -> int:
     return len(element.plan(device="cpu").kernels)
 
 
-@pytest.mark.parametrize("records", [1, 2, FEW_RECORDS, FEW_RECORDS + 1])
+@pytest.mark.parametrize("records", [1, 2, FEW_IN_PLACE, FEW_IN_PLACE + 1])
 def test_few_records_are_waited_for_once(waits: mock.Mock, records: int) -> None:
     feed = fc.feed(shape=(WIDTH,), dtype="float32")
     made = layers(feed)
@@ -75,7 +75,7 @@ def test_few_records_are_waited_for_once(waits: mock.Mock, records: int) -> None
             np.testing.assert_array_equal(flow.receive(), wanted(batch))
             # Some of the first launches are timed, and those of many records are waited for.
         flow.send(batch)
-    assert (waits.call_count < kernels) == (records <= FEW_RECORDS)
+    assert (waits.call_count < kernels) == (records <= FEW_IN_PLACE)
 
 
 def test_each_launch_is_waited_for_where_arrays_are_copied(waits: mock.Mock) -> None:
@@ -140,7 +140,7 @@ def test_kernels_have_ended_when_a_later_step_fails() -> None:
 def test_launches_are_repeated_where_arrays_stay() -> None:
     feed = fc.feed(shape=(WIDTH,), dtype="float32")
     with layers(feed).flow(device="cpu") as flow:
-        for seed, records in enumerate([3, 3, 3, 3, 1, 3, 3, FEW_RECORDS + 5, 3, 3, 0, 1, 1, 1]):
+        for seed, records in enumerate([3, 3, 3, 3, 1, 3, 3, FEW_IN_PLACE + 5, 3, 3, 0, 1, 1, 1]):
             flow.send(numbers(records, seed))
             np.testing.assert_array_equal(flow.receive(), wanted(numbers(records, seed)))
         with (

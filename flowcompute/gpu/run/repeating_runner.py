@@ -20,8 +20,12 @@ from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
 
 FEW_RECORDS = 32
-"""Kernels of so few records are not waited for one by one. Waiting takes 0.1 ms; the seconds of a step that does not
-wait are those of the one that does."""
+"""Kernels of so few records are not waited for one by one. The seconds of a step that does not wait are those of the
+one that does."""
+
+FEW_IN_PLACE = 512
+"""The same where kernels work in the host's memory: to prepare a launch and wait for it takes 0.3 ms, in which they
+stand still."""
 
 
 class RepeatingRunner(TransferringRunner):
@@ -73,7 +77,7 @@ class RepeatingRunner(TransferringRunner):
             # Whoever computes resident values waits once for all of them.
             few = True
         elif self.memory.in_place:
-            few = items <= FEW_RECORDS or self.waits_once
+            few = items <= FEW_IN_PLACE or self.waits_once
         else:
             # What a discrete device fails at is told before the next batch begins. Nobody asks for the seconds of the
             # kernels of a step of a training.
