@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,11 @@ class Model:
     by_flowcompute: Loss
     by_torch: Loss
     by_jax: Loss
+
+    def of_steps(self, steps: int) -> Model:
+        """Return the same training of the first of its steps."""
+        x, y = (one[: steps * self.batch] for one in self.data)
+        return replace(self, steps=steps, data=(x, y))
 
     def part(self, step: int) -> slice:
         """Return the records of a step."""

@@ -9,6 +9,34 @@ from statistics import median
 from typing import Any
 
 
+@dataclass(frozen=True)
+class Slope:
+    """Cost of a step, as the slope between trainings of two lengths, and of what does not depend on the length.
+
+    Attributes:
+        wall_s, busy_s: of a step, by the wall and by the processor: medians over repetitions.
+        least_s, most_s: spread of the first.
+        begin_s: of a training without its steps, by the wall.
+    """
+
+    wall_s: float
+    busy_s: float
+    least_s: float
+    most_s: float
+    begin_s: float
+
+    @classmethod
+    def of(cls, short: Seconds, long: Seconds, steps: tuple[int, int]) -> Slope:
+        """Compute it from repetitions of both lengths, which were in turns."""
+        few, many = steps
+        wall, busy = (
+            [(after - before) / (many - few) for before, after in zip(*pair, strict=True)]
+            for pair in ((short.wall, long.wall), (short.busy, long.busy))
+        )
+        step_s = median(wall)
+        return cls(step_s, median(busy), min(wall), max(wall), median(short.wall) - few * step_s)
+
+
 @dataclass
 class Seconds:
     """Seconds of a peer's repetitions."""
