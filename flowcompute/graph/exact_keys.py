@@ -47,18 +47,22 @@ def exact(value: object) -> object:
     Raises:
         UnknownError: for a value of another kind than attributes usually have.
     """
+    kind = type(value)
+    # These come most often, and asking `isinstance` for the others takes longer.
+    if isinstance(value, Spec):
+        return value.dtype, value.shape, value.stream
+    if kind is dict and not value:
+        return ()
     if value is None or isinstance(value, str | int | bytes | Enum | np.dtype):
-        return type(value), value
+        return kind, value
     if isinstance(value, float):
         return float, value.hex()
     if isinstance(value, np.generic):
         return value.dtype, value.tobytes()
     if isinstance(value, tuple | list):
-        return type(value), tuple(map(exact, value))
+        return kind, tuple(map(exact, value))
     if isinstance(value, Mapping):
         return tuple((key, exact(value[key])) for key in sorted(value))
-    if isinstance(value, Spec):
-        return value.dtype, value.shape, value.stream
     if isinstance(value, type):
         return value
     raise UnknownError

@@ -19,21 +19,22 @@ def source_of(element: Element) -> Source | None:
         if isinstance(element, Source) and element.rereadable and element.seekable:
             return element if element.spec.length is not None else None
         return None
-    if element.spec.length is None:
+    # Nearly all elements are none of these. Operations that differ are compared field by field, which takes longer.
+    op = element.op
+    if op is not ALONG and op is not SECTION and op is not CUT and op is not SHUFFLE:
         return None
     attrs, length = element.attrs, element.spec.length
-    if element.op is ALONG:
+    if length is None:
+        return None
+    if op is ALONG:
         held = element.inputs[0]
         return MemorySource(held.value) if isinstance(held, Constant) and "period" not in attrs else None
-    # Operations that differ are compared field by field, so that takes longer than the rest.
-    if all(element.op is not one for one in (SECTION, CUT, SHUFFLE)):
-        return None
     inner = source_of(element.inputs[0])
     if inner is None:
         return None
-    if element.op is SECTION:
+    if op is SECTION:
         return SourceView(inner, first=attrs["start"], step=attrs["step"], every=0, length=length)
-    if element.op is SHUFFLE:
+    if op is SHUFFLE:
         return ShuffledSource(inner, order_of(element), inverse=attrs["inverse"])
     if attrs["tail"] not in ("error", "drop"):
         return None

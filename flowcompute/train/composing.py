@@ -60,12 +60,12 @@ class Problem:
         if not isinstance(loss, Element) or loss.spec.is_stream or loss.ndim:
             got = str(loss.spec) if isinstance(loss, Element) else type(loss).__name__
             raise _refused(op, "a loss that is one resident number", got, hint="sum it, or take its mean")
-        order = ordered(loss)
+        order, leaves = ordered(loss)
         found = [one for one in order if is_parameter(one)]
         streams: dict[int, int] = {}
         sources: list[Element] = []
         for one in order:
-            if source_of(one) is not None:
+            if id(one) in leaves:
                 streams[id(one)] = len(sources)
                 sources.append(one)
             else:
@@ -246,7 +246,7 @@ def with_others(element: Element, new: dict[int, Element]) -> Element:
         element: what is made again.
         new: what stands in the place of elements, by their `id`; what is made again is added.
     """
-    for one in ordered(element):
+    for one in ordered(element)[0]:
         if id(one) in new:
             continue
         inputs = [new.get(id(operand), operand) for operand in one.inputs]
@@ -255,17 +255,26 @@ def with_others(element: Element, new: dict[int, Element]) -> Element:
     return new[id(element)]
 
 
-def ordered(loss: Element) -> tuple[Element, ...]:
-    """Return all elements that a loss depends on, operands first; parameters have none here."""
+def ordered(loss: Element) -> tuple[tuple[Element, ...], set[int]]:
+    """Return all elements that a loss depends on, operands first, and the `id` of those that records come from.
+
+    Neither parameters nor what records come from have operands here.
+    """
     by_id: dict[int, Element] = {id(loss): loss}
+    sources: set[int] = set()
 
     def operands(key: int) -> list[int]:
         element = by_id[key]
-        inputs = () if is_parameter(element) or source_of(element) is not None else element.inputs
-        by_id.update((id(one), one) for one in inputs)
-        return [id(one) for one in inputs]
+        if is_parameter(element):
+            return []
+        if source_of(element) is not None:
+            sources.add(key)
+            return []
+        for one in element.inputs:
+            by_id[id(one)] = one
+        return [id(one) for one in element.inputs]
 
-    return tuple(by_id[key] for key in postorder([id(loss)], operands))
+    return tuple([by_id[key] for key in postorder([id(loss)], operands)]), sources
 
 
 def is_parameter(element: object) -> TypeGuard[Trainable]:

@@ -85,7 +85,7 @@ def _sources(problem: Problem, named: Mapping[str, Element]) -> tuple[Element, .
     found: dict[int, Element] = {}
     trained = {id(one) for one in problem.parameters}
     for name, measure in named.items():
-        order = ordered(measure)
+        order, _ = ordered(measure)
         if not any(id(one) in trained for one in order):
             raise _refused("evaluate", f"{name!r} to depend on a parameter that is trained", str(measure.spec))
         for one in order:

@@ -97,7 +97,7 @@ class Trained(Mapping[str, Any]):
         new: dict[int, Element] = {
             id(one): trained(self._training, place) for place, one in enumerate(self._problem.parameters)
         }
-        if not any(id(one) in new for one in ordered(element)):
+        if not any(id(one) in new for one in ordered(element)[0]):
             raise SpecError(
                 "cannot apply what is trained to an element that has none of its parameters",
                 element=element.name or element.base_name,

@@ -301,26 +301,40 @@ def _key(problem: Problem) -> Hashable | None:
     """
     numbers = {id(one): number for number, one in enumerate(problem.order)}
     places = {id(one): place for place, one in enumerate(problem.parameters)}
+    known: dict[int, object] = {}
     try:
-        return tuple(_facts(one, numbers, places.get(id(one)), problem.streams.get(id(one))) for one in problem.order)
+        return tuple(
+            [_facts(one, numbers, places.get(id(one)), problem.streams.get(id(one)), known) for one in problem.order]
+        )
     except UnknownError:
         return None
 
 
-def _facts(element: Element, numbers: Mapping[int, int], parameter: int | None, stream: int | None) -> object:
-    spec = exact(element.spec)
+def _facts(
+    element: Element, numbers: Mapping[int, int], parameter: int | None, stream: int | None, known: dict[int, object]
+) -> object:
+    """Return the part of a key that an element is; `known` has those of objects that elements share, by their `id`."""
+    spec = known.get(id(element.spec))
+    if spec is None:
+        spec = known[id(element.spec)] = exact(element.spec)
     if parameter is not None:
         return "parameter", parameter, spec
     if stream is not None:
         return "records", stream, spec
-    if isinstance(element, Constant) and type(element) is Constant:
+    kind = type(element)
+    if kind is Constant:
+        assert isinstance(element, Constant)
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
             # Held, so that nothing else has its identity.
             raise UnknownError
         return "constant", spec, element.value.tobytes()
-    if isinstance(element, Compute) and type(element) in (Compute, Random):
+    if kind is Compute or kind is Random:
+        assert isinstance(element, Compute)
         pin = None if element.pin is None else element.pin.device
-        operands = tuple(numbers[id(one)] for one in element.inputs)
-        own = TheVeryObject(element.op.vjp) if isinstance(element.op, UserOp) else None
-        return spec, operation_key(element.op), own, exact(element.attrs), operands, pin
+        operands = tuple([numbers[id(one)] for one in element.inputs])
+        op = known.get(id(element.op))
+        if op is None:
+            own = TheVeryObject(element.op.vjp) if isinstance(element.op, UserOp) else None
+            op = known[id(element.op)] = operation_key(element.op), own
+        return spec, op, exact(element.attrs), operands, pin
     raise UnknownError
