@@ -21,6 +21,7 @@ from flowcompute.gpu.run.built_kernels import BuiltKernels, keep_programs
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.folding_runner import FoldingRunner
 from flowcompute.gpu.run.folds import DeviceMerges
+from flowcompute.gpu.run.prepared_launches import PassingArguments
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
@@ -64,7 +65,7 @@ class OpenCLRunner(FoldingRunner):
         self._launcher: Launcher | None = None
         self._arrived = np.zeros(1, np.uint64)
         self._residents = ResidentArguments(self.nodes, state.resident)
-        self._passed, self._cyclic = {}, set()
+        self._passed, self._cyclic = PassingArguments(), set()
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
@@ -403,7 +404,7 @@ class OpenCLRunner(FoldingRunner):
         self._forget_launches()
         self._blocks.close()
         self._residents.clear()
-        self._passed.clear()
+        self._passed = PassingArguments()
         self._views.clear()
         self._folding.clear()
         if launcher is None:

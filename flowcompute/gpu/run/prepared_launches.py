@@ -13,6 +13,31 @@ from flowcompute.ir import Argument
 from flowcompute.schedule import RegionStep
 
 
+class PassingArguments:
+    """Arguments of launches that are others in each run. Each is made once a run, when a launch first asks for it.
+
+    Attributes:
+        makers: what makes each.
+        made: those of the run in hand; None for one that nobody has asked for.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[tuple[str, int, int], int] = {}
+        self.makers: list[Callable[[BatchSlice], Any]] = []
+        self.made: list[Any] = []
+
+    def slot(self, argument: Argument, maker: Callable[[BatchSlice], Any]) -> int:
+        """Return the place of an argument, which equal ones share."""
+        place = self._slots.setdefault((argument.kind, argument.value, argument.period), len(self.makers))
+        if place == len(self.makers):
+            self.makers.append(maker)
+        return place
+
+    def begin(self) -> None:
+        """Forget all that was made."""
+        self.made = [None] * len(self.makers)
+
+
 class PreparedLaunch:
     """A launch from record 0 on. Calling it with the slice in hand launches, and leaves the waiting to others.
 
@@ -20,12 +45,12 @@ class PreparedLaunch:
         known: the launch that it repeats, which carries nothing on.
         launcher: of the device.
         buffers: arguments before the numbers.
-        holes: places among these whose arguments pass.
-        argument: gives a value for such an argument.
+        holes: places among these whose arguments pass, each with the place among `passing`.
+        passing: those of all launches.
         told: lets errors name a step.
     """
 
-    __slots__ = ("_argument", "_compiled", "_groups", "_holes", "_launcher", "_phases", "_step", "_told", "_values",
+    __slots__ = ("_compiled", "_groups", "_holes", "_launcher", "_passing", "_phases", "_step", "_told", "_values",
                  "_work_group")  # fmt: skip
 
     def __init__(
@@ -33,21 +58,24 @@ class PreparedLaunch:
         known: RepeatedLaunch,
         launcher: Launcher,
         buffers: Sequence[Any],
-        holes: Sequence[tuple[int, Argument]],
-        argument: Callable[[BatchSlice, Argument], Any],
+        holes: Sequence[tuple[int, int]],
+        passing: PassingArguments,
         told: Callable[[RegionStep], AbstractContextManager[None]],
     ) -> None:
         self._launcher, self._compiled, self._step = launcher, known.compiled, known.step
         self._values = [*buffers, known.total, known.chunk, known.blocks, 0, 0]
-        self._holes, self._argument, self._told = holes, argument, told
+        self._holes, self._passing, self._told = holes, passing, told
         self._groups, self._work_group, self._phases = known.groups, known.kernel.work_group, known.phases
 
     def __call__(self, batch_slice: BatchSlice) -> None:
         """Launch over a slice that begins at record 0."""
         try:
-            values = [*self._values]
-            for place, argument in self._holes:
-                values[place] = self._argument(batch_slice, argument)
+            values, passing = [*self._values], self._passing
+            for place, slot in self._holes:
+                value = passing.made[slot]
+                if value is None:
+                    value = passing.made[slot] = passing.makers[slot](batch_slice)
+                values[place] = value
             for stage in self._phases:
                 values[-1] = stage
                 self._launcher.launch(

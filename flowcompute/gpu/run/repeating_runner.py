@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
-from flowcompute.gpu.run.prepared_launches import PreparedLaunch
+from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedLaunch
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
@@ -38,7 +38,7 @@ class RepeatingRunner(TransferringRunner):
         _is_alone: whether no other device and no other runner has a part in the pass.
         _can_defer: whether the device lets launches be waited for later.
         _residents: arguments of kernels that are resident.
-        _passed: arguments of the run in hand that pass, by kind, value and period.
+        _passed: arguments of launches that are prepared which pass.
         _cyclic: names of the buffers of those that are read cyclically.
     """
 
@@ -48,7 +48,7 @@ class RepeatingRunner(TransferringRunner):
     _is_alone: bool
     _can_defer: bool
     _residents: ResidentArguments
-    _passed: dict[tuple[str, int, int], Any]
+    _passed: PassingArguments
     _cyclic: set[Hashable]
 
     @abstractmethod
@@ -142,32 +142,34 @@ class RepeatingRunner(TransferringRunner):
         assert self._launcher is not None
         made: dict[str, PreparedLaunch] = {}
         self._cyclic = set()
+        passing = self._passed = PassingArguments()
         for name, one in known.items():
-            buffers, holes = [*one.buffers], list[tuple[int, Argument]]()
+            buffers, holes = [*one.buffers], list[tuple[int, int]]()
             for place in one.passing:
                 argument = one.kernel.arguments[place]
                 array = staying.get(argument.value)
                 if array is None or argument.kind == "scalar" or argument.period:
-                    holes.append((place, argument))
+                    holes.append((place, passing.slot(argument, self._maker(argument))))
                     self._cyclic |= {("cyclic", argument.value)} if argument.period else set()
                 else:
                     buffers[place] = self.memory.output(argument.value, array)
-            made[name] = PreparedLaunch(one, self._launcher, buffers, holes, self._argument_now, self._told)
+            made[name] = PreparedLaunch(one, self._launcher, buffers, holes, passing, self._told)
         return made
 
     def begin_prepared(self) -> None:
         """See `RegionRunner.begin_prepared`."""
-        self._passed.clear()
+        self._passed.begin()
         self._residents.forget(self.state.changing)
         self.memory.forget(self._cyclic)
 
-    def _argument_now(self, batch_slice: BatchSlice, argument: Argument) -> Any:
-        """Return a value for an argument that passes, made once a run."""
-        key = argument.kind, argument.value, argument.period
-        found = self._passed.get(key)
-        if found is None:
-            found = self._passed[key] = self._passing(batch_slice, batch_slice.resident, argument)
-        return found
+    def _maker(self, argument: Argument) -> Callable[[BatchSlice], Any]:
+        """Return what makes a value for an argument that passes."""
+        memory, value = self.memory, argument.value
+        if argument.kind == "output":
+            return lambda taken: memory.output(value, taken.array(value))
+        if argument.kind == "input" and not argument.period:
+            return lambda taken: memory.input(value, taken.array(value), fresh=True)
+        return lambda taken: self._argument(argument, taken, {}, True)
 
     def _passing(self, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], argument: Argument) -> Any:
         """Return a value for an argument whose array is another one each time, in the host's own memory."""
