@@ -33,25 +33,27 @@ class DotAdd(OfWords):
 
 
 RUN_NUMBERS = 4
-"""Numbers of a `BlockRun`: as many as there are bytes in a word."""
+"""Most numbers of a `BlockRun`: as many as there are bytes in a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRun(OfWords):
-    """`RUN_NUMBERS` neighbouring numbers of a block that lies in local memory.
+    """`lanes` neighbouring numbers of a block that lies in local memory, two or `RUN_NUMBERS`.
 
     Attributes:
+        lanes: how many.
         array: in which blocks of the format follow each other, the first one at a multiple of 4 bytes.
         block: place of the block's first byte in it.
         known: the least bytes that it may be behind a multiple of `multiple`, a power of two.
         multiple: 1, 2 or 4 bytes.
-        place: of the first number in the block, without `begin`: a multiple of `RUN_NUMBERS` below `span`.
+        place: of the first number in the block, without `begin`: a multiple of `lanes` below `span`.
         begin: what is added to it.
         span: of numbers that begin at `begin`.
         blocks: the format.
         native: whether it uses an instruction of NVIDIA's.
     """
 
+    lanes: int
     array: str
     block: IndexLike
     known: int

@@ -10,7 +10,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.quantized import BLOCK_FORMATS
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from flowcompute.lower.matmul.staged_matmul import FEW_GROUPS, LINES
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 from tests.quantized.blocks import any_bytes, assert_bits, kernels, meant, sizes, tame
 from tests.support.slow import slow_but
 
@@ -283,7 +284,24 @@ def test_words_of_blocks_are_decoded_like_numbers(name: str) -> None:
     product = fc.source(x) @ fc.dequantize(fc.constant(raw), name).T
     assert plan_for_gpu(product).kernels[0].ir.few is not None
     (got,) = resolve_on_gpu(product)
-    assert_bits(got, product.resolve(device="cpu"))
+    (single,) = resolve_on_gpu(product, strategy=fc.Strategy(batch_bytes=1))
+    wanted = product.resolve(device="cpu")
+    assert_bits(got, wanted)
+    assert_bits(single, wanted)
+
+
+@pytest.mark.compiles
+def test_few_columns_are_shared_by_more_work_items() -> None:
+    """Take as many columns as are few, and one more: work-items have two numbers of a column, or four."""
+    few = FEW_GROUPS * gpu_shaped().device.capabilities.units * LINES
+    x = few_bits(1, 512)
+    for columns, together in ((few, LINES // 2), (few + 1, LINES)):
+        w, _ = weights("Q4_0", columns, 512)
+        product = fc.source(x) @ w.T
+        (kernel,) = plan_for_gpu(product).kernels
+        assert kernel.ir.of_items(1).tile == (1, -(-columns // together))
+        (got,) = resolve_on_gpu(product)
+        assert_bits(got, product.resolve(device="cpu"))
 
 
 @pytest.mark.compiles

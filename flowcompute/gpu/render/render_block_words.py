@@ -80,12 +80,13 @@ class _Packed:
 def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
     """Return the text of a run. The functions that it calls are added to `helpers`."""
     at = "".join(f"_{number}" for number in (run.begin, run.known, run.multiple))
-    name = f"fc_{run.blocks.name.lower()}_words{at}"
+    name = f"fc_{run.blocks.name.lower()}_{'words' if run.lanes == RUN_NUMBERS else f'runs{run.lanes}'}{at}"
     if name not in helpers:
         helpers.setdefault("fc_word", _WORD.lstrip("\n"))
         helpers.setdefault("fc_floats_of_bytes", (_NATIVE_FLOATS if run.native else _FLOATS).lstrip("\n"))
         add_tables(run.blocks, helpers, cpu=False)
-        helpers[name] = _function(name, _KnownRun(run.blocks, run.begin, run.span, run.known, run.multiple))
+        known = _KnownRun(run.blocks, run.lanes, run.begin, run.span, run.known, run.multiple)
+        helpers[name] = _function(name, known)
     bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
     return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
 
@@ -95,6 +96,7 @@ class _KnownRun:
     """Attributes of a `BlockRun` that its text depends on; see there."""
 
     blocks: BlockFormat
+    lanes: int
     begin: int
     span: int
     known: int
@@ -105,7 +107,7 @@ class _KnownRun:
 def _function(name: str, run: _KnownRun) -> str:
     # What a block means is data, so `precision="fast"` contracts nothing in it.
     return (
-        f"static inline float{RUN_NUMBERS} {name}(const __local uchar *block, int place) {{\n"
+        f"static inline float{run.lanes} {name}(const __local uchar *block, int place) {{\n"
         f"#pragma OPENCL FP_CONTRACT OFF\n{_WordRun(run).body()}}}\n"
     )
 
@@ -115,7 +117,8 @@ class _WordRun:
 
     def __init__(self, run: _KnownRun) -> None:
         self._run = run
-        self._each = lanes_of(run.blocks, RUN_NUMBERS, run.begin, run.span)
+        self._count = run.lanes
+        self._each = lanes_of(run.blocks, run.lanes, run.begin, run.span)
         self._bounds = bounds_of(run.blocks)
         self._exact = exact_products(run.blocks)
         self._lines: list[str] = []
@@ -128,7 +131,7 @@ class _WordRun:
     def body(self) -> str:
         """Return the body of the function."""
         value = self._float(self._run.blocks.value)
-        return "".join(self._lines) + f"    return (float{RUN_NUMBERS})({value});\n"
+        return "".join(self._lines) + f"    return (float{self._count})({value});\n"
 
     def _declared(self, kind: str, text: str) -> str:
         if text.isidentifier():
@@ -164,7 +167,7 @@ class _WordRun:
 
     def _alignment(self, place: Whole) -> int:
         """Return of how many bytes the address of a place is known to be a multiple, at most 4."""
-        return min(self._run.multiple, 1 << trailing_zeros(moved(place, self._run.known), RUN_NUMBERS))
+        return min(self._run.multiple, 1 << trailing_zeros(moved(place, self._run.known), self._count))
 
     # -- four numbers -----------------------------------------------------------------------------
 
@@ -221,6 +224,9 @@ class _WordRun:
         if any(offset_between(places[0], place) != lane for lane, place in enumerate(places)):
             return None
         place = f"block + {self._number(places[0])}"
+        if self._count < RUN_NUMBERS:
+            aligned = self._alignment(places[0]) >= self._count
+            return _Packed(f"*(const __local ushort *)({place})" if aligned else f"as_ushort(vload2(0, {place}))")
         match self._alignment(places[0]):
             case 4:
                 return _Packed(f"*(const __local uint *)({place})")
@@ -231,12 +237,12 @@ class _WordRun:
     def _whole(self, node: Whole) -> list[str]:
         """Return the texts of four whole numbers."""
         if self._is_one(node):
-            return [self._number(self._each[node][0])] * RUN_NUMBERS
+            return [self._number(self._each[node][0])] * self._count
         if node not in self._lanes:
             packed = self._packed(node)
             if packed is not None:
                 less = f" - {packed.bias}" if packed.bias else ""
-                every = [f"(int)({packed.word} >> {8 * lane} & {_MOST}u){less}" for lane in range(RUN_NUMBERS)]
+                every = [f"(int)({packed.word} >> {8 * lane} & {_MOST}u){less}" for lane in range(self._count)]
             elif isinstance(node, Place | Byte):
                 every = [self._number(own) for own in self._each[node]]
             else:
@@ -247,11 +253,11 @@ class _WordRun:
     def _in_lanes(self, node: Expression) -> list[str]:
         """Return the texts of an operation on each lane."""
         parts = [self._whole(one) if isinstance(one, Whole) else self._of_floats(one) for one in operands(node)]
-        return [expression_text(node, [part[lane] for part in parts]) for lane in range(RUN_NUMBERS)]
+        return [expression_text(node, [part[lane] for part in parts]) for lane in range(self._count)]
 
     def _of_floats(self, node: Expression) -> list[str]:
         text = self._float(node)
-        return [text if self._is_one(node) else f"{text}.s{lane}" for lane in range(RUN_NUMBERS)]
+        return [text if self._is_one(node) else f"{text}.s{lane}" for lane in range(self._count)]
 
     def _float(self, node: Expression) -> str:
         """Return the text of four floats; of one number where all are equal."""
@@ -260,15 +266,16 @@ class _WordRun:
         if node not in self._floats:
             match node:
                 case AsFloat(of) if (packed := self._packed(of)) is not None:
-                    text = f"fc_floats_of_bytes({packed.word}) - {_FIRST_WHOLE + packed.bias}.0f"
+                    half = "" if self._count == RUN_NUMBERS else ".s01"
+                    text = f"fc_floats_of_bytes({packed.word}){half} - {_FIRST_WHOLE + packed.bias}.0f"
                 case OfFloats("+" | "-" as op, OfFloats("*", a, b) as left, right) if left in self._exact:
                     # A product that is not rounded makes one operation with the sum.
                     sign = "-" if op == "-" else ""
-                    factors = (f"(float{RUN_NUMBERS})({self._float(one)})" for one in (a, b))
-                    text = f"fma({', '.join(factors)}, (float{RUN_NUMBERS})({sign}{self._float(right)}))"
+                    factors = (f"(float{self._count})({self._float(one)})" for one in (a, b))
+                    text = f"fma({', '.join(factors)}, (float{self._count})({sign}{self._float(right)}))"
                 case OfFloats(op, left, right):
                     text = f"{self._float(left)} {op} {self._float(right)}"
                 case _:
-                    text = f"(float{RUN_NUMBERS})({', '.join(self._in_lanes(node))})"
-            self._floats[node] = self._declared(f"float{RUN_NUMBERS}", text)
+                    text = f"(float{self._count})({', '.join(self._in_lanes(node))})"
+            self._floats[node] = self._declared(f"float{self._count}", text)
         return self._floats[node]

@@ -2,8 +2,9 @@
 
 The numbers of a column of B are neighbours in its blocks, as in `x @ w.T` of a file's weights. A work-group copies
 chunks of its columns to local memory, in pieces of up to 16 bytes, whatever the size of a block. So reading from memory
-does not depend on the format. `TEAM` work-items share a column: each decodes `RUN_NUMBERS` neighbouring numbers of
-every `LANES`, which are four bytes of most formats. The next chunk is on its way in registers meanwhile.
+does not depend on the format. Some work-items share a column: each decodes `RUN_NUMBERS` neighbouring numbers of every
+`LANES`, which are four bytes of most formats, or `PAIR` where there are few columns. The next chunk is on its way in
+registers meanwhile.
 
 A single row has a kernel of its own. For several rows a work-item multiplies what it has decoded by up to `TILE_ROWS`
 of them. The order of the sum is that of `dequantized_matmul.py`, so CPUs and GPUs add alike, and so do one row and
@@ -59,10 +60,10 @@ from flowcompute.spec import FLOAT32
 
 GROUP = 128
 """Work-items in a work-group."""
-TEAM = LANES // RUN_NUMBERS
-"""Work-items that share a column."""
-LINES = GROUP // TEAM
-"""Columns that a work-group sums at once."""
+PAIR = 2
+"""Numbers of `LANES` that a work-item decodes where a unit has few work-groups: twice as many of them share columns."""
+LINES = GROUP * RUN_NUMBERS // LANES
+"""Columns that a work-group sums at once where a work-item decodes `RUN_NUMBERS` of them."""
 WIDE = 2
 """Columns of a work-item, which load rows once, where there are several rows."""
 TILE_ROWS = 8
@@ -87,8 +88,6 @@ PITCH = LANES + RUN_NUMBERS
 _UINT32 = np.dtype(np.uint32)
 _WORD = _UINT32.itemsize
 
-OWN, LINE = LID % TEAM * RUN_NUMBERS, LID // TEAM
-"""The work-item's first number of `LANES`, and its column."""
 BLOCK = Name("b")
 """A block of a chunk."""
 
@@ -127,7 +126,7 @@ def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | N
     best: _Chunk | None = None
     most = max(2, CHUNK // numbers)
     is_long = 2 * most * numbers <= LONG_CHUNK or 2 * most * size <= LONG_CHUNK_BYTES
-    if rows == 1 and one.columns <= FEW_GROUPS * units * LINES and is_long:
+    if rows == 1 and _is_narrow(one, units) and is_long:
         most *= 2
     for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
@@ -135,6 +134,11 @@ def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | N
         if whole and piece is not None and (best is None or (piece, blocks) > (best.piece, best.blocks)):
             best = _Chunk(blocks, piece)
     return best
+
+
+def _is_narrow(one: MatmulAnchor, units: int) -> bool:
+    """Check whether a compute unit has few work-groups of `LINES` columns."""
+    return one.columns <= FEW_GROUPS * units * LINES
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,12 @@ class _StagedLowering:
         (raw,) = graph.nodes[root].inputs
         self.words = one.arguments.get("input", _UINT32, raw)
         self.wide = 1 if rows == 1 else WIDE
-        self.columns = LINES * self.wide
+        self.own = PAIR if rows == 1 and _is_narrow(one, capabilities.units) else RUN_NUMBERS
+        team = LANES // self.own
+        self.lines = GROUP // team
+        # The work-item's first number of `LANES`, and its column.
+        self.first, self.line = LID % team * self.own, LID // team
+        self.columns = self.lines * self.wide
         self.stored = min(rows, GROUP // self.columns)
         self.numbers = chunk.blocks * self.format.numbers
         # Bytes that chunks begin at multiples of, and blocks whose places are known up to them.
@@ -206,7 +215,7 @@ class _StagedLowering:
         one = self.contraction
         copies = [*self._of_left(scope, place), *self._of_right(scope, one.row(scope, place.row), place.column)]
         brought = [copy.load(scope, 0) for copy in copies]
-        wide = scope.beside(RUN_NUMBERS)
+        wide = scope.beside(self.own)
         totals = zeros(one, wide, self.rows, self.wide)
 
         def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
@@ -231,7 +240,7 @@ class _StagedLowering:
         for first in range(0, self.rows, self.stored):
             scope.add(WorkGroupBarrier())
             for row, column in product(range(self.stored), range(self.wide)):
-                at = (row * self.columns + column * LINES + LINE) * PITCH + OWN
+                at = (row * self.columns + column * self.lines + self.line) * PITCH + self.first
                 scope.add(PutItem("left", at, totals[first + row][column], vector=True))
             scope.add(WorkGroupBarrier())
             self._store(scope, place, first)
@@ -299,28 +308,29 @@ class _StagedLowering:
         size = self.format.block_bytes
         right = []
         for column in range(self.wide):
-            line = slot * self.slot_words * _WORD + (column * LINES + LINE) * self.chunk.blocks * size
+            line = slot * self.slot_words * _WORD + (column * self.lines + self.line) * self.chunk.blocks * size
             run = BlockRun(
+                lanes=self.own,
                 array="right",
                 block=line + BLOCK * size + number * size,
                 known=number * size % self.multiple,
                 multiple=self.multiple,
-                place=OWN,
+                place=self.first,
                 begin=first,
                 span=LANES,
                 blocks=self.format,
                 native=self.native,
             )
-            right.append(scope.let(run, FLOAT32, RUN_NUMBERS))
-        at = slot * (self.rows * self.numbers) + BLOCK * self.format.numbers + OWN
+            right.append(scope.let(run, FLOAT32, self.own))
+        at = slot * (self.rows * self.numbers) + BLOCK * self.format.numbers + self.first
         begin, end = 0, min(2, self.rows)
         while begin < self.rows:
             some = scope.inner()
             for row in range(begin, end):
                 place = at + (row * self.numbers + number * self.format.numbers + first)
-                left = some.let(ArrayItem("left", place, vector=True), FLOAT32, RUN_NUMBERS)
+                left = some.let(ArrayItem("left", place, vector=True), FLOAT32, self.own)
                 for total, decoded in zip(sums[row], right, strict=True):
-                    made = some.let(MultiplyAdd(left, decoded, total), FLOAT32, RUN_NUMBERS)
+                    made = some.let(MultiplyAdd(left, decoded, total), FLOAT32, self.own)
                     some.add(Assign(total, Splat(made)))
             scope.add(*([If(begin < rows, tuple(some.statements))] if begin else some.statements))
             begin, end = end, min(2 * end, self.rows)
