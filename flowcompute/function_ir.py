@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.spec import BFLOAT16
 
 # -- expressions ------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
 from flowcompute.html import table
+from flowcompute.imports import dataclass
 
 NodeKind = Literal["source", "region", "transfer", "destination"]
 

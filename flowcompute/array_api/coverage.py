@@ -6,8 +6,9 @@ docs/array_api.md shows it; a test compares both with the namespace.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from flowcompute.imports import dataclass
 
 State = Literal["there", "refused"]
 

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.polynomial import chebyshev
 
 from flowcompute.errors import DestinationError, SourceError
 from flowcompute.files import FILES, Draft, Files, atomic_write_bytes, explain
+from flowcompute.imports import dataclass
 
 ITEM_DAYS = 4
 ITEM_SHAPE = (3, 13)

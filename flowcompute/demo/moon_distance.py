@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
@@ -19,6 +18,7 @@ from flowcompute.demo.ephemeris import DE421, DE422, DemoData, find_data
 from flowcompute.elements import Compute, Element
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.files import FILES, explain
+from flowcompute.imports import dataclass
 from flowcompute.runtime.run import Run
 from flowcompute.strategy import PlanOptions
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowcompute.distributed.entry_records import is_counted, is_joined, records_at
 from flowcompute.distributed.shard_ranges import Records, RootRecords, roots_of, shard_unit
 from flowcompute.engine import ClockPlace
+from flowcompute.imports import dataclass
 from flowcompute.rewrite import Entry
 from flowcompute.schedule import Clock, ExecutionPlan
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from flowcompute.imports import dataclass
 from flowcompute.rewrite import Entry
 from flowcompute.schedule.memory import padding, span
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.distributed.shard_ranges import Records
 from flowcompute.elements import State
 from flowcompute.engine import ClockPlace
+from flowcompute.imports import dataclass
 
 Resident = Mapping[int, np.ndarray]
 """Whole values of earlier passes by id, those of constants left out."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from flowcompute.elements.arguments import ATTRIBUTES, NoValue, meant
 from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
-from flowcompute.imports import load_module
+from flowcompute.imports import dataclass, load_module
 from flowcompute.spec import Spec
 from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from flowcompute.imports import dataclass
 
 State = dict[str, Any]
 """Plain data and arrays: what a checkpoint can hold."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from flowcompute.errors import CheckpointError
+from flowcompute.imports import dataclass
 from flowcompute.spec import BFLOAT16, BOOL, Spec
 
 T = TypeVar("T")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowcompute.errors import Site
+from flowcompute.imports import dataclass
 
 _KINDS = re.compile(r"auto|numpy|(?:cpu|gpu)(?::\d+)?", re.IGNORECASE)
 

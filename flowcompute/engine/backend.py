@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from flowcompute.elements.policies import SkipCounter
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.metrics import StepTold
 from flowcompute.schedule import BackendDescription

@@ -7,12 +7,12 @@ than to launch it. So what was looked up for a slice is kept for those that foll
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.region_runner import KnownLaunch, Runners
+from flowcompute.imports import dataclass
 from flowcompute.schedule import RegionStep, Step
 
 ALIKE = 2

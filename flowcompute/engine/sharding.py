@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowcompute.engine.accumulators import make_fold
 from flowcompute.engine.folds import Accumulator, BlockedAccumulator
+from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec, HostFold
 from flowcompute.schedule import Clock, ExecutionPlan
 

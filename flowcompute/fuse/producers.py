@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import LOOKUP, TAKE
@@ -26,6 +25,7 @@ from flowcompute.fuse.anchors import anchor_name
 from flowcompute.fuse.groups import MAX_NODES
 from flowcompute.fuse.reasons import Reason
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import is_copied, register_dtype, seen_as, views_of
 
 STORE_COST = 64

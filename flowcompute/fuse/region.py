@@ -8,9 +8,10 @@ region reduce the same domain axes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowcompute.fuse.weight_tiles import WeightTiles
+from flowcompute.imports import dataclass
 
 Layout = tuple[int | None, ...]
 

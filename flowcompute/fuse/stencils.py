@@ -7,11 +7,11 @@ padding and views are computed where their numbers are loaded (`lower/flat/stenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import INDEX, PAD
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.spec import BOOL
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec
 
 STEP = 16

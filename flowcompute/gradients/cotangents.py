@@ -7,7 +7,6 @@ runs before the number is known, and the file is read once. A value may lack axe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from flowcompute.elements.generated import index
 from flowcompute.elements.math import any as any_of
 from flowcompute.elements.math import multiply, sum, where
 from flowcompute.elements.streams import cumulative_sum
+from flowcompute.imports import dataclass
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64, Spec
 
 

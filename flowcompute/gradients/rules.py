@@ -7,11 +7,11 @@ cotangent: a resident number that scales it stays outside, and is multiplied aft
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.elements import Compute, Element, user_site
 from flowcompute.errors import SpecError
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

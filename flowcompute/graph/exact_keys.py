@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.function_ir import functions
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec
 
 

@@ -6,7 +6,7 @@ import copy
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +18,7 @@ from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.function_ir import functions
 from flowcompute.graph.traversal import postorder
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec
 
 _COMPARED_BYTES = 1 << 20

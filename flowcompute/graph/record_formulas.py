@@ -7,7 +7,6 @@ items have that shape by the very function that makes it again from a checkpoint
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from flowcompute.elements.axes import reshape
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.streams import KernelScan, kernel_scan
 from flowcompute.errors import SpecError
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec
 
 T = TypeVar("T")

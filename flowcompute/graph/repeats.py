@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowcompute.elements import Compute
 from flowcompute.graph.draw import details
 from flowcompute.graph.graph import Graph, Node, is_number
+from flowcompute.imports import dataclass
 
 LEAST_BLOCKS = 3
 """Equal blocks from which on one is shown for all."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from flowcompute.elements.nn import windows_of
 from flowcompute.elements.search import ORDERING
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node, postorder
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

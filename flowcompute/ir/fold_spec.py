@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.ir.reduction_order import fold_block, merge_dtype, product_block
 from flowcompute.spec import INT64, Spec
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from flowcompute.imports import dataclass
 
 IntegerOp = Literal["+", "-", "*", "/", "%", "&", "^", "<<", ">>", "min", "max"]
 ComparisonOp = Literal["<", "<=", ">", ">=", "==", "!="]

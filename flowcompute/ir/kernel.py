@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from flowcompute.imports import dataclass
 from flowcompute.ir.nodes import Argument, Stmt
 from flowcompute.strategy import KernelKnobs
 

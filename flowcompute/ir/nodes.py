@@ -5,7 +5,6 @@ Indices, bounds and conditions are those of `ir.index_nodes`. Each value is a `V
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.quantized import BlockFormat
+from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 

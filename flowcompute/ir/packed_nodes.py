@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flowcompute.elements.quantized import BlockFormat
+from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import IndexLike
 from flowcompute.ir.nodes import OfWords, Var
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import IndexLike
 from flowcompute.ir.nodes import Argument, Copying
 

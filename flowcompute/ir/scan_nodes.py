@@ -8,9 +8,8 @@ prefix. Tiles are numbered from 0 in each launch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowcompute.elements.functions import UserOp
+from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import BLOCKS, IndexLike, Name
 from flowcompute.ir.nodes import Argument, CarryStatement, Var
 

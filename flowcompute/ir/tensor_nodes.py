@@ -8,10 +8,9 @@ before it multiply the stages that are full. Barriers of the stages order them, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.ir.nodes import Argument, Copying, OfFragments, Stmt, Var
 

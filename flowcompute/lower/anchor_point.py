@@ -13,13 +13,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements.axes import RESHAPE
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     FIRST,
     LANE,

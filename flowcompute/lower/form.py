@@ -6,11 +6,12 @@ A form stands in one file, its record at the file's end. `lower.forms` asks the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle
 

@@ -6,8 +6,9 @@ added to what (`ir.reduction_order`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.strategy import KernelKnobs, Precision
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements.math import multiply, subtract
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     Apply,
     Assign,

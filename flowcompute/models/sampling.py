@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flowcompute.errors import SpecError
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

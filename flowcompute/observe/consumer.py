@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from flowcompute.imports import dataclass
 from flowcompute.metrics import Snapshot
 from flowcompute.observe.events import Take
 

@@ -6,12 +6,11 @@ import os
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flowcompute.errors import MetricsWarning, PlanError, short_repr
 from flowcompute.files import path_text
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.observe.consumer import Consumer, RunView
 from flowcompute.observe.events import EventStream
 from flowcompute.observe.json_log import MetricsLog

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Constant
 from flowcompute.errors import short_repr
+from flowcompute.imports import dataclass
 from flowcompute.onnx._onnx import attribute_kind
 from flowcompute.onnx.operators import DEFINED, OnnxNode
 from flowcompute.onnx.problems import Refusal

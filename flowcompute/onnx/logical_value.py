@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +24,7 @@ from flowcompute.elements.math import (
     subtract,
     where,
 )
+from flowcompute.imports import dataclass
 from flowcompute.onnx.problems import Refusal
 from flowcompute.onnx.sizes import MOST_KNOWN, Length, Records, Size, is_decided, known_array
 from flowcompute.onnx.tensors import NarrowTensor

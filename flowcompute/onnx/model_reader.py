@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import FILES, shown
+from flowcompute.imports import dataclass
 from flowcompute.onnx._onnx import is_model, parsed_model, require_onnx
 from flowcompute.onnx.graphs import GraphReader, OnnxGraph, opsets_of
 from flowcompute.onnx.tensors import ExternalData, NarrowTensor, damaged, no_external, text_of, without_tensors

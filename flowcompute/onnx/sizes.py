@@ -5,10 +5,11 @@ Known numbers of a value are an array of dtype object. Each entry is a bool, an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from flowcompute.imports import dataclass
 
 MOST_KNOWN = 4096
 """Numbers of a value that is followed as part of a shape."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowcompute.elements import Compute, Kind, Source
 from flowcompute.elements.generated import Generator
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph, Node, postorder
+from flowcompute.imports import dataclass
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.sources import SourceView
 from flowcompute.spec import Spec, Stream

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flowcompute.elements import Destination, Kind, Source
 from flowcompute.elements.training import TRAIN
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.sources import FeedSource
 
 

@@ -7,12 +7,12 @@ is refused when it is composed.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 from flowcompute.elements import ALONG, Compute, Constant, Source
 from flowcompute.elements.generated import Permutation
 from flowcompute.elements.streams import SHUFFLE, order_of
 from flowcompute.graph import Graph, Node, postorder
+from flowcompute.imports import dataclass
 from flowcompute.rewrite.parts import SourcePart, part_of
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.sources import MemorySource, ShuffledSource

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowcompute.elements import Constant, Kind, Op
@@ -21,6 +21,7 @@ from flowcompute.elements.axes import BROADCAST, INDEX, PERMUTE, RESHAPE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import view_array
 from flowcompute.rewrite.rewriter import GraphRewriter
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities, Kernel
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from flowcompute.elements import Destination, Source, places_of
 from flowcompute.elements.training import Training
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
 from flowcompute.schedule.backend_description import BackendDescription

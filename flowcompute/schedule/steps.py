@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
 
 

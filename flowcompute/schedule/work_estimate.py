@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from flowcompute.elements import CAST, Kind
 from flowcompute.elements.math import exp
 from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN, SELF_ATTENTION
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import below_views, register_dtype, rows_seen
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import FLOAT64, is_float

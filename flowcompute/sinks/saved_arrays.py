@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from flowcompute.elements import Compute, Element, as_element
 from flowcompute.elements.arguments import several
 from flowcompute.elements.creation import MOST_PACKED
 from flowcompute.errors import SpecError
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.files import Files
+from flowcompute.imports import dataclass
 from flowcompute.spec import BOOL, Spec, Stream
 
 _SCRATCH_BYTES = 1 << 20  # column pieces of Fortran files, and pieces swapped while they are in the cache

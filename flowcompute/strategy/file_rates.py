@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import cache_folder, expect, private_folder
+from flowcompute.imports import dataclass
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.strategy.roofline import scaled
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Self
 
 from flowcompute.errors import PlanError, short_repr
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True, slots=True)

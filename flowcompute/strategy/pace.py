@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.strategy.search import spread_of
 
 LEAST_PARTS = 8

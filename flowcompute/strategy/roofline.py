@@ -11,11 +11,12 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import Each, cache_folder, expect, private_folder
+from flowcompute.imports import dataclass
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from flowcompute.imports import dataclass
 
 Candidate = tuple[tuple[str, int | str], ...]
 """Values of the knobs that differ from the default, sorted by name."""

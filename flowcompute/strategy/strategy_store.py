@@ -13,7 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from flowcompute.errors import PlanError
@@ -27,6 +27,7 @@ from flowcompute.files import (
     private_folder,
     read_json,
 )
+from flowcompute.imports import dataclass
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.strategy import Strategy

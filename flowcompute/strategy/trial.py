@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from flowcompute.errors import PlanError
 from flowcompute.files import Maybe, expect
+from flowcompute.imports import dataclass
 from flowcompute.metrics import counted
 from flowcompute.strategy.roofline import Roofline, Unit
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.elements import Constant, Element, cast, user_site
 from flowcompute.elements.math import all as all_of
 from flowcompute.elements.math import isfinite, logical_and, maximum, minimum, where
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import FLOAT32, INT64
 
 DYNAMIC = "dynamic"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from flowcompute.checkpoint.job.fields import Fields
 from flowcompute.elements import MOST
+from flowcompute.imports import dataclass
 from flowcompute.metrics import PassProgress, Progress
 from flowcompute.schedule import Shaping
 from flowcompute.strategy import Mode, Precision

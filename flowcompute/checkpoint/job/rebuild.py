@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
 from flowcompute.elements import MOST, Compute, Destination, Element, UserCall
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.spec import Spec, Stream
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from flowcompute.elements import MOST, Destination, UserCall
 from flowcompute.errors import Site
 from flowcompute.files import FILES, Files, shown
 from flowcompute.graph import draw_lines, fold_steps
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec, Stream
 
 _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields
 from flowcompute.files import FILES, Files, Sealed, is_draft_of, lies_in, seal_of, shown
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from flowcompute.errors import CheckpointError
+from flowcompute.imports import dataclass
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 
 MAX_DEPTH = 64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from flowcompute.errors import PlanError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.runtime.options import RunOptions
 from flowcompute.strategy import StartOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -30,6 +30,7 @@ from flowcompute.elements.functions.statements import typed
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import KernelError, SpecError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import Spec
 
 _LOOP_COST = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from flowcompute.elements.functions.read_source import FunctionSource, assigned_
 from flowcompute.elements.generated import index as positions
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 
 Boundary = Literal["edge", "reflect", "wrap"] | float
 

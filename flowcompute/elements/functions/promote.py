@@ -8,13 +8,13 @@ take the dtype of whatever they meet. A bool counts as a Python int in arithmeti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute import function_ir as ir
 from flowcompute.elements.op import Op, by_ufunc
+from flowcompute.imports import dataclass
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float, parse_dtype
 
 

@@ -7,10 +7,10 @@ import builtins
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.errors import KernelError, Site
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype
 
 MOST_POSITIONS = 2**63

@@ -10,11 +10,11 @@ is an even permutation. The keys are words of Philox4x32-10 of the seed; see `_k
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements.generated.philox import philox
+from flowcompute.imports import dataclass
 
 ROUNDS = 8
 _KEY_BLOCKS = ROUNDS // 2 + 1

@@ -9,10 +9,10 @@ but integers and + - * / and square roots, rounded correctly and in the same ord
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.spec import FLOAT32, FLOAT64
 
 ROUNDS = 10

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, whole_numbers
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

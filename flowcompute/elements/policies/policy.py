@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from flowcompute.elements.arguments import one_of
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.files import FILES, Files, path_text
+from flowcompute.imports import dataclass
 
 OnError = Literal["raise", "skip", "dead_letter"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.elements.arguments import several, whole
@@ -14,6 +13,7 @@ from flowcompute.elements.math import TransposedStream, normalise_axes
 from flowcompute.elements.op import MOST_AXES
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import BOOL, format_shape
 
 Labels = tuple[str, ...]

@@ -8,7 +8,7 @@ record has the fields' names and bytes in order, and says how a number follows f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +44,7 @@ from flowcompute.elements.quantized.decoding import (
     word16,
     word32,
 )
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

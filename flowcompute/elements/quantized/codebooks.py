@@ -6,7 +6,9 @@ Each row of a table is one number of 16 bits. It holds 8 entries of 2 bits, or 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

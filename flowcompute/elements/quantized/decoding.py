@@ -7,10 +7,10 @@ decoded alike: NumPy evaluates it for all places at once, and a kernel for the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from flowcompute.elements.quantized.codebooks import Codebook
+from flowcompute.imports import dataclass
 
 WholeOp = Literal["+", "-", "*", "<<", ">>", "&", "|", "^", "<", "=="]
 FloatOp = Literal["+", "-", "*"]

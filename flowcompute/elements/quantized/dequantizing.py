@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from flowcompute.elements.quantized.block_formats import BLOCK_FORMATS, BlockFor
 from flowcompute.elements.quantized.numpy_decoding import decode
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import FLOAT32, UINT8, Spec
 
 COST = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.errors import SpecError
+from flowcompute.imports import dataclass
 from flowcompute.spec import FLOAT32, FLOAT64, Spec, Stream, is_float
 
 

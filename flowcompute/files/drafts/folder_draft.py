@@ -13,10 +13,10 @@ import os
 import stat
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from flowcompute.files.file_layer import Files, temporary_path
 from flowcompute.files.file_states import Sealed, Unfinished
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
 from typing import Literal
 
 from flowcompute.files.drafts.folder_draft import draft_bytes
 from flowcompute.files.file_layer import FILES, Files
+from flowcompute.imports import dataclass
 
 _NAME = re.compile(r"\..+\.(?P<token>[0-9a-f]{16})(?P<job>(-letters)?-[0-9]+)?\.partial", re.DOTALL)
 

@@ -14,12 +14,12 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from flowcompute.files.drafts.file_draft import Draft
 from flowcompute.files.drafts.folder_draft import FolderDraft, Pieces
 from flowcompute.files.file_layer import Files
 from flowcompute.files.file_states import Unfinished
+from flowcompute.imports import dataclass
 
 Encode = Callable[[Callable[[memoryview, int], int], int, Callable[[bytes | memoryview, int], None]], None]
 """`encode(read_into, size, write)` writes `size` bytes of records as a file; it raises OSError as the two do."""

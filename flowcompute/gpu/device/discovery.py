@@ -7,13 +7,13 @@ import os
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import plain_name
 from flowcompute.errors import PlanError
 from flowcompute.gpu.device._cl import INSTALL_HINT, cl
 from flowcompute.gpu.device.device import Device, forked
 from flowcompute.gpu.device.program_cache import drivers_confined
+from flowcompute.imports import dataclass
 from flowcompute.strategy import RuntimeTrial, load_runtime_trial
 
 _WHEEL_POCL = (3, 0)

@@ -7,7 +7,6 @@ import mmap
 import threading
 import weakref
 from bisect import bisect_right, insort
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from flowcompute.elements import owner_of, share_block
 from flowcompute.errors import RunError
 from flowcompute.gpu.device._cl import cl
+from flowcompute.imports import dataclass
 from flowcompute.strategy import default_memory_bytes
 
 MAX_FREE_BYTES = max(512 << 20, min(2 << 30, default_memory_bytes() // 16))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from flowcompute.gpu.device import cl
+from flowcompute.imports import dataclass
 
 Push = Callable[[Sequence[Any]], None]
 """Adds records, which lie in these buffers, to a fold."""

@@ -7,7 +7,6 @@ lowest part of a significand. One subtraction removes that power of two and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 
@@ -31,6 +30,7 @@ from flowcompute.elements.quantized import (
     trailing_zeros,
 )
 from flowcompute.gpu.render.render_blocks import add_tables, expression_text
+from flowcompute.imports import dataclass
 from flowcompute.ir import RUN_NUMBERS, BlockRun, index_text
 
 _EACH = 0x01010101

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from flowcompute.engine.scans import Carry, KeyValueCache, SlotCache, carried, c
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype, slots_of
 from flowcompute.lower.scan import identity_of, scan_wide
 from flowcompute.spec import FLOAT64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from flowcompute.engine import BatchSlice
 from flowcompute.engine.scans import Carry
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
+from flowcompute.imports import dataclass
 from flowcompute.ir import Argument, Kernel
 from flowcompute.schedule import RegionStep
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.gpu.worker import Launcher
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import view_array
 from flowcompute.spec import INT64, Spec
 

@@ -8,9 +8,9 @@ memory holds two slabs, one after the other (double buffering), or a single larg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
     Assign,

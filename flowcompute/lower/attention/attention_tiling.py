@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from flowcompute.imports import dataclass
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 

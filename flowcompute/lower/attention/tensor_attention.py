@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply, subtract
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LANE,
     LID,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import multiply
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
     ArrayItem,

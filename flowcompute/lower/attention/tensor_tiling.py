@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from flowcompute.imports import dataclass
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, SUBGROUP, TensorTile, lines_along_k

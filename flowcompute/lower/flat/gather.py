@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import Constant, Kind
 from flowcompute.elements.axes import CONCAT, LOOKUP, PAD, STACK, TAKE
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     CANONICAL_FOLDS,
     ArrayNumber,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from flowcompute.elements import Kind
 from flowcompute.elements.axes import INDEX, PAD
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LANE,
     Argument,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from flowcompute.elements.generated import Generator
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

@@ -12,11 +12,11 @@ order belongs to products whose right factor is `dequantize` along k; no tile ch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from flowcompute.fuse import FEW_ROWS, Reason, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

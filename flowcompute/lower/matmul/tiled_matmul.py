@@ -8,10 +8,10 @@ registers before anything is stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 from flowcompute.elements import Op
 from flowcompute.elements.math import add, multiply, subtract
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     BLOCKS,
     CHUNK,

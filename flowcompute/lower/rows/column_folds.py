@@ -10,12 +10,12 @@ lane has a record. Row by row all lanes of a vector would compute one number.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     BLOCKS,
     FIRST,

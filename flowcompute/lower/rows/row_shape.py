@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec, IndexLike, Storage, c_strides, register_dtype, storage
 from flowcompute.lower.emit import Key, Point, Scope, loads_of
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, written_turns

@@ -9,8 +9,8 @@ is needed. Elsewhere a whole work-group may take its place.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LANES,
     LID,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from flowcompute.elements.functions import UserOp
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     BLOCKS,
     FIRST,

@@ -11,10 +11,10 @@ scan neighbouring runs then have no bank conflicts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     BLOCKS,
     FIRST,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from flowcompute.elements import nn
@@ -11,6 +10,7 @@ from flowcompute.elements.axes import reshape, take
 from flowcompute.elements.math import tanh
 from flowcompute.elements.search import argsort, take_along_axis
 from flowcompute.errors import SourceError, SpecError
+from flowcompute.imports import dataclass
 from flowcompute.models.architectures.hyperparameters import Hyperparameters
 from flowcompute.spec import FLOAT32, format_shape
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Element
+from flowcompute.imports import dataclass
 from flowcompute.onnx.logical_value import Value
 from flowcompute.onnx.problems import Refusal
 

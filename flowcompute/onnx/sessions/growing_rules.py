@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import flowcompute.elements.axes as fc_axes
 import flowcompute.elements.math as fc
 from flowcompute.elements import Constant, nn
+from flowcompute.imports import dataclass
 from flowcompute.onnx.logical_value import Value, element_of_length
 from flowcompute.onnx.operators import POINTWISE, NodeCall, Operator, grouped_attention, multi_head_attention
 from flowcompute.onnx.sessions.growing_values import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
 from flowcompute.elements import user_site
 from flowcompute.errors import CheckpointError, FlowError, RunError, SpecError, short_repr
 from flowcompute.flow import open_flow
+from flowcompute.imports import dataclass
 from flowcompute.onnx.graph_builder import Functions
 from flowcompute.onnx.graphs import OnnxGraph, Port
 from flowcompute.onnx.problems import UnsupportedError

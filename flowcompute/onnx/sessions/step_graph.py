@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.streams import scan
 from flowcompute.graph import Made, Placeholder, build_graph, per_record, structural_hash
+from flowcompute.imports import dataclass
 from flowcompute.onnx.graph_builder import Functions, GraphBuilder
 from flowcompute.onnx.graphs import OnnxGraph
 from flowcompute.onnx.logical_value import Value

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Constant, user_site
 from flowcompute.errors import SourceError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.onnx.tensors.onnx_types import NARROW, dtype_of
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8
 

@@ -7,7 +7,7 @@ data. What is not understood stays as it is, and is for protobuf to parse or to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from flowcompute.imports import dataclass
 
 LEAST_BYTES = 4096
 """Least size of a tensor that is left in the file."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from flowcompute.elements.axes import PAD, PERMUTE, RESHAPE
 from flowcompute.elements.math import MATMUL, add
 from flowcompute.elements.nn import WINDOWS
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import is_dense, views_of
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32

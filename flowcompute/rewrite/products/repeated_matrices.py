@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowcompute.elements import Kind, Op
 from flowcompute.elements.axes import BROADCAST, PERMUTE, RESHAPE
 from flowcompute.elements.math import MATMUL
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.rewrite.rewriter import GraphRewriter
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
 from flowcompute.runtime.channels.batch_pool import SharedBuffer

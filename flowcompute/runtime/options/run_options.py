@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 from flowcompute.errors import PlanError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.observe import Observe
 from flowcompute.runtime.checkpoints import CheckpointPolicy, checkpoint_path
 from flowcompute.strategy import (

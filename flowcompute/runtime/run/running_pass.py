@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.elements.training import Training
 from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.errors import CheckpointError, RunError
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check_alike

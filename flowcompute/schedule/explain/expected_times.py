@@ -8,11 +8,12 @@ long as its slowest one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from flowcompute.errors import SourceError
 from flowcompute.files import cached_share
+from flowcompute.imports import dataclass
 from flowcompute.metrics import NodeMetrics
 from flowcompute.schedule.explain.roofline_table import limits_of
 from flowcompute.schedule.run_knobs import with_defaults

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowcompute.html import preformatted
+from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
 from flowcompute.schedule.explain.expected_times import Expectation, expectations
 from flowcompute.schedule.explain.explain_plan import describe_plan, plan_dot, plan_svg

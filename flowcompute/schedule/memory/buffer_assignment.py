@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import is_copied
 from flowcompute.schedule.placement import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass

@@ -6,10 +6,10 @@ They hold all operands of their kernels, as weights are streamed through the mai
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities, FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import is_strided
 from flowcompute.schedule.plan import ExecutionPlan, Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, merged_folds

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec, host_fold
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import attention_state

@@ -7,10 +7,10 @@ may compute later batches, as long as they touch no state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Reason
+from flowcompute.imports import dataclass
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.schedule.placement.weight_residency import direct_inputs

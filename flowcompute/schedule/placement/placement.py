@@ -13,13 +13,13 @@ value against the cost of not computing on the first device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from flowcompute.elements import PLACED, Kind
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.min_cut import FlowNetwork

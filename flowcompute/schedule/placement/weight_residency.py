@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from flowcompute.fuse import WeightTiles
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import Argument, Kernel
 from flowcompute.lower.matmul import chosen_matrices, cut_factor
 from flowcompute.schedule.plan import Pass

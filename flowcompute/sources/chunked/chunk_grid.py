@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

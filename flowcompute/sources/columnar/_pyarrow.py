@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
-from flowcompute.imports import LateModule, import_problem
+from flowcompute.imports import LateModule, dataclass, import_problem
 from flowcompute.sources.columnar.parquet_pages import PageView, read_varint
 from flowcompute.sources.columnar.parquet_plain import (
     ChunkPages,

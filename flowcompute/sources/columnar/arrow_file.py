@@ -7,12 +7,12 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.files import Files, FileView
+from flowcompute.imports import dataclass
 from flowcompute.sources.columnar import _pyarrow
 from flowcompute.sources.columnar.arrow_layout import BatchLayout, FileBlock, read_batch, read_exactly, read_footer
 from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from flowcompute.files import FileView
+from flowcompute.imports import dataclass
 from flowcompute.sources.columnar.table_file import ColumnarError
 
 _CODECS = "lz4", "zstd"

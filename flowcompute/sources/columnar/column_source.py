@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from flowcompute.elements import Reader, Source
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, Fingerprint, explain, shown
+from flowcompute.imports import dataclass
 from flowcompute.sources.columnar.opening import open_columns
 from flowcompute.sources.columnar.table_file import Column, ColumnarError, TableFile
 from flowcompute.sources.file_source import changed, check_position, source_errors

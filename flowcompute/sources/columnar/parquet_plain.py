@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from flowcompute.files import FileView
+from flowcompute.imports import dataclass
 from flowcompute.sources.columnar.parquet_levels import all_present, check_lists
 from flowcompute.sources.columnar.parquet_pages import PLAIN, RLE, DataHeader, PageHeader, check_size, read_header
 from flowcompute.sources.columnar.table_file import SLICE_BYTES, Column, ColumnarError

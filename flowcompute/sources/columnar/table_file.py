@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flowcompute.files import Files
+from flowcompute.imports import dataclass
 
 SLICE_BYTES = 1 << 18
 """Bytes of a slice of a column that is decoded at a time."""

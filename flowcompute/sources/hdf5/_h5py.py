@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from flowcompute.errors import SourceError
 from flowcompute.files import FileView
-from flowcompute.imports import LateModule, import_problem
+from flowcompute.imports import LateModule, dataclass, import_problem
 
 if TYPE_CHECKING:
     import h5py

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from flowcompute.errors import SourceError, short_repr
+from flowcompute.imports import dataclass
 
 MOST_AXES = 8
 MOST_BYTES = 1 << 63

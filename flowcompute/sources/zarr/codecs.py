@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 
+from flowcompute.imports import dataclass
 from flowcompute.sources.chunked import ChunkError
 from flowcompute.sources.zarr import _numcodecs
 

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from flowcompute.elements import MOST, MOST_AXES
 from flowcompute.files import Files, ForeignJsonError, Maybe, expect, read_json_file
+from flowcompute.imports import dataclass
 from flowcompute.sources.zarr.codecs import CHECKSUM, COMPRESSORS, Codecs
 
 V3, V2 = "zarr.json", ".zarray"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from flowcompute.elements.axes import pad
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 
 Edges = int | Sequence[int | Sequence[int]]
 """Numbers added on both sides of all axes, of each, or (before, after) of each."""

@@ -7,9 +7,10 @@ The names are those of ONNX's operator `Resize` (version 19), the widest list in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from flowcompute.imports import dataclass
 
 
 @dataclass(frozen=True)

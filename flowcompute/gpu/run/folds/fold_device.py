@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from flowcompute.gpu.device import Device, cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker import Launcher
+from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
 from flowcompute.lower import MADE, KernelStyle, LaunchTask, form_of
 from flowcompute.schedule.memory import placeholder_array

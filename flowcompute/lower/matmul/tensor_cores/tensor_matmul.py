@@ -20,9 +20,8 @@ normal numbers and 2^-19.5 for positive ones. cuBLAS has 2^-21.6 and 2^-17.2 in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowcompute.fuse import Reason, Region
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

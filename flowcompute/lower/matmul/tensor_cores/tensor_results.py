@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
     RING_GROUP,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
     Argument,

@@ -11,12 +11,12 @@ A sum runs over the kernel's places, and within each over channels in steps of 1
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from flowcompute.fuse import Reason
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     GID,
     GSIZE,

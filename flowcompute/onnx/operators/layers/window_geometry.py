@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from flowcompute.imports import dataclass
 from flowcompute.onnx.operators.record import NodeCall
 from flowcompute.onnx.problems import Refusal
 

@@ -1,0 +1,181 @@
+"""Frozen dataclasses of ours do what those of `dataclasses` do."""
+
+import copy
+import dataclasses
+import inspect
+import itertools
+import pickle
+from dataclasses import field
+from functools import partial
+
+import pytest
+
+from flowcompute.imports import dataclass as ours
+
+OPTIONS = [dict(zip(("slots", "eq", "repr"), one, strict=True)) for one in itertools.product((False, True), repeat=3)]
+
+
+def made(maker, slots, eq, repr):
+    """Return classes with all that ours use of dataclasses: one of a kind, one that inherits, one without fields."""
+
+    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    class Point:
+        """A point."""
+
+        x: int
+        names: list[str] = field(default_factory=list, hash=False)
+        note: str = field(default="", repr=False, compare=False)
+        twice: int = field(init=False, compare=False)
+        memo: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "twice", 2 * self.x)
+
+    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    class Deep(Point):
+        """A point below another."""
+
+        below: object = None
+        last: int = field(default=7, kw_only=True)
+
+    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    class Nothing:
+        """Nothing."""
+
+    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    class One:
+        """One number, and methods of its own."""
+
+        x: float
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, One) and abs(other.x - self.x) < 1
+
+        def __hash__(self) -> int:
+            return 5
+
+        def __repr__(self) -> str:
+            return f"<{self.x}>"
+
+    return Point, Deep, Nothing, One
+
+
+def outcome(function):
+    """Return what a function returns or raises."""
+    try:
+        return function()
+    except (TypeError, AttributeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_they_are_made_compared_printed_and_changed_alike(options):
+    told = []
+    for maker in (ours, dataclasses.dataclass):
+        point, deep, nothing, one = made(maker, **options)
+        a, b, c = point(1, ["a"], "x"), point(1, ["a"], note="y"), point(2)
+        d, e = deep(1, below=a, last=3), deep(1, ["a"])
+        values = [a, b, c, d, e, nothing(), nothing(), one(1.0), one(1.5)]
+        facts = [[x == y for x in values] for y in values] + [x == 1 for x in values]
+        if options["repr"]:
+            facts += [repr(x) for x in values]
+        if options["eq"]:
+            # That of identity differs from run to run.
+            facts += [outcome(lambda x=x: hash(x)) for x in values]
+        # Of names that are no fields, Python 3.11 asks the class that it has replaced by one with slots.
+        known = [x for x in values if hasattr(x, "x")] if options["slots"] else values
+        facts += [outcome(lambda x=x: setattr(x, "x", 3)) for x in known]
+        facts += [outcome(lambda x=x: delattr(x, "x")) for x in known]
+        facts += [outcome(lambda x=x: setattr(x, "other", 3)) for x in values if not options["slots"]]
+        facts += [outcome(function) for function in (point, partial(point, 1, 2, 3, 4), partial(deep, 1, b=2))]
+        facts += [[dataclasses.astuple(x) for x in values], [dataclasses.asdict(x) for x in values]]
+        facts += [dataclasses.astuple(dataclasses.replace(d, x=5)), c.names is point(2).names, c.memo is a.memo]
+        facts += [str(inspect.signature(each)) for each in (point, deep, nothing, one)]
+        facts += [[one.name for one in dataclasses.fields(each)] for each in (point, deep, nothing, one)]
+        facts += [each.__match_args__ for each in (point, deep, nothing, one)]
+        facts += [hasattr(x, "__dict__") for x in values]
+        facts += [dataclasses.astuple(copy.copy(x)) for x in values] + [dataclasses.astuple(copy.deepcopy(d))]
+        facts += [each.__init__.__qualname__ for each in (point, deep, nothing, one)]
+        told.append(facts)
+    for mine, theirs in zip(*told, strict=True):
+        assert mine == theirs
+
+
+@ours(frozen=True, slots=True)
+class Kept:
+    """A class that pickle finds by its name."""
+
+    x: int
+    y: str = "y"
+
+
+@ours(frozen=True)
+class Undocumented:
+    x: int
+
+
+def test_they_are_pickled():
+    assert pickle.loads(pickle.dumps([Kept(1), Undocumented(2)])) == [Kept(1), Undocumented(2)]
+
+
+def test_values_with_slots_refuse_other_names():
+    with pytest.raises(dataclasses.FrozenInstanceError, match="other"):
+        Kept(1).other = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="other"):
+        del Kept(1).other
+
+
+def test_a_value_that_holds_itself_is_printed():
+    @ours(frozen=True)
+    class Ring:
+        """A ring."""
+
+        held: list[object]
+
+    ring = Ring([])
+    ring.held.append(ring)
+    assert repr(ring).endswith("Ring(held=[...])")
+
+
+def test_one_text_is_compiled_for_a_class(monkeypatch):
+    texts = []
+    monkeypatch.setattr("builtins.exec", lambda text, *names, run=exec: (texts.append(text), run(text, *names))[1])
+    made(ours, slots=True, eq=True, repr=True)
+    assert len(texts) == 4
+    assert all(text.startswith("def __init__") for text in texts)
+    texts.clear()
+    made(dataclasses.dataclass, slots=True, eq=True, repr=True)
+    assert len(texts) > 12
+
+
+def test_what_is_not_frozen_or_asks_for_more_is_left_to_dataclasses():
+    @ours()
+    class Open:
+        """A class that is not frozen."""
+
+        x: int
+
+    changed = Open(1)
+    changed.x = 2
+    assert changed == Open(2)
+
+    @ours(frozen=True, order=True)
+    class Ordered:
+        """A class with an order."""
+
+        x: int
+
+    assert Ordered(1) < Ordered(2)
+    assert Ordered(1).__dataclass_params__.frozen
+
+
+def test_a_class_that_guards_its_attributes_itself_is_refused():
+    class Guarded:
+        x: int
+
+        def __setattr__(self, name, value):
+            raise AssertionError
+
+    for maker in (ours, dataclasses.dataclass):
+        with pytest.raises(TypeError, match="__setattr__"):
+            maker(frozen=True)(Guarded)
