@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from flowcompute.elements import Compute, Constant, Element
 from flowcompute.graph import Graph, Node, TheVeryObject, UnknownError, exact, operation_key
+from flowcompute.model_files import PlacedWeight, Weight
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.plan import Clock, Pass, SinkStage
@@ -108,6 +109,9 @@ def _facts(element: Element) -> tuple[object, ...]:
         # Those that it was made of, which rewriting may have replaced in the graph.
         operands = tuple(exact(operand.spec) for operand in element.inputs)
         return kind, spec, site, operation_key(element.op), exact(element.attrs), operands, pin, element.again
+    if isinstance(element, Weight) and kind in _WEIGHTS:
+        # The state of its file stands for its numbers.
+        return kind, spec, site, element.identity, element.tensor.type, element.memory_bytes
     if isinstance(element, Constant) and kind is Constant:
         if element.value.nbytes > _MOST_CONSTANT_BYTES:
             raise UnknownError
@@ -119,6 +123,7 @@ def _facts(element: Element) -> tuple[object, ...]:
     raise UnknownError
 
 
+_WEIGHTS = (Weight, PlacedWeight)
 _SOURCES = (MemorySource, NpySource, RawSource, FeedSource)
 _SINKS = (MemorySink, DiscardSink, NpySink, RawSink)
 

@@ -17,6 +17,7 @@ import flowcompute as fc
 from flowcompute.schedule import plan_cache, planner
 from flowcompute.schedule.plan_cache import _MOST_PLANS
 from flowcompute.schedule.planner import PLANS
+from tests.model_files.files import safetensors_bytes
 
 ROWS = np.arange(4000, dtype=np.float32).reshape(500, 8) / 7
 
@@ -209,6 +210,51 @@ def test_a_file_that_grew_is_planned_anew(tmp_path: Path) -> None:
         run = fc.open(path).sum(axis=0).run(device="numpy", progress=False)
         assert run.progress.items == rows
         np.testing.assert_allclose(run.value, ROWS[:rows].sum(axis=0), rtol=1e-5)
+
+
+def write_weights(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    header, data = {}, b""
+    for name, array in arrays.items():
+        places = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": places}
+        data += array.tobytes()
+    path.unlink(missing_ok=True)
+    path.write_bytes(safetensors_bytes(header, data))
+
+
+def test_weights_of_a_file_are_known_by_its_state(tmp_path: Path) -> None:
+    """Another state of a file and another tensor of it have plans of their own; equal ones share one."""
+    path = tmp_path / "w.safetensors"
+
+    def product(name: str) -> fc.Compute:
+        return fc.source(ROWS) @ fc.weights(path)[name]
+
+    def values() -> list[np.ndarray]:
+        return [product(name).resolve(device="cpu", progress=False) for name in "ab"]
+
+    for seed in range(2):
+        arrays = dict(zip("ab", np.random.default_rng(seed).standard_normal((2, 8, 8), dtype=np.float32), strict=True))
+        write_weights(path, arrays)
+        found = values()
+        for got, array in zip(found, arrays.values(), strict=True):
+            np.testing.assert_allclose(got, ROWS @ array, rtol=1e-4, atol=1e-3)
+        with mock.patch.object(planner, "_planned", side_effect=AssertionError("planned again")):
+            for again, before in zip(values(), found, strict=True):
+                np.testing.assert_array_equal(again, before)
+    # Two tensors in two states: each reading the file anew.
+    assert len(PLANS) == 4
+
+
+def test_a_plan_keeps_no_file_of_weights_alive(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    write_weights(path, {"a": np.ones((8, 8), np.float32)})
+    weight = fc.weights(path)["a"]
+    there = weakref.ref(weight)
+    (fc.source(ROWS) @ weight).plan(device="numpy")
+    assert len(PLANS) == 1
+    del weight
+    gc.collect()
+    assert there() is None
 
 
 def test_what_cannot_be_compared_is_planned_each_time() -> None:
