@@ -50,6 +50,17 @@ class Words(OfFragments):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyRead(OfFragments):
+    """Four floats from a multiple of four in local memory, read where the text has it.
+
+    The compiler moves other reads to where their numbers are used first.
+    """
+
+    array: str
+    index: IndexLike
+
+
+@dataclass(frozen=True, slots=True)
 class Leading(OfFragments):
     """Float32 words rounded to the 11 bits of a significand that tensor cores multiply."""
 

@@ -27,6 +27,7 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.joined import joined
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
 from flowcompute.lower.matmul import (
+    COPIED_MATMUL,
     CPU_MATMUL,
     DEQUANTIZED_GROUP_MATMUL,
     DEQUANTIZED_MATMUL,
@@ -80,6 +81,7 @@ FORMS: tuple[Form, ...] = (
     DEQUANTIZED_GROUP_MATMUL,
     THIN_MATMUL,
     PACKED_MATMUL,
+    COPIED_MATMUL,
     TILED_MATMUL,
     DEQUANTIZED_MATMUL,
     CPU_MATMUL,

@@ -149,6 +149,7 @@ GRAPHS = {
     "convolution_by_warp_groups": (half_convolution, HOPPER),
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
+    "matmul_by_copies": (lambda: [rows(40) @ fc.constant(np.zeros((40, 256), "f4"))], NVIDIA),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "transpose_on_a_gpu": (lambda: [turned()], GPU),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),

@@ -20,6 +20,7 @@ from flowcompute.ir.tensor_nodes import (
     Across,
     AwaitCopies,
     Copy,
+    EarlyRead,
     EndCopies,
     Fragment,
     FragmentMultiply,
@@ -215,7 +216,7 @@ class _WorkGroup(Rings):
                     return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
                 case ir.Picked(operands, lanes):
                     return np.broadcast_to(np.hstack([of(one) for one in operands])[:, list(lanes)], shape)
-                case ir.ArrayItem(array, index, _):
+                case ir.ArrayItem(array, index, _) | EarlyRead(array, index):
                     at = np.where(self.mask, self.each(index), 0)
                     memory, itemsize = self.local[array], var.dtype.itemsize
                     memory.read(at[self.mask] * itemsize, var.lanes * itemsize, self.lid[self.mask])

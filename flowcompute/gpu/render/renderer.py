@@ -217,7 +217,8 @@ class _Renderer:
                     self._line(f"#pragma unroll{turns}")
                 name = index.name
                 increment = f"{name}++" if step == 1 else f"{name} += {index_text(step)}"
-                begin, end = f"long {name} = {index_text(start)}", f"{name} < {factor_text(stop)}"
+                kind = "int" if index.narrow else "long"
+                begin, end = f"{kind} {name} = {index_text(start)}", f"{name} < {factor_text(stop)}"
                 self._nest(f"for ({begin}; {end}; {increment}) {{", body)
             case ir.While(condition, body):
                 self._nest(f"while ({index_text(condition)}) {{", body)

@@ -1,5 +1,6 @@
 """Matrix products."""
 
+from flowcompute.lower.matmul.copied_matmul import COPIED_MATMUL
 from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL, strip_lanes
 from flowcompute.lower.matmul.dequantized_group_matmul import DEQUANTIZED_GROUP_MATMUL
 from flowcompute.lower.matmul.dequantized_matmul import DEQUANTIZED_MATMUL
@@ -30,6 +31,7 @@ from flowcompute.lower.matmul.tiled_matmul import NEAR, TILED_MATMUL
 
 __all__ = [
     "CHUNK_BYTES",
+    "COPIED_MATMUL",
     "CPU_MATMUL",
     "DEQUANTIZED_GROUP_MATMUL",
     "DEQUANTIZED_MATMUL",

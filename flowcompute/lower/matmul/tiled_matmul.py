@@ -165,10 +165,12 @@ class Side:
 class TiledMatmulLowering:
     """Lowering of a region with a product for a GPU."""
 
-    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle, tile: WorkGroupTile | None = None) -> None:
         self.region = region
         self.contraction = one = MatmulAnchor(graph, region)
-        self.tile = choose_tile(one.rows_together, one.columns, one.dtype.itemsize, style)
+        self.tile = tile or choose_tile(one.rows_together, one.columns, one.dtype.itemsize, style)
+        sides = {} if tile else {"tile_rows": self.tile.rows, "tile_columns": self.tile.columns}
+        self.knobs = KernelKnobs(**sides)
         self.wide_rows = range(self.tile.item_rows // 4)
         self.wide_columns = range(self.tile.item_columns // LANES)
         self.arrays: list[Stmt] = []
@@ -191,7 +193,7 @@ class TiledMatmulLowering:
             units=one.units,
             lanes=LANES,
             tile=(tile.rows, place.across),
-            knobs=KernelKnobs(tile_rows=tile.rows, tile_columns=tile.columns),
+            knobs=self.knobs,
         )
 
     # -- operands into local memory -----------------------------------------------------------------
@@ -312,8 +314,7 @@ class TiledMatmulLowering:
             # Values that only the end of a panel needs would take half of the registers. The index keeps them in
             # memory: n >> 62 is zero, but the compiler does not know that.
             self.hidden = scope.integer(N >> 62)
-            for slot in range(len(sums) * len(sums[0])):
-                scope.add(PutItem("totals", self.hidden + slot, sums[0][0]))
+            scope.add(*(self._put_total(i, h, sums[0][0]) for i in range(len(sums)) for h in self.wide_columns))
         steps = -(-one.inner // DEPTH)
         for side in (a, b):
             scope.add(*self._bring(side, 0, nothing=nothing[id(side)]), *self._put(side, 0))
@@ -334,11 +335,19 @@ class TiledMatmulLowering:
             r = scope.integer(row + self._offset(y, i // 4, tile.rows) + i % 4)
             for h, total in enumerate(line):
                 if in_panels:
-                    total = scope.let(ArrayItem("totals", self._slot(i, h)), one.dtype, LANES)
+                    total = scope.let(self._total(i, h), one.dtype, LANES)
                 self._store(scope, r, until, column + self._offset(x, h, tile.columns), total)
 
     def _slot(self, i: int, h: int) -> IndexLike:
         return self.hidden + (i * len(self.wide_columns) + h)
+
+    def _total(self, i: int, h: int) -> ArrayItem:
+        """Return the total of earlier panels of a vector."""
+        return ArrayItem("totals", self._slot(i, h))
+
+    def _put_total(self, i: int, h: int, total: Var) -> PutItem:
+        """Set the same."""
+        return PutItem("totals", self._slot(i, h), total)
 
     @staticmethod
     def _offset(item: IndexLike, part: int, size: int) -> IndexLike:
@@ -377,9 +386,9 @@ class TiledMatmulLowering:
         inner = scope.inner(LANES)
         for i, line in enumerate(sums):
             for h, panel in enumerate(line):
-                before = inner.let(ArrayItem("totals", self._slot(i, h)), panel.dtype)
+                before = inner.let(self._total(i, h), panel.dtype)
                 added = inner.let(Combine("sum", (before,), (panel,), 0), panel.dtype)
-                inner.add(PutItem("totals", self._slot(i, h), added), Assign(panel, self.contraction.zero()))
+                inner.add(self._put_total(i, h, added), Assign(panel, self.contraction.zero()))
         return inner.statements
 
     # -- results ------------------------------------------------------------------------------------

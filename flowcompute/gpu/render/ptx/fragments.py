@@ -13,6 +13,7 @@ from flowcompute.ir import (
     AwaitCopies,
     Copy,
     Copying,
+    EarlyRead,
     EndCopies,
     Fragment,
     FragmentMultiply,
@@ -140,6 +141,14 @@ _COPY = """static inline void fc_copy_{size}(__local void *to, const __global vo
 }}
 """
 
+_READ = """static inline float4 fc_read_early(uint from) {
+    float4 x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.s0), "=f"(x.s1), "=f"(x.s2), "=f"(x.s3) : "r"(from) : "memory");
+    return x;
+}
+"""
+
 FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
 
 
@@ -183,6 +192,9 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
         case Words(array, indices):
             words = (f"((__local uint *){array})[{index_text(index)}]" for index in indices)
             return f"(uint4)({', '.join(words)})"
+        case EarlyRead(array, index):
+            helpers.setdefault("fc_read_early", _READ)
+            return f"fc_read_early((uint)(size_t){array} + 4 * (uint)({index_text(index)}))"
         case Leading(operand):
             helpers.setdefault("fc_leading", _LEADING)
             return f"fc_leading({operand.name})"

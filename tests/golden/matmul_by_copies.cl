@@ -1,0 +1,971 @@
+#pragma OPENCL FP_CONTRACT OFF
+
+static inline void fc_copy_4(__local void *to, const __global void *from, int exists) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"((uint)(size_t)to), "l"(from), "r"(exists ? 4 : 0) : "memory");
+}
+
+static inline void fc_copy_16(__local void *to, const __global void *from, int exists) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"((uint)(size_t)to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+static inline float4 fc_read_early(uint from) {
+    float4 x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.s0), "=f"(x.s1), "=f"(x.s2), "=f"(x.s3) : "r"(from) : "memory");
+    return x;
+}
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+void k0(
+    __global const float *restrict in0,
+    __global const float *restrict in1,
+    __global float *restrict out0,
+    const long n,
+    const long chunk,
+    const long blocks,
+    const long first,
+    const long phase) {
+    __local float tiles[12544] __attribute__((aligned(64)));
+    const long gid = get_group_id(0), gsize = get_num_groups(0);
+    const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
+    for (long t = gid; t < ((n + 127) / 128); t += gsize) {
+        long i0 = (n + 127) / 128;
+        long i1 = t / 8;
+        long i2 = t % 8;
+        long i3 = min(8L, i0 - i1 * 8);
+        long i4 = (i1 * 8 + i2 % i3) * 128;
+        long i5 = i2 / i3 * 256;
+        long i6 = min(i4, n - 128);
+        long i7 = i6 * 40;
+        int i8 = (int)(lid % 8);
+        int i9 = (int)(lid / 8);
+        int i10 = (int)(i8 * 132 + i9);
+        long i11 = i7 + i8 + i9 * 40;
+        int i12 = (int)(lid / 64);
+        int i13 = (int)(lid % 64 * 4);
+        int i14 = (int)(1056 + i12 * 260 + i13);
+        long i15 = i5 + i12 * 256 + i13;
+        int i16 = (int)(lid / 32);
+        int i17 = (int)(lid % 32);
+        int i18 = (int)(i16 / 4 * 64 + i17 / 4 * 4);
+        int i19 = (int)(i16 % 4 * 64 + i17 % 4 * 4);
+        float4 v20 = (float4)(-0x0.0p+0f);
+        float4 v21 = (float4)(-0x0.0p+0f);
+        float4 v22 = (float4)(-0x0.0p+0f);
+        float4 v23 = (float4)(-0x0.0p+0f);
+        float4 v24 = (float4)(-0x0.0p+0f);
+        float4 v25 = (float4)(-0x0.0p+0f);
+        float4 v26 = (float4)(-0x0.0p+0f);
+        float4 v27 = (float4)(-0x0.0p+0f);
+        float4 v28 = (float4)(-0x0.0p+0f);
+        float4 v29 = (float4)(-0x0.0p+0f);
+        float4 v30 = (float4)(-0x0.0p+0f);
+        float4 v31 = (float4)(-0x0.0p+0f);
+        float4 v32 = (float4)(-0x0.0p+0f);
+        float4 v33 = (float4)(-0x0.0p+0f);
+        float4 v34 = (float4)(-0x0.0p+0f);
+        float4 v35 = (float4)(-0x0.0p+0f);
+        float4 v36 = (float4)(-0x0.0p+0f);
+        float4 v37 = (float4)(-0x0.0p+0f);
+        float4 v38 = (float4)(-0x0.0p+0f);
+        float4 v39 = (float4)(-0x0.0p+0f);
+        float4 v40 = (float4)(-0x0.0p+0f);
+        float4 v41 = (float4)(-0x0.0p+0f);
+        float4 v42 = (float4)(-0x0.0p+0f);
+        float4 v43 = (float4)(-0x0.0p+0f);
+        float4 v44 = (float4)(-0x0.0p+0f);
+        float4 v45 = (float4)(-0x0.0p+0f);
+        float4 v46 = (float4)(-0x0.0p+0f);
+        float4 v47 = (float4)(-0x0.0p+0f);
+        float4 v48 = (float4)(-0x0.0p+0f);
+        float4 v49 = (float4)(-0x0.0p+0f);
+        float4 v50 = (float4)(-0x0.0p+0f);
+        float4 v51 = (float4)(-0x0.0p+0f);
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        long i52 = i11;
+        long i53 = i15;
+        fc_copy_4((__local uint *)tiles + (i10), in0 + (i52), 1);
+        fc_copy_4((__local uint *)tiles + (i10 + 32), in0 + (i52 + 1280), 1);
+        fc_copy_4((__local uint *)tiles + (i10 + 64), in0 + (i52 + 2560), 1);
+        fc_copy_4((__local uint *)tiles + (i10 + 96), in0 + (i52 + 3840), 1);
+        fc_copy_16((__local uint *)tiles + (i14), in1 + (i53), 1);
+        fc_copy_16((__local uint *)tiles + (i14 + 1040), in1 + (i53 + 1024), 1);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        i52 = i52 + 8;
+        i53 = i53 + 2048;
+        int i54 = (int)(3136 + i10);
+        fc_copy_4((__local uint *)tiles + (i54), in0 + (i52), 1);
+        fc_copy_4((__local uint *)tiles + (i54 + 32), in0 + (i52 + 1280), 1);
+        fc_copy_4((__local uint *)tiles + (i54 + 64), in0 + (i52 + 2560), 1);
+        fc_copy_4((__local uint *)tiles + (i54 + 96), in0 + (i52 + 3840), 1);
+        int i55 = (int)(3136 + i14);
+        fc_copy_16((__local uint *)tiles + (i55), in1 + (i53), 1);
+        fc_copy_16((__local uint *)tiles + (i55 + 1040), in1 + (i53 + 1024), 1);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        i52 = i52 + 8;
+        i53 = i53 + 2048;
+        int i56 = (int)(6272 + i10);
+        fc_copy_4((__local uint *)tiles + (i56), in0 + (i52), 1);
+        fc_copy_4((__local uint *)tiles + (i56 + 32), in0 + (i52 + 1280), 1);
+        fc_copy_4((__local uint *)tiles + (i56 + 64), in0 + (i52 + 2560), 1);
+        fc_copy_4((__local uint *)tiles + (i56 + 96), in0 + (i52 + 3840), 1);
+        int i57 = (int)(6272 + i14);
+        fc_copy_16((__local uint *)tiles + (i57), in1 + (i53), 1);
+        fc_copy_16((__local uint *)tiles + (i57 + 1040), in1 + (i53 + 1024), 1);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        i52 = i52 + 8;
+        i53 = i53 + 2048;
+        asm volatile("cp.async.wait_group 2;" ::: "memory");
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        int i58 = (int)(1056 + i19);
+        float4 v59 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i18));
+        float4 v60 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i18 + 32));
+        float4 v61 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i58));
+        float4 v62 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i58 + 16));
+        float4 v63 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i58 + 32));
+        float4 v64 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i58 + 48));
+        int here = (int)(0);
+        #pragma unroll 1
+        for (int s = 0; s < 5; s++) {
+            int i65 = (int)(here == 9408 ? 0 : here + 3136);
+            int i66 = (int)(here + i18);
+            int i67 = (int)(here + i58);
+            int i68 = (int)(i65 + i18);
+            int i69 = (int)(i65 + i58);
+            float4 v70 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 132));
+            float4 v71 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 164));
+            float4 v72 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 260));
+            float4 v73 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 276));
+            float4 v74 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 292));
+            float4 v75 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 308));
+            if (s + 3 < 5) {
+                int i76 = (int)(here == 0 ? 9408 : here - 3136);
+                int i77 = (int)(i76 + i10);
+                fc_copy_4((__local uint *)tiles + (i77), in0 + (i52), 1);
+                fc_copy_4((__local uint *)tiles + (i77 + 32), in0 + (i52 + 1280), 1);
+                fc_copy_4((__local uint *)tiles + (i77 + 64), in0 + (i52 + 2560), 1);
+                fc_copy_4((__local uint *)tiles + (i77 + 96), in0 + (i52 + 3840), 1);
+                int i78 = (int)(i76 + i14);
+                fc_copy_16((__local uint *)tiles + (i78), in1 + (i53), 1);
+                fc_copy_16((__local uint *)tiles + (i78 + 1040), in1 + (i53 + 1024), 1);
+                i52 = i52 + 8;
+                i53 = i53 + 2048;
+            }
+            asm volatile("cp.async.commit_group;" ::: "memory");
+            float4 v79 = (float4)(v61.s3, v61.s2, v61.s1, v61.s0);
+            float4 v80 = (float4)(v62.s3, v62.s2, v62.s1, v62.s0);
+            float4 v81 = (float4)(v63.s3, v63.s2, v63.s1, v63.s0);
+            float4 v82 = (float4)(v64.s3, v64.s2, v64.s1, v64.s0);
+            float4 v83 = (float4)(v59.s0);
+            float4 v84 = fma(v83, v61, v20);
+            v20 = v84;
+            float4 v85 = fma(v83, v62, v21);
+            v21 = v85;
+            float4 v86 = fma(v83, v63, v22);
+            v22 = v86;
+            float4 v87 = fma(v83, v64, v23);
+            v23 = v87;
+            float4 v88 = (float4)(v59.s1);
+            float4 v89 = fma(v88, v82, v27);
+            v27 = v89;
+            float4 v90 = fma(v88, v81, v26);
+            v26 = v90;
+            float4 v91 = fma(v88, v80, v25);
+            v25 = v91;
+            float4 v92 = fma(v88, v79, v24);
+            v24 = v92;
+            float4 v93 = (float4)(v59.s2);
+            float4 v94 = fma(v93, v61, v28);
+            v28 = v94;
+            float4 v95 = fma(v93, v62, v29);
+            v29 = v95;
+            float4 v96 = fma(v93, v63, v30);
+            v30 = v96;
+            float4 v97 = fma(v93, v64, v31);
+            v31 = v97;
+            float4 v98 = (float4)(v59.s3);
+            float4 v99 = fma(v98, v82, v35);
+            v35 = v99;
+            float4 v100 = fma(v98, v81, v34);
+            v34 = v100;
+            float4 v101 = fma(v98, v80, v33);
+            v33 = v101;
+            float4 v102 = fma(v98, v79, v32);
+            v32 = v102;
+            float4 v103 = (float4)(v60.s0);
+            float4 v104 = fma(v103, v61, v36);
+            v36 = v104;
+            float4 v105 = fma(v103, v62, v37);
+            v37 = v105;
+            float4 v106 = fma(v103, v63, v38);
+            v38 = v106;
+            float4 v107 = fma(v103, v64, v39);
+            v39 = v107;
+            float4 v108 = (float4)(v60.s1);
+            float4 v109 = fma(v108, v82, v43);
+            v43 = v109;
+            float4 v110 = fma(v108, v81, v42);
+            v42 = v110;
+            float4 v111 = fma(v108, v80, v41);
+            v41 = v111;
+            float4 v112 = fma(v108, v79, v40);
+            v40 = v112;
+            float4 v113 = (float4)(v60.s2);
+            float4 v114 = fma(v113, v61, v44);
+            v44 = v114;
+            float4 v115 = fma(v113, v62, v45);
+            v45 = v115;
+            float4 v116 = fma(v113, v63, v46);
+            v46 = v116;
+            float4 v117 = fma(v113, v64, v47);
+            v47 = v117;
+            float4 v118 = (float4)(v60.s3);
+            float4 v119 = fma(v118, v82, v51);
+            v51 = v119;
+            float4 v120 = fma(v118, v81, v50);
+            v50 = v120;
+            float4 v121 = fma(v118, v80, v49);
+            v49 = v121;
+            float4 v122 = fma(v118, v79, v48);
+            v48 = v122;
+            float4 v123 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 264));
+            float4 v124 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 296));
+            float4 v125 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 520));
+            float4 v126 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 536));
+            float4 v127 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 552));
+            float4 v128 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 568));
+            float4 v129 = (float4)(v72.s3, v72.s2, v72.s1, v72.s0);
+            float4 v130 = (float4)(v73.s3, v73.s2, v73.s1, v73.s0);
+            float4 v131 = (float4)(v74.s3, v74.s2, v74.s1, v74.s0);
+            float4 v132 = (float4)(v75.s3, v75.s2, v75.s1, v75.s0);
+            float4 v133 = (float4)(v70.s0);
+            float4 v134 = fma(v133, v72, v20);
+            v20 = v134;
+            float4 v135 = fma(v133, v73, v21);
+            v21 = v135;
+            float4 v136 = fma(v133, v74, v22);
+            v22 = v136;
+            float4 v137 = fma(v133, v75, v23);
+            v23 = v137;
+            float4 v138 = (float4)(v70.s1);
+            float4 v139 = fma(v138, v132, v27);
+            v27 = v139;
+            float4 v140 = fma(v138, v131, v26);
+            v26 = v140;
+            float4 v141 = fma(v138, v130, v25);
+            v25 = v141;
+            float4 v142 = fma(v138, v129, v24);
+            v24 = v142;
+            float4 v143 = (float4)(v70.s2);
+            float4 v144 = fma(v143, v72, v28);
+            v28 = v144;
+            float4 v145 = fma(v143, v73, v29);
+            v29 = v145;
+            float4 v146 = fma(v143, v74, v30);
+            v30 = v146;
+            float4 v147 = fma(v143, v75, v31);
+            v31 = v147;
+            float4 v148 = (float4)(v70.s3);
+            float4 v149 = fma(v148, v132, v35);
+            v35 = v149;
+            float4 v150 = fma(v148, v131, v34);
+            v34 = v150;
+            float4 v151 = fma(v148, v130, v33);
+            v33 = v151;
+            float4 v152 = fma(v148, v129, v32);
+            v32 = v152;
+            float4 v153 = (float4)(v71.s0);
+            float4 v154 = fma(v153, v72, v36);
+            v36 = v154;
+            float4 v155 = fma(v153, v73, v37);
+            v37 = v155;
+            float4 v156 = fma(v153, v74, v38);
+            v38 = v156;
+            float4 v157 = fma(v153, v75, v39);
+            v39 = v157;
+            float4 v158 = (float4)(v71.s1);
+            float4 v159 = fma(v158, v132, v43);
+            v43 = v159;
+            float4 v160 = fma(v158, v131, v42);
+            v42 = v160;
+            float4 v161 = fma(v158, v130, v41);
+            v41 = v161;
+            float4 v162 = fma(v158, v129, v40);
+            v40 = v162;
+            float4 v163 = (float4)(v71.s2);
+            float4 v164 = fma(v163, v72, v44);
+            v44 = v164;
+            float4 v165 = fma(v163, v73, v45);
+            v45 = v165;
+            float4 v166 = fma(v163, v74, v46);
+            v46 = v166;
+            float4 v167 = fma(v163, v75, v47);
+            v47 = v167;
+            float4 v168 = (float4)(v71.s3);
+            float4 v169 = fma(v168, v132, v51);
+            v51 = v169;
+            float4 v170 = fma(v168, v131, v50);
+            v50 = v170;
+            float4 v171 = fma(v168, v130, v49);
+            v49 = v171;
+            float4 v172 = fma(v168, v129, v48);
+            v48 = v172;
+            float4 v173 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 396));
+            float4 v174 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 428));
+            float4 v175 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 780));
+            float4 v176 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 796));
+            float4 v177 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 812));
+            float4 v178 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 828));
+            float4 v179 = (float4)(v125.s3, v125.s2, v125.s1, v125.s0);
+            float4 v180 = (float4)(v126.s3, v126.s2, v126.s1, v126.s0);
+            float4 v181 = (float4)(v127.s3, v127.s2, v127.s1, v127.s0);
+            float4 v182 = (float4)(v128.s3, v128.s2, v128.s1, v128.s0);
+            float4 v183 = (float4)(v123.s0);
+            float4 v184 = fma(v183, v125, v20);
+            v20 = v184;
+            float4 v185 = fma(v183, v126, v21);
+            v21 = v185;
+            float4 v186 = fma(v183, v127, v22);
+            v22 = v186;
+            float4 v187 = fma(v183, v128, v23);
+            v23 = v187;
+            float4 v188 = (float4)(v123.s1);
+            float4 v189 = fma(v188, v182, v27);
+            v27 = v189;
+            float4 v190 = fma(v188, v181, v26);
+            v26 = v190;
+            float4 v191 = fma(v188, v180, v25);
+            v25 = v191;
+            float4 v192 = fma(v188, v179, v24);
+            v24 = v192;
+            float4 v193 = (float4)(v123.s2);
+            float4 v194 = fma(v193, v125, v28);
+            v28 = v194;
+            float4 v195 = fma(v193, v126, v29);
+            v29 = v195;
+            float4 v196 = fma(v193, v127, v30);
+            v30 = v196;
+            float4 v197 = fma(v193, v128, v31);
+            v31 = v197;
+            float4 v198 = (float4)(v123.s3);
+            float4 v199 = fma(v198, v182, v35);
+            v35 = v199;
+            float4 v200 = fma(v198, v181, v34);
+            v34 = v200;
+            float4 v201 = fma(v198, v180, v33);
+            v33 = v201;
+            float4 v202 = fma(v198, v179, v32);
+            v32 = v202;
+            float4 v203 = (float4)(v124.s0);
+            float4 v204 = fma(v203, v125, v36);
+            v36 = v204;
+            float4 v205 = fma(v203, v126, v37);
+            v37 = v205;
+            float4 v206 = fma(v203, v127, v38);
+            v38 = v206;
+            float4 v207 = fma(v203, v128, v39);
+            v39 = v207;
+            float4 v208 = (float4)(v124.s1);
+            float4 v209 = fma(v208, v182, v43);
+            v43 = v209;
+            float4 v210 = fma(v208, v181, v42);
+            v42 = v210;
+            float4 v211 = fma(v208, v180, v41);
+            v41 = v211;
+            float4 v212 = fma(v208, v179, v40);
+            v40 = v212;
+            float4 v213 = (float4)(v124.s2);
+            float4 v214 = fma(v213, v125, v44);
+            v44 = v214;
+            float4 v215 = fma(v213, v126, v45);
+            v45 = v215;
+            float4 v216 = fma(v213, v127, v46);
+            v46 = v216;
+            float4 v217 = fma(v213, v128, v47);
+            v47 = v217;
+            float4 v218 = (float4)(v124.s3);
+            float4 v219 = fma(v218, v182, v51);
+            v51 = v219;
+            float4 v220 = fma(v218, v181, v50);
+            v50 = v220;
+            float4 v221 = fma(v218, v180, v49);
+            v49 = v221;
+            float4 v222 = fma(v218, v179, v48);
+            v48 = v222;
+            float4 v223 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 528));
+            float4 v224 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 560));
+            float4 v225 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1040));
+            float4 v226 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1056));
+            float4 v227 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1072));
+            float4 v228 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1088));
+            float4 v229 = (float4)(v175.s3, v175.s2, v175.s1, v175.s0);
+            float4 v230 = (float4)(v176.s3, v176.s2, v176.s1, v176.s0);
+            float4 v231 = (float4)(v177.s3, v177.s2, v177.s1, v177.s0);
+            float4 v232 = (float4)(v178.s3, v178.s2, v178.s1, v178.s0);
+            float4 v233 = (float4)(v173.s0);
+            float4 v234 = fma(v233, v175, v20);
+            v20 = v234;
+            float4 v235 = fma(v233, v176, v21);
+            v21 = v235;
+            float4 v236 = fma(v233, v177, v22);
+            v22 = v236;
+            float4 v237 = fma(v233, v178, v23);
+            v23 = v237;
+            float4 v238 = (float4)(v173.s1);
+            float4 v239 = fma(v238, v232, v27);
+            v27 = v239;
+            float4 v240 = fma(v238, v231, v26);
+            v26 = v240;
+            float4 v241 = fma(v238, v230, v25);
+            v25 = v241;
+            float4 v242 = fma(v238, v229, v24);
+            v24 = v242;
+            float4 v243 = (float4)(v173.s2);
+            float4 v244 = fma(v243, v175, v28);
+            v28 = v244;
+            float4 v245 = fma(v243, v176, v29);
+            v29 = v245;
+            float4 v246 = fma(v243, v177, v30);
+            v30 = v246;
+            float4 v247 = fma(v243, v178, v31);
+            v31 = v247;
+            float4 v248 = (float4)(v173.s3);
+            float4 v249 = fma(v248, v232, v35);
+            v35 = v249;
+            float4 v250 = fma(v248, v231, v34);
+            v34 = v250;
+            float4 v251 = fma(v248, v230, v33);
+            v33 = v251;
+            float4 v252 = fma(v248, v229, v32);
+            v32 = v252;
+            float4 v253 = (float4)(v174.s0);
+            float4 v254 = fma(v253, v175, v36);
+            v36 = v254;
+            float4 v255 = fma(v253, v176, v37);
+            v37 = v255;
+            float4 v256 = fma(v253, v177, v38);
+            v38 = v256;
+            float4 v257 = fma(v253, v178, v39);
+            v39 = v257;
+            float4 v258 = (float4)(v174.s1);
+            float4 v259 = fma(v258, v232, v43);
+            v43 = v259;
+            float4 v260 = fma(v258, v231, v42);
+            v42 = v260;
+            float4 v261 = fma(v258, v230, v41);
+            v41 = v261;
+            float4 v262 = fma(v258, v229, v40);
+            v40 = v262;
+            float4 v263 = (float4)(v174.s2);
+            float4 v264 = fma(v263, v175, v44);
+            v44 = v264;
+            float4 v265 = fma(v263, v176, v45);
+            v45 = v265;
+            float4 v266 = fma(v263, v177, v46);
+            v46 = v266;
+            float4 v267 = fma(v263, v178, v47);
+            v47 = v267;
+            float4 v268 = (float4)(v174.s3);
+            float4 v269 = fma(v268, v232, v51);
+            v51 = v269;
+            float4 v270 = fma(v268, v231, v50);
+            v50 = v270;
+            float4 v271 = fma(v268, v230, v49);
+            v49 = v271;
+            float4 v272 = fma(v268, v229, v48);
+            v48 = v272;
+            float4 v273 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 660));
+            float4 v274 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 692));
+            float4 v275 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1300));
+            float4 v276 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1316));
+            float4 v277 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1332));
+            float4 v278 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1348));
+            float4 v279 = (float4)(v225.s3, v225.s2, v225.s1, v225.s0);
+            float4 v280 = (float4)(v226.s3, v226.s2, v226.s1, v226.s0);
+            float4 v281 = (float4)(v227.s3, v227.s2, v227.s1, v227.s0);
+            float4 v282 = (float4)(v228.s3, v228.s2, v228.s1, v228.s0);
+            float4 v283 = (float4)(v223.s0);
+            float4 v284 = fma(v283, v225, v20);
+            v20 = v284;
+            float4 v285 = fma(v283, v226, v21);
+            v21 = v285;
+            float4 v286 = fma(v283, v227, v22);
+            v22 = v286;
+            float4 v287 = fma(v283, v228, v23);
+            v23 = v287;
+            float4 v288 = (float4)(v223.s1);
+            float4 v289 = fma(v288, v282, v27);
+            v27 = v289;
+            float4 v290 = fma(v288, v281, v26);
+            v26 = v290;
+            float4 v291 = fma(v288, v280, v25);
+            v25 = v291;
+            float4 v292 = fma(v288, v279, v24);
+            v24 = v292;
+            float4 v293 = (float4)(v223.s2);
+            float4 v294 = fma(v293, v225, v28);
+            v28 = v294;
+            float4 v295 = fma(v293, v226, v29);
+            v29 = v295;
+            float4 v296 = fma(v293, v227, v30);
+            v30 = v296;
+            float4 v297 = fma(v293, v228, v31);
+            v31 = v297;
+            float4 v298 = (float4)(v223.s3);
+            float4 v299 = fma(v298, v282, v35);
+            v35 = v299;
+            float4 v300 = fma(v298, v281, v34);
+            v34 = v300;
+            float4 v301 = fma(v298, v280, v33);
+            v33 = v301;
+            float4 v302 = fma(v298, v279, v32);
+            v32 = v302;
+            float4 v303 = (float4)(v224.s0);
+            float4 v304 = fma(v303, v225, v36);
+            v36 = v304;
+            float4 v305 = fma(v303, v226, v37);
+            v37 = v305;
+            float4 v306 = fma(v303, v227, v38);
+            v38 = v306;
+            float4 v307 = fma(v303, v228, v39);
+            v39 = v307;
+            float4 v308 = (float4)(v224.s1);
+            float4 v309 = fma(v308, v282, v43);
+            v43 = v309;
+            float4 v310 = fma(v308, v281, v42);
+            v42 = v310;
+            float4 v311 = fma(v308, v280, v41);
+            v41 = v311;
+            float4 v312 = fma(v308, v279, v40);
+            v40 = v312;
+            float4 v313 = (float4)(v224.s2);
+            float4 v314 = fma(v313, v225, v44);
+            v44 = v314;
+            float4 v315 = fma(v313, v226, v45);
+            v45 = v315;
+            float4 v316 = fma(v313, v227, v46);
+            v46 = v316;
+            float4 v317 = fma(v313, v228, v47);
+            v47 = v317;
+            float4 v318 = (float4)(v224.s3);
+            float4 v319 = fma(v318, v282, v51);
+            v51 = v319;
+            float4 v320 = fma(v318, v281, v50);
+            v50 = v320;
+            float4 v321 = fma(v318, v280, v49);
+            v49 = v321;
+            float4 v322 = fma(v318, v279, v48);
+            v48 = v322;
+            float4 v323 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 792));
+            float4 v324 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 824));
+            float4 v325 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1560));
+            float4 v326 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1576));
+            float4 v327 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1592));
+            float4 v328 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1608));
+            float4 v329 = (float4)(v275.s3, v275.s2, v275.s1, v275.s0);
+            float4 v330 = (float4)(v276.s3, v276.s2, v276.s1, v276.s0);
+            float4 v331 = (float4)(v277.s3, v277.s2, v277.s1, v277.s0);
+            float4 v332 = (float4)(v278.s3, v278.s2, v278.s1, v278.s0);
+            float4 v333 = (float4)(v273.s0);
+            float4 v334 = fma(v333, v275, v20);
+            v20 = v334;
+            float4 v335 = fma(v333, v276, v21);
+            v21 = v335;
+            float4 v336 = fma(v333, v277, v22);
+            v22 = v336;
+            float4 v337 = fma(v333, v278, v23);
+            v23 = v337;
+            float4 v338 = (float4)(v273.s1);
+            float4 v339 = fma(v338, v332, v27);
+            v27 = v339;
+            float4 v340 = fma(v338, v331, v26);
+            v26 = v340;
+            float4 v341 = fma(v338, v330, v25);
+            v25 = v341;
+            float4 v342 = fma(v338, v329, v24);
+            v24 = v342;
+            float4 v343 = (float4)(v273.s2);
+            float4 v344 = fma(v343, v275, v28);
+            v28 = v344;
+            float4 v345 = fma(v343, v276, v29);
+            v29 = v345;
+            float4 v346 = fma(v343, v277, v30);
+            v30 = v346;
+            float4 v347 = fma(v343, v278, v31);
+            v31 = v347;
+            float4 v348 = (float4)(v273.s3);
+            float4 v349 = fma(v348, v332, v35);
+            v35 = v349;
+            float4 v350 = fma(v348, v331, v34);
+            v34 = v350;
+            float4 v351 = fma(v348, v330, v33);
+            v33 = v351;
+            float4 v352 = fma(v348, v329, v32);
+            v32 = v352;
+            float4 v353 = (float4)(v274.s0);
+            float4 v354 = fma(v353, v275, v36);
+            v36 = v354;
+            float4 v355 = fma(v353, v276, v37);
+            v37 = v355;
+            float4 v356 = fma(v353, v277, v38);
+            v38 = v356;
+            float4 v357 = fma(v353, v278, v39);
+            v39 = v357;
+            float4 v358 = (float4)(v274.s1);
+            float4 v359 = fma(v358, v332, v43);
+            v43 = v359;
+            float4 v360 = fma(v358, v331, v42);
+            v42 = v360;
+            float4 v361 = fma(v358, v330, v41);
+            v41 = v361;
+            float4 v362 = fma(v358, v329, v40);
+            v40 = v362;
+            float4 v363 = (float4)(v274.s2);
+            float4 v364 = fma(v363, v275, v44);
+            v44 = v364;
+            float4 v365 = fma(v363, v276, v45);
+            v45 = v365;
+            float4 v366 = fma(v363, v277, v46);
+            v46 = v366;
+            float4 v367 = fma(v363, v278, v47);
+            v47 = v367;
+            float4 v368 = (float4)(v274.s3);
+            float4 v369 = fma(v368, v332, v51);
+            v51 = v369;
+            float4 v370 = fma(v368, v331, v50);
+            v50 = v370;
+            float4 v371 = fma(v368, v330, v49);
+            v49 = v371;
+            float4 v372 = fma(v368, v329, v48);
+            v48 = v372;
+            float4 v373 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 924));
+            float4 v374 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i66 + 956));
+            float4 v375 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1820));
+            float4 v376 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1836));
+            float4 v377 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1852));
+            float4 v378 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i67 + 1868));
+            float4 v379 = (float4)(v325.s3, v325.s2, v325.s1, v325.s0);
+            float4 v380 = (float4)(v326.s3, v326.s2, v326.s1, v326.s0);
+            float4 v381 = (float4)(v327.s3, v327.s2, v327.s1, v327.s0);
+            float4 v382 = (float4)(v328.s3, v328.s2, v328.s1, v328.s0);
+            float4 v383 = (float4)(v323.s0);
+            float4 v384 = fma(v383, v325, v20);
+            v20 = v384;
+            float4 v385 = fma(v383, v326, v21);
+            v21 = v385;
+            float4 v386 = fma(v383, v327, v22);
+            v22 = v386;
+            float4 v387 = fma(v383, v328, v23);
+            v23 = v387;
+            float4 v388 = (float4)(v323.s1);
+            float4 v389 = fma(v388, v382, v27);
+            v27 = v389;
+            float4 v390 = fma(v388, v381, v26);
+            v26 = v390;
+            float4 v391 = fma(v388, v380, v25);
+            v25 = v391;
+            float4 v392 = fma(v388, v379, v24);
+            v24 = v392;
+            float4 v393 = (float4)(v323.s2);
+            float4 v394 = fma(v393, v325, v28);
+            v28 = v394;
+            float4 v395 = fma(v393, v326, v29);
+            v29 = v395;
+            float4 v396 = fma(v393, v327, v30);
+            v30 = v396;
+            float4 v397 = fma(v393, v328, v31);
+            v31 = v397;
+            float4 v398 = (float4)(v323.s3);
+            float4 v399 = fma(v398, v382, v35);
+            v35 = v399;
+            float4 v400 = fma(v398, v381, v34);
+            v34 = v400;
+            float4 v401 = fma(v398, v380, v33);
+            v33 = v401;
+            float4 v402 = fma(v398, v379, v32);
+            v32 = v402;
+            float4 v403 = (float4)(v324.s0);
+            float4 v404 = fma(v403, v325, v36);
+            v36 = v404;
+            float4 v405 = fma(v403, v326, v37);
+            v37 = v405;
+            float4 v406 = fma(v403, v327, v38);
+            v38 = v406;
+            float4 v407 = fma(v403, v328, v39);
+            v39 = v407;
+            float4 v408 = (float4)(v324.s1);
+            float4 v409 = fma(v408, v382, v43);
+            v43 = v409;
+            float4 v410 = fma(v408, v381, v42);
+            v42 = v410;
+            float4 v411 = fma(v408, v380, v41);
+            v41 = v411;
+            float4 v412 = fma(v408, v379, v40);
+            v40 = v412;
+            float4 v413 = (float4)(v324.s2);
+            float4 v414 = fma(v413, v325, v44);
+            v44 = v414;
+            float4 v415 = fma(v413, v326, v45);
+            v45 = v415;
+            float4 v416 = fma(v413, v327, v46);
+            v46 = v416;
+            float4 v417 = fma(v413, v328, v47);
+            v47 = v417;
+            float4 v418 = (float4)(v324.s3);
+            float4 v419 = fma(v418, v382, v51);
+            v51 = v419;
+            float4 v420 = fma(v418, v381, v50);
+            v50 = v420;
+            float4 v421 = fma(v418, v380, v49);
+            v49 = v421;
+            float4 v422 = fma(v418, v379, v48);
+            v48 = v422;
+            asm volatile("cp.async.wait_group 2;" ::: "memory");
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            float4 v423 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i68));
+            float4 v424 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i68 + 32));
+            float4 v425 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i69));
+            float4 v426 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i69 + 16));
+            float4 v427 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i69 + 32));
+            float4 v428 = fc_read_early((uint)(size_t)tiles + 4 * (uint)(i69 + 48));
+            float4 v429 = (float4)(v375.s3, v375.s2, v375.s1, v375.s0);
+            float4 v430 = (float4)(v376.s3, v376.s2, v376.s1, v376.s0);
+            float4 v431 = (float4)(v377.s3, v377.s2, v377.s1, v377.s0);
+            float4 v432 = (float4)(v378.s3, v378.s2, v378.s1, v378.s0);
+            float4 v433 = (float4)(v373.s0);
+            float4 v434 = fma(v433, v375, v20);
+            v20 = v434;
+            float4 v435 = fma(v433, v376, v21);
+            v21 = v435;
+            float4 v436 = fma(v433, v377, v22);
+            v22 = v436;
+            float4 v437 = fma(v433, v378, v23);
+            v23 = v437;
+            float4 v438 = (float4)(v373.s1);
+            float4 v439 = fma(v438, v432, v27);
+            v27 = v439;
+            float4 v440 = fma(v438, v431, v26);
+            v26 = v440;
+            float4 v441 = fma(v438, v430, v25);
+            v25 = v441;
+            float4 v442 = fma(v438, v429, v24);
+            v24 = v442;
+            float4 v443 = (float4)(v373.s2);
+            float4 v444 = fma(v443, v375, v28);
+            v28 = v444;
+            float4 v445 = fma(v443, v376, v29);
+            v29 = v445;
+            float4 v446 = fma(v443, v377, v30);
+            v30 = v446;
+            float4 v447 = fma(v443, v378, v31);
+            v31 = v447;
+            float4 v448 = (float4)(v373.s3);
+            float4 v449 = fma(v448, v432, v35);
+            v35 = v449;
+            float4 v450 = fma(v448, v431, v34);
+            v34 = v450;
+            float4 v451 = fma(v448, v430, v33);
+            v33 = v451;
+            float4 v452 = fma(v448, v429, v32);
+            v32 = v452;
+            float4 v453 = (float4)(v374.s0);
+            float4 v454 = fma(v453, v375, v36);
+            v36 = v454;
+            float4 v455 = fma(v453, v376, v37);
+            v37 = v455;
+            float4 v456 = fma(v453, v377, v38);
+            v38 = v456;
+            float4 v457 = fma(v453, v378, v39);
+            v39 = v457;
+            float4 v458 = (float4)(v374.s1);
+            float4 v459 = fma(v458, v432, v43);
+            v43 = v459;
+            float4 v460 = fma(v458, v431, v42);
+            v42 = v460;
+            float4 v461 = fma(v458, v430, v41);
+            v41 = v461;
+            float4 v462 = fma(v458, v429, v40);
+            v40 = v462;
+            float4 v463 = (float4)(v374.s2);
+            float4 v464 = fma(v463, v375, v44);
+            v44 = v464;
+            float4 v465 = fma(v463, v376, v45);
+            v45 = v465;
+            float4 v466 = fma(v463, v377, v46);
+            v46 = v466;
+            float4 v467 = fma(v463, v378, v47);
+            v47 = v467;
+            float4 v468 = (float4)(v374.s3);
+            float4 v469 = fma(v468, v432, v51);
+            v51 = v469;
+            float4 v470 = fma(v468, v431, v50);
+            v50 = v470;
+            float4 v471 = fma(v468, v430, v49);
+            v49 = v471;
+            float4 v472 = fma(v468, v429, v48);
+            v48 = v472;
+            v59 = v423;
+            v60 = v424;
+            v61 = v425;
+            v62 = v426;
+            v63 = v427;
+            v64 = v428;
+            here = (int)(i65);
+        }
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        long i473 = i6 + i18;
+        long i474 = i5 + i19;
+        if (i473 >= i4) {
+            vstore4((v20 == v20 ? v20 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i473 * 256 + i474));
+        }
+        long i475 = i5 + (i19 + 16);
+        if (i473 >= i4) {
+            vstore4((v21 == v21 ? v21 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i473 * 256 + i475));
+        }
+        long i476 = i5 + (i19 + 32);
+        if (i473 >= i4) {
+            vstore4((v22 == v22 ? v22 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i473 * 256 + i476));
+        }
+        long i477 = i5 + (i19 + 48);
+        if (i473 >= i4) {
+            vstore4((v23 == v23 ? v23 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i473 * 256 + i477));
+        }
+        long i478 = i6 + (i18 + 1);
+        float4 v479 = (float4)(v24.s3, v24.s2, v24.s1, v24.s0);
+        long i480 = i5 + i19;
+        if (i478 >= i4) {
+            vstore4((v479 == v479 ? v479 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i478 * 256 + i480));
+        }
+        float4 v481 = (float4)(v25.s3, v25.s2, v25.s1, v25.s0);
+        long i482 = i5 + (i19 + 16);
+        if (i478 >= i4) {
+            vstore4((v481 == v481 ? v481 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i478 * 256 + i482));
+        }
+        float4 v483 = (float4)(v26.s3, v26.s2, v26.s1, v26.s0);
+        long i484 = i5 + (i19 + 32);
+        if (i478 >= i4) {
+            vstore4((v483 == v483 ? v483 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i478 * 256 + i484));
+        }
+        float4 v485 = (float4)(v27.s3, v27.s2, v27.s1, v27.s0);
+        long i486 = i5 + (i19 + 48);
+        if (i478 >= i4) {
+            vstore4((v485 == v485 ? v485 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i478 * 256 + i486));
+        }
+        long i487 = i6 + (i18 + 2);
+        long i488 = i5 + i19;
+        if (i487 >= i4) {
+            vstore4((v28 == v28 ? v28 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i487 * 256 + i488));
+        }
+        long i489 = i5 + (i19 + 16);
+        if (i487 >= i4) {
+            vstore4((v29 == v29 ? v29 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i487 * 256 + i489));
+        }
+        long i490 = i5 + (i19 + 32);
+        if (i487 >= i4) {
+            vstore4((v30 == v30 ? v30 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i487 * 256 + i490));
+        }
+        long i491 = i5 + (i19 + 48);
+        if (i487 >= i4) {
+            vstore4((v31 == v31 ? v31 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i487 * 256 + i491));
+        }
+        long i492 = i6 + (i18 + 3);
+        float4 v493 = (float4)(v32.s3, v32.s2, v32.s1, v32.s0);
+        long i494 = i5 + i19;
+        if (i492 >= i4) {
+            vstore4((v493 == v493 ? v493 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i492 * 256 + i494));
+        }
+        float4 v495 = (float4)(v33.s3, v33.s2, v33.s1, v33.s0);
+        long i496 = i5 + (i19 + 16);
+        if (i492 >= i4) {
+            vstore4((v495 == v495 ? v495 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i492 * 256 + i496));
+        }
+        float4 v497 = (float4)(v34.s3, v34.s2, v34.s1, v34.s0);
+        long i498 = i5 + (i19 + 32);
+        if (i492 >= i4) {
+            vstore4((v497 == v497 ? v497 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i492 * 256 + i498));
+        }
+        float4 v499 = (float4)(v35.s3, v35.s2, v35.s1, v35.s0);
+        long i500 = i5 + (i19 + 48);
+        if (i492 >= i4) {
+            vstore4((v499 == v499 ? v499 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i492 * 256 + i500));
+        }
+        long i501 = i6 + (i18 + 32);
+        long i502 = i5 + i19;
+        if (i501 >= i4) {
+            vstore4((v36 == v36 ? v36 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i501 * 256 + i502));
+        }
+        long i503 = i5 + (i19 + 16);
+        if (i501 >= i4) {
+            vstore4((v37 == v37 ? v37 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i501 * 256 + i503));
+        }
+        long i504 = i5 + (i19 + 32);
+        if (i501 >= i4) {
+            vstore4((v38 == v38 ? v38 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i501 * 256 + i504));
+        }
+        long i505 = i5 + (i19 + 48);
+        if (i501 >= i4) {
+            vstore4((v39 == v39 ? v39 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i501 * 256 + i505));
+        }
+        long i506 = i6 + (i18 + 33);
+        float4 v507 = (float4)(v40.s3, v40.s2, v40.s1, v40.s0);
+        long i508 = i5 + i19;
+        if (i506 >= i4) {
+            vstore4((v507 == v507 ? v507 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i506 * 256 + i508));
+        }
+        float4 v509 = (float4)(v41.s3, v41.s2, v41.s1, v41.s0);
+        long i510 = i5 + (i19 + 16);
+        if (i506 >= i4) {
+            vstore4((v509 == v509 ? v509 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i506 * 256 + i510));
+        }
+        float4 v511 = (float4)(v42.s3, v42.s2, v42.s1, v42.s0);
+        long i512 = i5 + (i19 + 32);
+        if (i506 >= i4) {
+            vstore4((v511 == v511 ? v511 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i506 * 256 + i512));
+        }
+        float4 v513 = (float4)(v43.s3, v43.s2, v43.s1, v43.s0);
+        long i514 = i5 + (i19 + 48);
+        if (i506 >= i4) {
+            vstore4((v513 == v513 ? v513 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i506 * 256 + i514));
+        }
+        long i515 = i6 + (i18 + 34);
+        long i516 = i5 + i19;
+        if (i515 >= i4) {
+            vstore4((v44 == v44 ? v44 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i515 * 256 + i516));
+        }
+        long i517 = i5 + (i19 + 16);
+        if (i515 >= i4) {
+            vstore4((v45 == v45 ? v45 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i515 * 256 + i517));
+        }
+        long i518 = i5 + (i19 + 32);
+        if (i515 >= i4) {
+            vstore4((v46 == v46 ? v46 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i515 * 256 + i518));
+        }
+        long i519 = i5 + (i19 + 48);
+        if (i515 >= i4) {
+            vstore4((v47 == v47 ? v47 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i515 * 256 + i519));
+        }
+        long i520 = i6 + (i18 + 35);
+        float4 v521 = (float4)(v48.s3, v48.s2, v48.s1, v48.s0);
+        long i522 = i5 + i19;
+        if (i520 >= i4) {
+            vstore4((v521 == v521 ? v521 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i520 * 256 + i522));
+        }
+        float4 v523 = (float4)(v49.s3, v49.s2, v49.s1, v49.s0);
+        long i524 = i5 + (i19 + 16);
+        if (i520 >= i4) {
+            vstore4((v523 == v523 ? v523 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i520 * 256 + i524));
+        }
+        float4 v525 = (float4)(v50.s3, v50.s2, v50.s1, v50.s0);
+        long i526 = i5 + (i19 + 32);
+        if (i520 >= i4) {
+            vstore4((v525 == v525 ? v525 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i520 * 256 + i526));
+        }
+        float4 v527 = (float4)(v51.s3, v51.s2, v51.s1, v51.s0);
+        long i528 = i5 + (i19 + 48);
+        if (i520 >= i4) {
+            vstore4((v527 == v527 ? v527 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i520 * 256 + i528));
+        }
+    }
+}
