@@ -74,6 +74,10 @@ class RegionRunner(ABC):
         del step, batch_slice, outputs
         return None
 
+    def joined(self, known: Sequence[KnownLaunch]) -> Sequence[KnownLaunch]:
+        """Return what does the same as known launches in a row, in fewer launches where that is faster."""
+        return known
+
     def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, KnownLaunch] | None:
         """Return by name the launches of a run that may be launched again, one by one; None where one is not known.
 

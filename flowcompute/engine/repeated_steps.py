@@ -26,7 +26,7 @@ class Stretch:
     Attributes:
         steps: how many.
         last: name of the last one.
-        known: the launches of those that are regions; the others are views.
+        known: what launches those that are regions, as `RegionRunner.joined` has it; the others are views.
         needed: arrays that they read of steps before, by value.
         values: arrays that they make, by value.
     """
@@ -102,4 +102,5 @@ class RepeatedSteps:
         self, first: int, steps: Sequence[Step], known: Sequence[KnownLaunch], needed: Arrays, values: Arrays
     ) -> None:
         if len(steps) > 1 and known:
-            self._stretches[first] = Stretch(len(steps), steps[-1].name, known, needed, values)
+            joined = self._runners[0].joined(known)
+            self._stretches[first] = Stretch(len(steps), steps[-1].name, joined, needed, values)

@@ -254,6 +254,8 @@ def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
         shuffles=ptx,
         # OpenCL 1.2 orders memory within a work-group only. CPUs keep this order anyway, and PTX has a fence for it.
         device_fences=cpu or ptx,
+        # PoCL wakes its threads for each launch. Other runtimes of CPUs were not measured.
+        chains=cpu and platform == "Portable Computing Language",
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),
     )

@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class RenderedBody(NamedTuple):
+    """A kernel without its frame, for functions that do the same.
+
+    Attributes:
+        contract: whether the compiler may contract products and sums.
+        helpers: functions that it calls, by name.
+        parameters: declarations, without the number of the work-group and of all, `gid` and `gsize`.
+        lines: its body.
+    """
+
+    contract: bool
+    helpers: Mapping[str, str]
+    parameters: Sequence[str]
+    lines: Sequence[str]
+
+
 HELPERS: dict[str, str] = {
     # Lanes that do not exist are zero, so nothing past the end is read.
     "gather": """

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
+from flowcompute.gpu.render.prelude import RenderedBody
 from flowcompute.gpu.render.ptx import (
     await_stage,
     begin_copies,
@@ -51,7 +52,7 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
 of the batch's first record, and its offset in its block."""
 
-_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
+_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str], RenderedBody]] = {}
 _LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
 """By the identity of a body the kernel that was rendered last of those that have it."""
 
@@ -59,6 +60,12 @@ _LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
 def render(kernel: Kernel) -> str:
     """Return the OpenCL C of one kernel, complete with the functions that it needs."""
     return _Renderer(kernel).text()
+
+
+def function_of(kernel: Kernel) -> RenderedBody:
+    """Return what `program_of` has in its kernel."""
+    program_of(kernel)
+    return _PROGRAMS[id(kernel)][2]
 
 
 def program_of(kernel: Kernel) -> tuple[str, str]:
@@ -70,25 +77,26 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     """
     kept = _PROGRAMS.get(id(kernel))
     if kept is None:
-        program = _program_of_equal(kernel)
-        if program is None:
+        equal = _program_of_equal(kernel)
+        if equal is None:
             name = f"fused_{kernel.work}"
-            program = render(replace(kernel, name=name)), name
+            renderer = _Renderer(replace(kernel, name=name))
+            equal = (renderer.text(), name), renderer.function()
         # By identity, since kernels are equal whose numbers are 0.0 and -0.0.
         own, body = id(kernel), id(kernel.body)
         reference = weakref.ref(kernel, lambda gone: _forget(own, body, gone))
-        kept = _PROGRAMS[own] = reference, program
+        kept = _PROGRAMS[own] = reference, *equal
         _LAST_OF_BODY[body] = reference
     return kept[1]
 
 
-def _program_of_equal(kernel: Kernel) -> tuple[str, str] | None:
+def _program_of_equal(kernel: Kernel) -> tuple[tuple[str, str], RenderedBody] | None:
     """Return the program of a kernel that has the very same body, arguments of the same types and the same frame."""
     reference = _LAST_OF_BODY.get(id(kernel.body))
     other = None if reference is None else reference()
     if other is None or other.body is not kernel.body or _frame(other) != _frame(kernel):
         return None
-    return _PROGRAMS[id(other)][1]
+    return _PROGRAMS[id(other)][1:]
 
 
 def _frame(kernel: Kernel) -> tuple[object, ...]:
@@ -125,12 +133,14 @@ class _Renderer:
         self.before_rounding: dict[ir.Var, ir.Var] = {}
         self.lines: list[str] = []
         self.depth = 1
+        self.framed = 0
 
     # -- frame --------------------------------------------------------------------------------
 
     def text(self) -> str:
         self._locals()
         self._integers()
+        self.framed = len(self.lines)
         self._block(self.kernel.body)
         doubles = any("double" in line for line in [*self.lines, *self.expressions.helpers.values(), self._signature()])
         head = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if doubles else []
@@ -138,11 +148,18 @@ class _Renderer:
         parts = [*head, "", *self.expressions.helpers.values(), self._signature() + " {", *self.lines, "}"]
         return "\n".join(parts) + "\n"
 
+    def function(self) -> RenderedBody:
+        """Return what `text` has rendered."""
+        lines = self.lines[self.framed :]
+        return RenderedBody(self.kernel.contract, self.expressions.helpers, self._parameters(), lines)
+
+    def _parameters(self) -> list[str]:
+        own = [self._parameter(argument) for argument in self.kernel.arguments]
+        return own + [f"const long {name}" for name in INTEGER_ARGUMENTS]
+
     def _signature(self) -> str:
-        parameters = [self._parameter(argument) for argument in self.kernel.arguments]
-        parameters += [f"const long {name}" for name in INTEGER_ARGUMENTS]
         group = f"__attribute__((reqd_work_group_size({self.kernel.work_group}, 1, 1)))"
-        joined = ",\n    ".join(parameters)
+        joined = ",\n    ".join(self._parameters())
         return f"__kernel {group}\nvoid {self.kernel.name}(\n    {joined})"
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class BuiltKernels:
     def __init__(self) -> None:
         self._by_name: dict[tuple[str, KernelKnobs], Any] = {}
         self._by_text: dict[tuple[str, tuple[np.dtype | None, ...]], Any] = {}
+        self._others: dict[tuple[str, Hashable], Any] = {}
 
     def get(self, kernel: Kernel, launcher: Launcher) -> Any:
         """Return what to launch for a kernel of the plan, built when it is first asked for.
@@ -41,10 +43,33 @@ class BuiltKernels:
             self._by_name[key] = self._by_text[equal]
         return self._by_name[key]
 
+    def of_text(
+        self,
+        text: Callable[[], str],
+        name: str,
+        types: Sequence[np.dtype | None],
+        launcher: Launcher,
+        key: Hashable = None,
+    ) -> Any:
+        """Return a kernel that is none of the plan's, built when it is first asked for.
+
+        Args:
+            text: gives OpenCL C.
+            name: of the kernel in it.
+            types: the dtype of each scalar parameter, None for pointers.
+            launcher: builds it.
+            key: what the text depends on.
+        """
+        whole = name, key
+        if whole not in self._others:
+            self._others[whole] = launcher.build(text(), name, types)
+        return self._others[whole]
+
     def clear(self) -> None:
         """Let go of all."""
         self._by_name.clear()
         self._by_text.clear()
+        self._others.clear()
 
 
 def keep_programs(launcher: Launcher, ran_s: float) -> None:

@@ -18,6 +18,7 @@ from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
 from flowcompute.gpu.memory import Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels, keep_programs
+from flowcompute.gpu.run.chains import ChainMaker
 from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch, begin_nothing, make_device_carry
 from flowcompute.gpu.run.folding_runner import FoldingRunner
 from flowcompute.gpu.run.folds import DeviceMerges
@@ -83,6 +84,7 @@ class OpenCLRunner(FoldingRunner):
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
         streamed = frozenset(i for i in self._streamed if isinstance(i, int))
         self._repeated = RepeatedLaunches((streamed - lasting) | state.changing, state.scans)
+        self._chains = ChainMaker(device.capabilities, self._kernels)
         self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 

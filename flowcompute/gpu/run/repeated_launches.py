@@ -55,6 +55,11 @@ class RepeatedLaunch:
     blocks: int
     phases: range
 
+    @property
+    def launches(self) -> Sequence[RepeatedLaunch]:
+        """Itself; see `LaunchChain`."""
+        return (self,)
+
     def again(
         self,
         launcher: Launcher,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
+from flowcompute.gpu.run.chains import ChainMaker, LaunchChain
 from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedLaunch
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
@@ -35,6 +36,7 @@ class RepeatingRunner(TransferringRunner):
         adopted: by name the kernels that are launched in place of those of the plan.
         _launcher: of the device, while it is open.
         _repeated: the last launches.
+        _chains: makes one launch of many that are repeated.
         _is_alone: whether no other device and no other runner has a part in the pass.
         _can_defer: whether the device lets launches be waited for later.
         _residents: arguments of kernels that are resident.
@@ -45,6 +47,7 @@ class RepeatingRunner(TransferringRunner):
     adopted: dict[str, Kernel]
     _launcher: Launcher | None
     _repeated: RepeatedLaunches
+    _chains: ChainMaker
     _is_alone: bool
     _can_defer: bool
     _residents: ResidentArguments
@@ -94,18 +97,28 @@ class RepeatingRunner(TransferringRunner):
         found = self._repeated.find(step, kernel, batch_slice, outputs)
         return None if found is None or found.passing else found
 
-    def repeat(self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice) -> bool:  # type: ignore[override]
+    def joined(self, known: Sequence[RepeatedLaunch]) -> Sequence[RepeatedLaunch | LaunchChain]:  # type: ignore[override]
+        """See `RegionRunner.joined`."""
+        return self._chains.joined(known) if self.memory.in_place else known
+
+    def repeat(  # type: ignore[override]
+        self, known: Sequence[RepeatedLaunch | LaunchChain], batch_slice: BatchSlice
+    ) -> bool:
         """Launch steps as they were launched last, where nothing but the record index differs."""
         return self._launch_again(known, batch_slice, {})
 
     def _launch_again(
-        self, known: Sequence[RepeatedLaunch], batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
+        self,
+        known: Sequence[RepeatedLaunch | LaunchChain],
+        batch_slice: BatchSlice,
+        outputs: Mapping[int, np.ndarray],
     ) -> bool:
         """Launch steps as they were launched last; `outputs` has what a launch makes in arrays that pass."""
         assert self._launcher is not None
-        if not self._repeated.are_last(known):
+        launches = [one for each in known for one in each.launches]
+        if not self._repeated.are_last(launches):
             return False
-        if self.log is not None and not self.log.launched_again([one.step.name for one in known]):
+        if self.log is not None and not self.log.launched_again([one.step.name for one in launches]):
             return False
         buffer = partial(self._passing, batch_slice, outputs)
         for one in known:

@@ -1,0 +1,178 @@
+"""Launches of a step that are one launch, phase after phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu.render import argument_types
+from flowcompute.gpu.run.built_kernels import BuiltKernels
+from flowcompute.gpu.run.chains.chain_program import (
+    ADDRESSES_NAME,
+    ASKED,
+    COLUMNS,
+    COUNTERS,
+    NAME,
+    ChainProgram,
+    addresses_text,
+    addresses_types,
+    chain_types,
+)
+from flowcompute.gpu.run.device_carries import ScanLaunch
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
+from flowcompute.gpu.worker import Launcher
+from flowcompute.ir import Argument, DeviceCapabilities
+from flowcompute.schedule import RegionStep
+from flowcompute.thread_pool import own_cores
+
+LEAST = 16
+"""Launches that a chain has at least. Its program is one more that is compiled, or loaded."""
+
+SHARED = 2
+"""Launches that a function of a chain has at least, on average: what repeats little is not worth a program."""
+
+_LONG = np.dtype(np.int64)
+
+_CHUNK = 3
+"""Column of a phase that a carry sets."""
+
+
+class LaunchChain:
+    """Launches that follow each other, as one launch. They do the same, on the same numbers.
+
+    Args:
+        launches: in their order.
+        program: that has all their kernels.
+        kernels: that are built; the chain's is built at its first launch.
+        workers: work-groups.
+
+    Attributes:
+        launches: as above.
+        step: the step of what is in hand, which errors name.
+        phases: one for each launch of a kernel.
+        arrays: that they read and write.
+    """
+
+    def __init__(
+        self, launches: Sequence[RepeatedLaunch], program: ChainProgram, kernels: BuiltKernels, workers: int
+    ) -> None:
+        self.launches = launches
+        self.step: RegionStep = launches[0].step
+        self.phases = range(sum(len(one.phases) for one in launches))
+        self.arrays = [pair for one in launches for pair in one.arrays]
+        self._program, self._kernels, self._workers = program, kernels, workers
+        self._rows = np.zeros((len(self.phases), COLUMNS), np.int64)
+        self._numbers: list[Any] = []
+        self._compiled: Any = None
+        self._turn = 0
+        self._carries: list[tuple[RepeatedLaunch, slice]] = []
+
+    def again(
+        self,
+        launcher: Launcher,
+        start: int,
+        on_host: Callable[[int, int], np.ndarray],
+        buffer: Callable[[Argument], Any],
+    ) -> None:
+        """Launch all over the records from `start` on; see `RepeatedLaunch.again`."""
+        del buffer
+        if self._compiled is None:
+            self._prepare(launcher)
+        # Of a launch that is still in progress the numbers must stay.
+        rows = self._rows.copy() if self._carries else self._rows
+        for one, places in self._carries:
+            assert one.carry is not None
+            self.step = one.step
+            scanned = ScanLaunch(0, start, one.items, partial(on_host, one.carry.value))
+            rows[places, _CHUNK] = one.carry.begin(scanned) or one.chunk
+        self.step = self.launches[0].step
+        phases = launcher.memory.output(NAME, rows)
+        values = [phases, *self._numbers, len(rows), start, self._turn % (1 << 32)]
+        launcher.launch(self._compiled, values, self._workers, 1, (), timed=False, deferred=True)
+        # The buffers that the table names are held by the launches.
+        launcher.memory.defer((self,))
+        self._turn += 1
+        for one, _ in self._carries:
+            assert one.carry is not None
+            one.carry.advanced(start + one.items)
+
+    def _prepare(self, launcher: Launcher) -> None:
+        """Build the kernel, and note what its phases are given."""
+        memory = launcher.memory
+        values, types, row = list[Any](), list[np.dtype | None](), 0
+        for one in self.launches:
+            number, place = self._program.number_of(one.kernel), len(values)
+            assert number is not None, "the chain was made of kernels that have a place"
+            values += [*one.buffers, one.total, one.blocks]
+            types += [*argument_types(one.kernel)[: len(one.buffers)], _LONG, _LONG]
+            for stage in one.phases:
+                self._rows[row] = number, place, one.groups, one.chunk, stage
+                row += 1
+            if one.carry is not None:
+                self._carries.append((one, slice(row - len(one.phases), row)))
+        # What is asked for at once fills whole turns.
+        table = np.zeros(len(values) + ASKED, np.uint64)
+        addresses = np.zeros(len(values) + ASKED, np.uint64)
+        pointers = [place for place, dtype in enumerate(types) if dtype is None]
+        counters = np.zeros(len(self.phases) * COUNTERS, np.uint32)
+        known = memory.output(NAME, addresses)
+        ask = self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
+        for first in range(0, len(pointers), ASKED):
+            asked = [values[place] for place in pointers[first : first + ASKED]]
+            asked += [asked[0]] * (ASKED - len(asked))
+            launcher.launch(ask, [*asked, known, first], 1, 1, (known,), timed=False)
+        table[pointers] = addresses[: len(pointers)]
+        for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
+            if dtype is not None:
+                bits = np.array([value], dtype)
+                table[place : place + 1].view(np.uint8)[: bits.nbytes] = bits.view(np.uint8)
+        self._numbers = [memory.output(NAME, table), memory.output(NAME, counters)]
+        self._compiled = self._kernels.of_text(self._program.text, NAME, chain_types(), launcher, self._program.key)
+
+
+class ChainMaker:
+    """Chains of a runner's launches, where its device gains by them.
+
+    Args:
+        capabilities: of the device.
+        kernels: that are built.
+    """
+
+    def __init__(self, capabilities: DeviceCapabilities, kernels: BuiltKernels) -> None:
+        self._capabilities, self._kernels = capabilities, kernels
+
+    def joined(self, launches: Sequence[RepeatedLaunch]) -> Sequence[RepeatedLaunch | LaunchChain]:
+        """Return what does the same as launches that follow each other."""
+        if not self._capabilities.chains:
+            return launches
+        made: list[RepeatedLaunch | LaunchChain] = []
+        for program, run in self._runs(launches):
+            if len(run) >= max(LEAST, SHARED * len(program.key)):
+                # One that waits takes the core that another needs.
+                workers = min(self._capabilities.units, len(own_cores()))
+                made.append(LaunchChain(run, program, self._kernels, workers))
+            else:
+                made += run
+        return made
+
+    def _runs(self, launches: Sequence[RepeatedLaunch]) -> Iterator[tuple[ChainProgram, list[RepeatedLaunch]]]:
+        """Cut launches into runs whose kernels have a place in one program."""
+        program, run = ChainProgram(), list[RepeatedLaunch]()
+        for one in launches:
+            if not _is_taken(one) or program.number_of(one.kernel) is None:
+                yield program, run
+                program, run = ChainProgram(), []
+                if not _is_taken(one) or program.number_of(one.kernel) is None:
+                    yield program, [one]
+                    continue
+            run.append(one)
+        yield program, run
+
+
+def _is_taken(launch: RepeatedLaunch) -> bool:
+    """Check whether a launch may be a phase: single work-items, no arrays that pass, and no tickets of its own."""
+    kernel = launch.kernel
+    return kernel.work_group == 1 and not launch.passing and all(one.kind != "words" for one in kernel.arguments)

@@ -1,0 +1,153 @@
+"""Launches that a flow repeats are phases of one launch, with the bits of the single launches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.gpu.run.chains import LaunchChain
+from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
+from flowcompute.gpu.worker.launcher import LocalLauncher
+
+pytestmark = [pytest.mark.slow, pytest.mark.compiles]
+
+HEADS, SIZE, CONTEXT = 2, 4, 24
+WIDTH, DEEP = HEADS * SIZE, 10
+WEIGHTS = np.random.default_rng(0).standard_normal((DEEP, WIDTH, WIDTH)).astype(np.float32) / 3
+DATA = np.random.default_rng(1).standard_normal((CONTEXT, WIDTH)).astype(np.float32)
+OWN = """#define TWICE 2.0f
+float doubled(float x) { return x * TWICE; }"""
+
+
+def attending(x: Element, text: Element | None = None, middle: bool = False) -> Element:
+    """Return layers that attend to earlier records, with a kernel in the middle that has a macro of its own."""
+    for number, weights in enumerate(WEIGHTS):
+        heads = fc.reshape(x @ fc.constant(weights), (-1, HEADS, SIZE))
+        seen = fc.nn.self_attention(heads, heads * 0.5, heads - 1, text=text, context=CONTEXT)
+        x = fc.tanh(fc.reshape(seen, (-1, WIDTH)) @ fc.constant(weights))
+        if middle and number == DEEP // 2:
+            x = fc.opencl(OWN, x, dtype="float32") @ fc.constant(weights)
+    return x * 2
+
+
+@pytest.fixture
+def chained() -> Iterator[list[int]]:
+    """Lengths of the chains that were launched."""
+    lengths: list[int] = []
+    original = LaunchChain.again
+
+    def again(chain: LaunchChain, *arguments: Any) -> None:
+        original(chain, *arguments)
+        lengths.append(len(chain.launches))
+
+    with mock.patch.object(LaunchChain, "again", again):
+        yield lengths
+
+
+def flown(made: Element, batches: list[np.ndarray], device: str = "cpu") -> np.ndarray:
+    with made.flow(device=device) as flow:
+        return np.concatenate([(flow.send(batch), flow.receive())[1] for batch in batches])
+
+
+def feed() -> Element:
+    return fc.feed(shape=(WIDTH,), dtype="float32")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_chains_have_the_bits_of_single_launches(chained: list[int], workers: int) -> None:
+    whole = attending(fc.source(DATA)).resolve(device="cpu", progress=False)
+    original = LaunchChain.__init__
+
+    def with_workers(chain: LaunchChain, launches: Any, program: Any, kernels: Any, _: int) -> None:
+        original(chain, launches, program, kernels, workers)
+
+    batches = [DATA[:5], *DATA[5:20, None], DATA[20:22], DATA[22:]]
+    with mock.patch.object(LaunchChain, "__init__", with_workers):
+        made = flown(attending(feed()), batches)
+    np.testing.assert_array_equal(made, whole)
+    # The first kernel reads what was sent, the last one writes what is received. Of the first records each is timed.
+    kernels = len(attending(feed()).plan(device="cpu").kernels)
+    assert len(chained) >= 8
+    assert {*chained} == {kernels - 2}
+    assert kernels - 2 >= LEAST
+
+
+def test_a_record_is_few_launches() -> None:
+    counts: list[int] = []
+    with (
+        mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launch,
+        attending(feed()).flow(device="cpu") as flow,
+    ):
+        for row in DATA:
+            launch.reset_mock()
+            flow.send(row[None])
+            flow.receive()
+            counts.append(launch.call_count)
+    assert counts[-1] == 3, "the first kernel, the chain, the last kernel"
+    assert counts[0] > LEAST
+
+
+def test_kernels_with_macros_cut_a_chain(chained: list[int]) -> None:
+    whole = attending(fc.source(DATA), middle=True).resolve(device="cpu", progress=False)
+    kernels = len(attending(feed(), middle=True).plan(device="cpu").kernels)
+    with mock.patch("flowcompute.gpu.run.chains.launch_chain.LEAST", 4):
+        made = flown(attending(feed(), middle=True), [*DATA[:, None]])
+    np.testing.assert_array_equal(made, whole)
+    assert len({*chained}) == 2
+    assert sum({*chained}) == kernels - 3
+
+
+def test_a_text_that_is_too_long_names_its_attention(chained: list[int]) -> None:
+    with attending(feed()).flow(device="cpu") as flow:
+        for row in DATA:
+            flow.send(row[None])
+            flow.receive()
+        assert chained
+        with pytest.raises(fc.RunError, match=f"{CONTEXT}") as caught:
+            flow.send(DATA[:1])
+    assert "self_attention" in str(caught.value)
+
+
+def test_a_chain_that_finds_no_room_is_done_anew(chained: list[int]) -> None:
+    whole = attending(fc.source(DATA)).resolve(device="cpu", progress=False)
+    launch, left = LocalLauncher.launch, [0]
+
+    def refused(own: LocalLauncher, *arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise fc.DeviceFullError("no room")
+        return launch(own, *arguments, **options)
+
+    with mock.patch.object(LocalLauncher, "launch", refused), attending(feed()).flow(device="cpu") as flow:
+        for row, record in enumerate(DATA):
+            # The last launch of a record stands behind the chain, and the chain is the second one.
+            left[0] = {12: 3, 18: 2}.get(row, 0)
+            with pytest.warns(fc.DeviceWarning, match="no room") if row == 12 else contextlib.nullcontext():
+                flow.send(record[None])
+            np.testing.assert_array_equal(flow.receive(), whole[row : row + 1])
+    assert len(chained) > 8
+
+
+def test_kernels_are_counted_one_by_one(chained: list[int]) -> None:
+    """A chain has the kernels of its launches; seconds of each are estimated from those that were timed alone."""
+    with attending(feed()).flow(device="cpu") as flow:
+        for row in DATA:
+            flow.send(row[None])
+            flow.receive()
+        kernels = len(flow.plan.kernels)
+        assert chained
+        counted = sum(each.launches for each in flow.metrics.values())
+        assert counted == kernels * len(DATA)
+
+
+def test_other_devices_launch_one_by_one() -> None:
+    maker = ChainMaker(mock.Mock(chains=False), mock.Mock())
+    launches = [mock.Mock()] * 40
+    assert maker.joined(launches) is launches
