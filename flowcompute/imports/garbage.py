@@ -30,3 +30,14 @@ def without_collector(function: Callable[P, R]) -> Callable[P, R]:
             gc.enable()
 
     return called
+
+
+def count_as_old() -> None:
+    """Let the collector take all objects that there are for old ones, which only a whole collection visits.
+
+    Nothing is visited for it. Where the user has frozen objects, which no collection visits, they stay so and nothing
+    is done.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

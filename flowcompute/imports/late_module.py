@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
-from flowcompute.imports.garbage import without_collector
+from flowcompute.imports.garbage import count_as_old, without_collector
 
 
 class LateModule:
@@ -35,7 +36,12 @@ class LateModule:
 @without_collector
 def load_module(name: str) -> ModuleType:
     """Import a module by its name and return it. The collector is off: nearly all that modules make stays."""
-    return importlib.import_module(name)
+    is_new = name not in sys.modules
+    module = importlib.import_module(name)
+    if is_new:
+        # The collector would visit all of it twice, at its next turns.
+        count_as_old()
+    return module
 
 
 def import_problem(*names: str) -> ImportError | None:

@@ -74,3 +74,44 @@ def test_loading_the_public_names_collects_next_to_nothing() -> None:
     # Hundreds of modules make some hundred collections otherwise.
     assert modules > 300
     assert begun < 10
+
+
+_SETTLED = """
+import gc, numpy, weakref
+import flowcompute as fc
+class Ring: pass
+ring = Ring()
+ring.itself, gone = ring, weakref.ref(ring)
+del ring
+if FROZEN:
+    gc.freeze()
+frozen = gc.get_freeze_count()
+fc.source
+young = len(gc.get_objects(generation=0)) + len(gc.get_objects(generation=1))
+assert FROZEN or gone() is not None
+gc.collect()
+print(young, len(gc.get_objects()), gc.get_freeze_count() - frozen, int(gone() is None))
+"""
+
+
+def settled(*, frozen: bool) -> list[int]:
+    """Return counts of a process that loads public names: young objects, all, more frozen ones, and cycles freed."""
+    text = _SETTLED.replace("FROZEN", str(frozen))
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout
+    return [int(one) for one in said.split()]
+
+
+def test_what_was_loaded_counts_as_old_and_cycles_before_it_are_freed() -> None:
+    young, every, frozen, freed = settled(frozen=False)
+    assert every > 20_000
+    # Those that the import statement itself left behind.
+    assert young < 2000
+    assert frozen == 0
+    assert freed
+
+
+def test_what_a_user_has_frozen_stays_frozen() -> None:
+    # Some of the frozen objects are freed by their counts of references.
+    _, _, frozen, freed = settled(frozen=True)
+    assert frozen > -1000
+    assert not freed
