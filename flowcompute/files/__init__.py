@@ -24,7 +24,7 @@ from flowcompute.files.file_layer import FILES, Files, temporary_path
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
 from flowcompute.files.file_view import FileView
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
-from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share
+from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share, is_cached
 from flowcompute.files.paths import (
     FOREIGN_FORMATS,
     FORMATS,
@@ -71,6 +71,7 @@ __all__ = [
     "find_drafts",
     "format_of",
     "in_the_way",
+    "is_cached",
     "is_draft_of",
     "is_pattern",
     "is_url",

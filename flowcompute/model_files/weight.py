@@ -13,7 +13,7 @@ import numpy as np
 
 from flowcompute.elements import Constant, Element, user_site
 from flowcompute.errors import SourceError
-from flowcompute.files import Files, Fingerprint, shown
+from flowcompute.files import Files, Fingerprint, is_cached, shown
 from flowcompute.sources import changed, source_errors, why_not_mapped
 from flowcompute.sources.safetensors import Tensor
 from flowcompute.spec import BOOL, UINT8, Spec
@@ -94,9 +94,30 @@ class WeightFile:
         if parts > 1 and tensor.offset not in self._read_alone:
             self._read_alone.add(tensor.offset)
             self.files.read_alone(self._mapping, tensor.offset, tensor.offset + tensor.size_bytes)
-        size = tensor.size_bytes // parts
         for part in wanted:
-            self.files.read_ahead(self._mapping, tensor.offset + part * size, tensor.offset + (part + 1) * size)
+            self.files.read_ahead(self._mapping, *_part(tensor, parts, part))
+
+    def is_cached(self, tensor: Tensor, parts: int, part: int) -> bool:
+        """Check whether one of the equal parts of a mapped tensor is in the system's cache; True where nobody says."""
+        if self._mapping is None:
+            return True
+        begin, end = _part(tensor, parts, part)
+        # Pages at the ends are shared with neighbours.
+        return is_cached(self._mapping, (begin + end) // 2, (begin + end) // 2 + 1)
+
+    def uncache(self, tensor: Tensor, parts: int, part: int) -> None:
+        """Let one of the equal parts of a mapped tensor leave the system's cache; whoever reads there has it again."""
+        if self._mapping is None:
+            return
+        begin, end = _part(tensor, parts, part)
+        self.files.drop_pages(self._mapping, begin, end)
+        # It is advice: of a file that went, or changed hands, no byte depends on it.
+        with contextlib.suppress(OSError):
+            handle = self.files.open_read(self.path)
+            try:
+                self.files.let_go(handle, begin, end)
+            finally:
+                self.files.close(handle)
 
 
 class Weight(Constant):
@@ -136,6 +157,15 @@ class Weight(Constant):
         elif self._mapped and entries is not None:
             self.file.read_ahead(self.tensor, self.spec.shape[0], entries)
 
+    def is_cached(self, entry: int) -> bool:
+        """Check whether an entry of axis 0 is in the system's cache; True where it is not mapped, or nobody says."""
+        return not self._mapped or self.file.is_cached(self.tensor, self.spec.shape[0], entry)
+
+    def let_go(self, entry: int) -> None:
+        """Let an entry of axis 0 of a mapped tensor leave the system's cache; whoever reads it has it read again."""
+        if self._mapped:
+            self.file.uncache(self.tensor, self.spec.shape[0], entry)
+
     @property
     def identity(self) -> tuple[object, ...]:
         """The file in its state, and the place in it."""
@@ -162,3 +192,9 @@ class Weight(Constant):
 
     def __deepcopy__(self, memo: Any) -> Weight:
         return self
+
+
+def _part(tensor: Tensor, parts: int, part: int) -> tuple[int, int]:
+    """Return where one of the equal parts of a tensor begins and ends in its file, in bytes."""
+    size = tensor.size_bytes // parts
+    return tensor.offset + part * size, tensor.offset + (part + 1) * size

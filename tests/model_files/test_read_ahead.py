@@ -11,6 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.files import Files
+from flowcompute.model_files import Weight
 from tests.model_files.files import settle
 
 EXPERTS, OUT, IN = 40, 32, 128
@@ -77,3 +78,62 @@ def test_a_batch_that_chooses_much_is_not_read_ahead(path: Path, monkeypatch: py
     found.clear()
     resolved(path, np.zeros((0, 2), np.int32), "600KiB")
     assert not found
+
+
+def let_go_by(
+    path: Path, monkeypatch: pytest.MonkeyPatch, chosen: np.ndarray, memory: str, cached: set[int]
+) -> tuple[list[int], bytes]:
+    """Resolve with one record a batch; numbers of matrices that the system is told to forget, and the answer."""
+    begins = fc.weights(path).raw("experts").tensor.offset
+    found: list[int] = []
+    plain = Files.let_go
+
+    def noted(self: Files, handle: int, begin: int, end: int) -> None:
+        assert end - begin == SIZE
+        found.append((begin - begins) // SIZE)
+        plain(self, handle, begin, end)
+
+    def is_cached(mapping: Any, begin: int, end: int) -> bool:
+        return (begin - begins) // SIZE in cached
+
+    monkeypatch.setattr(Files, "let_go", noted)
+    monkeypatch.setattr("flowcompute.model_files.weight.is_cached", is_cached)
+    weights = fc.weights(path)
+    x = fc.source(np.random.default_rng(5).standard_normal((len(chosen), IN), dtype=np.float32))
+    made = fc.nn.experts(x, weights["experts"], fc.source(chosen)).sum(axis=1) @ weights["after"]
+    answer = made.resolve(device="cpu", memory=memory, progress=False, strategy=fc.Strategy(batch_bytes=1))
+    return found, np.asarray(answer).tobytes()
+
+
+def test_the_oldest_matrices_leave_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 600 KiB less what comes after them hold 37 matrices.
+    chosen = np.array([[number] for number in [*range(30), 2, *range(30, 40)]], np.int32)
+    found, answer = let_go_by(path, monkeypatch, chosen, "600KiB", set())
+    assert found[:3] == [0, 1, 3], "2 was chosen once more"
+    assert sorted(found) == list(range(EXPERTS)), "all go at the end, each of them once"
+    monkeypatch.undo()
+    kept, expected = let_go_by(path, monkeypatch, chosen, "1GiB", set())
+    assert not kept, "what fits the memory stays"
+    assert answer == expected
+
+
+def test_matrices_that_were_cached_stay_in_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.arange(EXPERTS, dtype=np.int32)[:, None]
+    found, _ = let_go_by(path, monkeypatch, chosen, "600KiB", {0, 7, 39})
+    assert sorted(found) == sorted({*range(EXPERTS)} - {0, 7, 39})
+
+
+def test_matrices_of_a_batch_stay_until_it_is_computed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.stack([np.arange(EXPERTS), np.arange(EXPERTS)[::-1]]).astype(np.int32)
+    monkeypatch.setattr("flowcompute.engine.streams.chosen_matrices.MOST_BYTES", 1 << 30)
+    found, _ = let_go_by(path, monkeypatch, chosen, "600KiB", set())
+    assert sorted(found) == list(range(EXPERTS)), "the batch is larger than the memory: all go at its end"
+
+
+def test_a_file_that_is_gone_has_nothing_to_let_go(path: Path) -> None:
+    weight = fc.weights(path)["experts"]
+    assert isinstance(weight, Weight)
+    expected = np.array(weight.value[3])
+    path.unlink()
+    weight.let_go(3)
+    assert np.array_equal(weight.value[3], expected)

@@ -1,4 +1,4 @@
-"""Matrices that are larger than memory: the system reads them from their file as soon as they are chosen."""
+"""Matrices that are larger than memory: the system reads them as soon as they are chosen, and lets old ones go."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class ChosenMatrices:
     """The stored matrices of products, by the choices of those that take a few of many.
 
     A page that a kernel misses brings megabytes beside it, most of them of matrices that nobody has chosen. Where the
-    matrices of all products do not fit the memory, exactly those that come next are read, while kernels run.
+    matrices of all products do not fit the memory, exactly those that come next are read, while kernels run. Those that
+    were read here leave the system's cache again, the oldest first, where they outgrow what the memory has room for.
+    Those that were cached before stay: somebody else has use for them.
 
     Args:
         nodes: of the graph, in the order in which they are computed.
@@ -59,6 +61,9 @@ class ChosenMatrices:
                     every[id(one)] = one
                     found[last].others.append(one)
         self._by_choice = found if sum(one.value.nbytes for one in every.values()) > budget_bytes else {}
+        self._room_bytes = budget_bytes - sum(one.value.nbytes for key, one in every.items() if key not in chosen)
+        self._brought: dict[tuple[int, int], Weight] = {}
+        self._brought_bytes = 0
 
     def read_ahead(self, choice: int, numbers: np.ndarray) -> None:
         """Read what a batch has chosen, and what comes after it.
@@ -70,12 +75,41 @@ class ChosenMatrices:
         if choice not in self._by_choice or not numbers.size:
             return
         wanted, plan = np.unique(numbers).tolist(), self._by_choice[choice]
-        for stored in plan.chosen:
-            if len(wanted) * stored.value.nbytes <= MOST_BYTES * stored.spec.shape[0]:
-                stored.read_ahead(wanted)
+        few = [one for one in plan.chosen if len(wanted) * one.value.nbytes <= MOST_BYTES * one.spec.shape[0]]
+        self._bring([(one, number) for one in few for number in wanted])
+        for stored in few:
+            stored.read_ahead(wanted)
         for stored in plan.others:
             if stored.value.nbytes <= MOST_BYTES:
                 stored.read_ahead(None)
+
+    def close(self) -> None:
+        """Let all go that was read here. Calling it twice does nothing."""
+        self._let_go(0, 0)
+
+    def _bring(self, matrices: Sequence[tuple[Weight, int]]) -> None:
+        """Note matrices that are about to be read, and let the oldest go, but none of these."""
+        newest = 0
+        for stored, number in matrices:
+            key = id(stored), number
+            brought = self._brought.pop(key, None) is not None
+            if brought or not stored.is_cached(number):
+                self._brought[key] = stored
+                self._brought_bytes += 0 if brought else _matrix_bytes(stored)
+                newest += 1
+        # The system would look for room page by page otherwise, while kernels wait for what is read.
+        self._let_go(self._room_bytes, newest)
+
+    def _let_go(self, room_bytes: int, newest: int) -> None:
+        while self._brought_bytes > room_bytes and len(self._brought) > newest:
+            key = next(iter(self._brought))
+            stored = self._brought.pop(key)
+            self._brought_bytes -= _matrix_bytes(stored)
+            stored.let_go(key[1])
+
+
+def _matrix_bytes(stored: Weight) -> int:
+    return stored.value.nbytes // stored.spec.shape[0]
 
 
 def _stored(value: Element) -> Weight | None:
