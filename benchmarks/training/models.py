@@ -156,7 +156,8 @@ def gpt(steps: int, batch: int = 16, sizes: Sizes = SMALL) -> Model:
             return one.astype("bfloat16") if sizes.half else one
 
         def times(one: Any, weights: Any) -> Any:
-            return narrow(one) @ narrow(weights)
+            # Of two factors in bfloat16 flowcompute returns float32, as NumPy does; peers round.
+            return narrow(narrow(one) @ narrow(weights))
 
         h = fc.take(p["letters"], x, axis=0) + p["places"]
         for layer in range(sizes.layers):

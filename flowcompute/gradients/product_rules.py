@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowcompute.elements import Compute
+from flowcompute.elements import CAST, Compute
 from flowcompute.elements.axes import (
     PERMUTE,
     expand_dims,
@@ -27,11 +27,12 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
     cotangent = full(node, g)
     if "depth" in node.attrs:
         return _of_windows(node, left, right, cotangent)
+    factor = _as_factor(left, right, cotangent)
     if len(left.spec.shape) > 1:
-        return _stacked(left, right, cotangent)
+        return _stacked(left, right, factor)
     if len(right.spec.shape) > 2:
         # One vector times stacks of matrices.
-        of_left, of_right = _stacked(expand_dims(left, 0), right, expand_dims(cotangent, -2))
+        of_left, of_right = _stacked(expand_dims(left, 0), right, expand_dims(factor, -2))
         return reshape(of_left, left.spec.shape), of_right
     rows = left.spec.is_stream
     turned = matrix_transpose(right)
@@ -44,7 +45,19 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
         if rows
         else multiply(expand_dims(left, 1), expand_dims(cotangent, 0))
     )
-    return matmul(cotangent, turned), of_right
+    return matmul(factor, turned, dtype=cotangent.dtype), of_right
+
+
+def _as_factor(left: Any, right: Any, cotangent: Any) -> Any:
+    """Return the value of a half format that a cotangent was widened from, where both operands have that format.
+
+    A product of halves is summed in float32 and rounded. So its cotangent has been rounded, too, and widened again.
+    Products of two halves have the same numbers, and tensor cores multiply them.
+    """
+    if not isinstance(cotangent, Compute) or cotangent.op is not CAST or wide(left.dtype) != cotangent.dtype:
+        return cotangent
+    narrow = cotangent.inputs[0]
+    return narrow if left.dtype == right.dtype == narrow.dtype else cotangent
 
 
 def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Any, ...]:
@@ -52,7 +65,11 @@ def _stacked(left: Any, right: Any, cotangent: Any) -> tuple[Any, ...]:
         # One matrix for all records: nothing is stored of each.
         return matmul(cotangent, matrix_transpose(right)), product_of_rows(left, cotangent)
     made = []
-    both = (matmul(cotangent, matrix_transpose(right)), matmul(matrix_transpose(left), cotangent))
+    dtype = wide(cotangent.dtype)
+    both = (
+        matmul(cotangent, matrix_transpose(right), dtype=dtype),
+        matmul(matrix_transpose(left), cotangent, dtype=dtype),
+    )
     for one, product in zip((left, right), both, strict=True):
         made.append(summed_to(one, product, product.spec.shape, product.spec.is_stream, product))
     return tuple(made)

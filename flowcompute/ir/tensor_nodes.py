@@ -372,6 +372,7 @@ class GroupMultiply(Copying):
         fresh: whether the sums begin at zero.
         before: fragments and places of other pairs of operands, which each step multiplies and adds first.
         aside: distance in numbers from one box of `b` to the next, where its lines run across k.
+        turned: whether lines of `a` in the array run across k, in one box; of 16-bit numbers only.
     """
 
     sums: tuple[Var, ...]
@@ -385,6 +386,7 @@ class GroupMultiply(Copying):
     fresh: bool = False
     before: tuple[tuple[tuple[Var, ...], IndexLike], ...] = ()
     aside: int = 64 * 64
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,9 @@ class Rings:
         if isinstance(a, tuple):
             return np.hstack([self.left(self.values[var.name][mine], dtype) for var in a])
         (place,) = set(self.each(a)[mine] * dtype.itemsize)
+        if multiply.turned:
+            assert dtype.itemsize == 2, "tensor cores transpose 16-bit numbers only"
+            return self.lines(memory, int(place), multiply.depth, dtype).T
         return self.slabs(memory, int(place), multiply.further[0] * dtype.itemsize, 64, multiply)
 
     def slabs(self, memory: np.ndarray, begin: int, further: int, count: int, multiply: ir.GroupMultiply) -> np.ndarray:

@@ -93,11 +93,18 @@ def several(name: str, dtype: Any = "f2") -> tuple[Element, dict[str, np.ndarray
         return fc.constant(x[0]) @ b, {"y": y}, wide(x[0]) @ wide(y)
     elif name == "parts":
         return a[:, :, 8:] @ b[:, :64], {"x": x, "y": y}, wide(x)[:, :, 8:] @ wide(y)[:, :64]
+    elif name.startswith("turned"):
+        a = fc.source(np.ascontiguousarray(x.swapaxes(1, 2)), name="x").mT
+        stored = x.swapaxes(1, 2)
+        if name == "turned, along k":
+            b = fc.source(np.ascontiguousarray(y.swapaxes(1, 2)), name="y").mT
+            return a @ b, {"x": stored.copy(), "y": y.swapaxes(1, 2).copy()}, wide(x) @ wide(y)
+        return a @ b, {"x": stored.copy(), "y": y}, wide(x) @ wide(y)
     kept = y.swapaxes(1, 2) if name == "along k" else y
     return a @ b, {"x": x, "y": np.ascontiguousarray(kept)}, wide(x) @ wide(y)
 
 
-SEVERAL = ("records", "along k", "a stack", "one left matrix", "parts")
+SEVERAL = ("records", "along k", "a stack", "one left matrix", "parts", "turned", "turned, along k")
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -125,8 +132,8 @@ def test_the_emulator_notices_a_wrong_place(monkeypatch: pytest.MonkeyPatch) -> 
     root, array, wanted = PRODUCTS["more steps than stages"]()
     stage = "flowcompute.lower.matmul.tensor_cores.warp_group_matmul.GroupMultiply"
 
-    def shifted(sums: Any, tiles: str, a: Any, b: Any, *rest: Any) -> ir.GroupMultiply:
-        return ir.GroupMultiply(sums, tiles, a, b - 64 * 64, *rest)
+    def shifted(sums: Any, tiles: str, a: Any, b: Any, *rest: Any, turned: bool) -> ir.GroupMultiply:
+        return ir.GroupMultiply(sums, tiles, a, b - 64 * 64, *rest, turned=turned)
 
     monkeypatch.setattr(stage, shifted)
     PLANS.clear()

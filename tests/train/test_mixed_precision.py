@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.elements.math import MATMUL
 from flowcompute.errors import SpecError
+from flowcompute.graph import build_graph
+from flowcompute.spec import parse_dtype
 from flowcompute.train import loss_scale as scales
 from tests.train.problems import X, Y, loss, weights
 
@@ -56,6 +59,31 @@ def test_kernels_sum_in_float32_too(dtype: str) -> None:
         gradient = fc.grad((used(w.astype(dtype), dtype).astype("float32") * 0.125).sum(), w)
         kernels, numpy = (gradient.resolve(device=device, progress=False) for device in ("cpu", "numpy"))
         np.testing.assert_array_equal(kernels, numpy)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("records", [False, True], ids=["one matrix", "several"])
+def test_rounded_products_of_halves_have_gradients_that_are_products_of_halves(dtype: str, records: bool) -> None:
+    """Tensor cores multiply them. No number is rounded that was not before."""
+    rng = np.random.default_rng(0)
+    x, factor, seed = (rng.integers(-9, 9, shape).astype("f4") for shape in ((6, 4, 8), (8, 3), (6, 4, 3)))
+    factor = np.broadcast_to(factor, (6, 8, 3)) if records else factor
+    a, b = fc.source(x).astype(dtype), (fc.source if records else fc.parameter)(np.ascontiguousarray(factor))
+    product = (a @ b.astype(dtype)).astype(dtype).astype("float32")
+    # A third is no number of these formats, so that its cotangent is rounded.
+    found = fc.grad((product * seed * np.float32(1 / 3)).sum(), [a, b])
+    narrow = (seed * np.float32(1 / 3)).astype(parse_dtype(dtype))
+    graph = build_graph([one >> fc.discard() for one in found])
+    products = [node for node in graph.nodes if node.op is MATMUL]
+    assert len(products) == 2
+    assert {graph.nodes[i].spec.dtype.name for node in products for i in node.inputs} == {dtype}
+    of_a, of_b = fc.resolve(*found, **NUMPY)
+    wide = narrow.astype("f8")
+    expected = x.swapaxes(1, 2).astype("f8") @ wide
+    # A stream has cotangents of its own format.
+    exact = {"rtol": 0.01, "atol": 0.05} if records else {"rtol": 1e-6, "atol": 1e-5}
+    np.testing.assert_allclose(of_b.astype("f8"), expected if records else expected.sum(axis=0), **exact)
+    np.testing.assert_allclose(of_a.astype("f8"), wide @ np.swapaxes(factor, -1, -2), rtol=0.01, atol=0.05)
 
 
 def half(dtype: str, w: Any, b: Any, x: Any = X, y: Any = Y) -> Any:

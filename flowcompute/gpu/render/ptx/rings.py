@@ -361,7 +361,7 @@ def _begun(
     columns, count = 8 * len(multiply.sums), 4 * len(multiply.sums)
     itemsize = multiply.dtype.itemsize
     # Bytes from one step of k to the next, in the units of operands.
-    own, other = 32 >> 4, 32 * (1 if multiply.along_k else 64) >> 4
+    own, other = (32 * (1 if along_k else 64) >> 4 for along_k in (not multiply.turned, multiply.along_k))
     further = [distance * itemsize >> 4 for distance in multiply.further]
     step = 16 if multiply.along_k else multiply.aside * itemsize
     registers = ", ".join(f"%{i}" for i in range(count))
@@ -385,7 +385,7 @@ def _begun(
                 a = "{" + ", ".join(number[word] for word in of_step) + "}"
             text += f" add.s64 b, %{first_right + term}, {k % 4 * other + k // 4 * further[1]};"
             text += f" wgmma.mma_async.sync.aligned.m64n{columns}{k_of_step}.f32.{kind}.{kind} {{{registers}}}, {a}, b,"
-            text += f" {added}, 1, 1{'' if fragments or not turned else ', 0'}{turned};"
+            text += f" {added}, 1, 1{'' if fragments or not turned else f', {int(multiply.turned)}'}{turned};"
             added = "yes"
     text += f" wgmma.commit_group.sync.aligned;{wait}}}"
     names = _scalars(multiply.sums)

@@ -81,10 +81,11 @@ class _WarpGroupLowering:
         steps = (0, 0) if one.shared else matrix_steps(one)
         assert steps is not None
         self.left_step, self.right_step = steps
-        rows = N if one.shared else one.height
-        self.left = TensorMap(
-            one.a.argument, one.a.lies.offset, one.inner, rows, one.row_stride, (DEPTH, ROWS), self.left_step
-        )
+        self.turned = one.a.columns.stride != 1
+        width, rows, pitch, box = one.inner, N if one.shared else one.height, one.row_stride, (DEPTH, ROWS)
+        if self.turned:
+            width, rows, pitch, box = one.height, one.inner, one.a.columns.stride, (DEPTH, DEPTH)
+        self.left = TensorMap(one.a.argument, one.a.lies.offset, width, rows, pitch, box, self.left_step)
         width, rows, pitch = one.columns, one.inner, one.b.rows.stride
         box = (DEPTH, DEPTH)
         if self.along_k:
@@ -143,6 +144,12 @@ class _WarpGroupLowering:
         row = scope.integer(place.row - matrix * self.one.height)
         left, other = (matrix if step else 0 for step in (self.left_step, self.right_step))
         copies = [BoxCopy(self.left, begin, k, row, left)]
+        if self.turned:
+            # A box holds the rows of one group.
+            copies = [
+                BoxCopy(self.left, begin + part * DEPTH * DEPTH, row + part * DEPTH, k, left)
+                for part in range(ROWS // DEPTH)
+            ]
         if self.along_k:
             copies.append(BoxCopy(self.right, right, k, place.column, other))
         else:
@@ -157,7 +164,7 @@ class _WarpGroupLowering:
         sums = [scope.let(self.one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
         begin = _STAGE * self._stage
         own, right = begin + RING_GROUP * (64 * DEPTH), begin + ROWS * DEPTH
-        work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype)
+        work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype, turned=self.turned)
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
         scope.add(For(STEP, 0, self._steps, 1, body), PassSteps(self.ring, self._steps))
         results = results_of(self.one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
@@ -217,9 +224,12 @@ def why_no_groups(
         return task.refuse("a factor is computed where it is loaded")
     if not all(axes.single for side in sides for axes in (side.rows, side.columns)):
         return task.refuse("no single stride serves a factor's rows and columns")
-    if one.a.columns.stride != 1 or 1 not in (one.b.rows.stride, one.b.columns.stride):
+    # Rows of all records may be neighbours too, but their number is unknown, and a map has a width.
+    of_a = (one.row_stride, one.a.columns.stride)
+    along = of_a if matrices and not one.shared else of_a[1:]
+    if 1 not in along or 1 not in (one.b.rows.stride, one.b.columns.stride):
         return task.refuse("no neighbours lie along its factors")
-    pitches = (one.row_stride, max(one.b.rows.stride, one.b.columns.stride))
+    pitches = (of_a[0] if of_a[1] == 1 else of_a[1], max(one.b.rows.stride, one.b.columns.stride))
     places = (*pitches, *steps, one.a.lies.offset, one.a.lies.record, one.b.lies.offset)
     if any(place * dtype.itemsize % CHUNK_BYTES for place in places) or min(pitches) <= 0 or min(steps) < 0:
         return task.refuse(f"rows of a factor do not begin at multiples of {CHUNK_BYTES} bytes")
