@@ -137,3 +137,26 @@ def test_a_file_that_is_gone_has_nothing_to_let_go(path: Path) -> None:
     path.unlink()
     weight.let_go(3)
     assert np.array_equal(weight.value[3], expected)
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_chosen_half_matrices_alone_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    rng = np.random.default_rng(6)
+    drawn = rng.standard_normal((EXPERTS, OUT, IN), dtype=np.float32)
+    writer = gguf.GGUFWriter(tmp_path / "halves.gguf", "none")
+    type_ = gguf.GGMLQuantizationType[kind]
+    writer.add_tensor("experts", gguf.quants.quantize(drawn, type_), raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    weights = fc.weights(settle(tmp_path / "halves.gguf"))
+    begin = weights.raw("experts").tensor.offset
+    rows = rng.standard_normal((2, IN), dtype=np.float32)
+    found = asked(monkeypatch)
+    made = fc.nn.experts(fc.source(rows), weights["experts"].astype("float32"), fc.source(np.array([[3], [17]])))
+    got = made.resolve(device="cpu", memory="300KiB", progress=False)
+    assert set(found) == {(begin + one * SIZE // 2, begin + (one + 1) * SIZE // 2) for one in (3, 17)}
+    stored = gguf.quants.dequantize(gguf.quants.quantize(drawn, type_), type_)
+    wanted = np.stack([stored[one] @ row for one, row in zip((3, 17), rows, strict=True)])[:, None]
+    assert np.allclose(np.asarray(got), wanted, rtol=1e-4, atol=1e-4)
