@@ -94,7 +94,7 @@ class RepeatedRuns:
         if not runner.knows_run(given) or not self._can_repeat():
             return None
         (clock,) = state.one_pass.clocks
-        taken = self._steps.begin(clock, 0, clock.batch_items, arrays(), {})
+        taken = self._steps.begin(clock, 0, clock.length or 0, arrays(), {})
         self._steps.see(self._seen, taken)
         fetched = runner.repeat_run(given, taken)
         if fetched is None:
@@ -147,6 +147,7 @@ class RunsInPlace:
         self._state, self._runners, self._steps, self._before = state, runners, steps, before
         self._one = one = state.one_pass
         (self._clock,) = one.clocks
+        self._items = self._clock.length or 0
         every = (*before, *self._clock.steps, *one.after)
         self._regions = [step for step in every if isinstance(step, RegionStep)]
         self._passing = {sink.value for sink in one.sinks}
@@ -180,7 +181,7 @@ class RunsInPlace:
         if self._state.is_sliced:
             return None
         if prepared is None or not runner.still_knows(prepared.known):
-            known = runner.known_run(self._regions, self._clock.batch_items)
+            known = runner.known_run(self._regions, self._items)
             if known is None:
                 return None
             prepared = self._prepared = self._prepare(known)
@@ -191,7 +192,7 @@ class RunsInPlace:
             return None
 
     def _again(self, prepared: PreparedRun, arrays: Arrays) -> dict[int, np.ndarray]:
-        resident, items = self._state.resident, self._clock.batch_items
+        resident, items = self._state.resident, self._items
         arrays.update(prepared.made)
         taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
         self._runners[0].begin_prepared()
@@ -215,7 +216,7 @@ class RunsInPlace:
     def _prepare(self, known: Mapping[str, KnownLaunch]) -> PreparedRun:
         state, steps, clock = self._state, self._steps, self._clock
         made = [i for one in self._regions for i in one.region.outputs]
-        values = {i: steps.place(i, 0, clock.batch_items) for i in made if state.nodes[i].spec.is_stream}
+        values = {i: steps.place(i, 0, self._items) for i in made if state.nodes[i].spec.is_stream}
         whole = {i: steps.whole(i) for i in state.changing.intersection(made) - self._passing}
         state.resident.update(whole)
         launches = self._runners[0].prepare(known, {**whole, **values})
@@ -299,7 +300,7 @@ def _is_one_batch(state: PassState, runners: Runners) -> bool:
     if len(one.clocks) != 1 or len(runners) > 1 or state.attempts or one.streamed:
         return False
     (clock,) = one.clocks
-    is_whole = not clock.entries and clock.length == clock.batch_items
+    is_whole = not clock.entries and clock.length is not None and 0 < clock.length <= clock.batch_items
     return is_whole and not any(sink.spec.is_stream for sink in one.sinks)
 
 
