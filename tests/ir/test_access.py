@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.graph.graph import Graph, build_graph
-from flowcompute.ir.access import Storage, c_strides, is_dense, is_view, storage, view_array
+from flowcompute.ir.access import Storage, c_strides, contiguous, is_dense, is_view, short_axes, storage, view_array
 from tests.elements.drawn_views import item_shapes, views
 
 RECORDS = 4
@@ -118,3 +118,34 @@ def test_storage_agrees_with_strided_arrays() -> None:
     strides = [bytes_each * stride for stride in (where.record, *where.strides)]
     seen = as_strided(array.reshape(-1)[where.offset :], (RECORDS, 2, 3), strides)
     np.testing.assert_array_equal(seen, array[:, ::-1, 1:3].transpose(0, 2, 1))
+
+
+@given(
+    shape=st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    order=st.permutations(range(5)),
+    steps=st.lists(st.sampled_from([1, 2, -1, -3]), min_size=5, max_size=5),
+    dtype=st.sampled_from(["u1", "f2", "f4", "i8"]),
+)
+def test_copies_of_strided_arrays_are_numpys(shape: list[int], order: list[int], steps: list[int], dtype: str) -> None:
+    axes = [axis for axis in order if axis < len(shape)]
+    array = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+    view = array.transpose(axes)[tuple(slice(None, None, step) for step in steps[: len(shape)])]
+    made = contiguous(view)
+    assert made.flags.c_contiguous
+    assert not np.shares_memory(made, array)
+    np.testing.assert_array_equal(made, view)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "outside"),
+    [
+        ((128, 8, 14, 2, 14, 2), (0, 1, 2, 4, 3, 5), 2),  # windows of 2 x 2
+        ((1000, 4, 4, 50), (0, 3, 1, 2), 0),  # axes that are one to NumPy
+        ((50, 2), (0, 1), 0),
+        ((50, 12), (1, 0), 0),
+        ((100, 5, 50, 5), (0, 2, 1, 3), 1),  # 25 walks are too many
+    ],
+)
+def test_short_last_axes_are_walked_outside(shape: tuple[int, ...], order: tuple[int, ...], outside: int) -> None:
+    view = np.zeros(shape, "f4").transpose(order)
+    assert short_axes(view) == outside
