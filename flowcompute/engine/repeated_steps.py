@@ -53,6 +53,7 @@ class RepeatedSteps:
         self._steps: Sequence[Step] = ()
         self._kind = (0, 0)
         self._alike = 0
+        self._foreseen = False
 
     def begin(self, steps: Sequence[Step], taken: BatchSlice) -> None:
         """Begin the steps of a slice; one of another kind has nothing to repeat."""
@@ -77,8 +78,17 @@ class RepeatedSteps:
     def end(self, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         """Look for stretches once some slices were alike."""
         self._alike += 1
-        if self._alike != ALIKE or len(self._runners) > 1:
+        if len(self._runners) > 1:
             return
+        if self._alike == ALIKE:
+            self._look(taken, outputs)
+        elif taken.items == 1 and not self._foreseen:
+            # Single records follow in a flow. What their stretches need is compiled now, and nothing later.
+            self._foreseen = True
+            self._look(taken, outputs)
+            self._stretches.clear()
+
+    def _look(self, taken: BatchSlice, outputs: Mapping[int, np.ndarray]) -> None:
         first, known, needed, values = 0, list[KnownLaunch](), Arrays(), Arrays()
         for place, step in enumerate(self._steps):
             launch = None

@@ -65,8 +65,8 @@ def test_chains_have_the_bits_of_single_launches(chained: list[int], workers: in
     whole = attending(fc.source(DATA)).resolve(device="cpu", progress=False)
     original = LaunchChain.__init__
 
-    def with_workers(chain: LaunchChain, launches: Any, program: Any, kernels: Any, _: int) -> None:
-        original(chain, launches, program, kernels, workers)
+    def with_workers(chain: LaunchChain, launches: Any, program: Any, compiled: Any, asking: Any, _: int) -> None:
+        original(chain, launches, program, compiled, asking, workers)
 
     batches = [DATA[:5], *DATA[5:20, None], DATA[20:22], DATA[22:]]
     with mock.patch.object(LaunchChain, "__init__", with_workers):
@@ -92,6 +92,21 @@ def test_a_record_is_few_launches() -> None:
             counts.append(launch.call_count)
     assert counts[-1] == 3, "the first kernel, the chain, the last kernel"
     assert counts[0] > LEAST
+
+
+def test_all_is_built_with_the_first_single_record(chained: list[int]) -> None:
+    counts: list[int] = []
+    with (
+        mock.patch.object(LocalLauncher, "build", autospec=True, side_effect=LocalLauncher.build) as build,
+        attending(feed()).flow(device="cpu") as flow,
+    ):
+        for batch in [DATA[:5], *DATA[5:20, None]]:
+            flow.send(batch)
+            flow.receive()
+            counts.append(build.call_count)
+    assert chained
+    assert counts[0] < counts[1], "the chain"
+    assert counts[1] == counts[-1]
 
 
 def test_kernels_with_macros_cut_a_chain(chained: list[int]) -> None:
@@ -150,4 +165,4 @@ def test_kernels_are_counted_one_by_one(chained: list[int]) -> None:
 def test_other_devices_launch_one_by_one() -> None:
     maker = ChainMaker(mock.Mock(chains=False), mock.Mock())
     launches = [mock.Mock()] * 40
-    assert maker.joined(launches) is launches
+    assert maker.joined(launches, mock.Mock()) is launches

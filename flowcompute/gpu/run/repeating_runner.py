@@ -99,7 +99,11 @@ class RepeatingRunner(TransferringRunner):
 
     def joined(self, known: Sequence[RepeatedLaunch]) -> Sequence[RepeatedLaunch | LaunchChain]:  # type: ignore[override]
         """See `RegionRunner.joined`."""
-        return self._chains.joined(known) if self.memory.in_place else known
+        if not self.memory.in_place:
+            return known
+        assert self._launcher is not None
+        with self._told(known[0].step):
+            return self._chains.joined(known, self._launcher)
 
     def repeat(  # type: ignore[override]
         self, known: Sequence[RepeatedLaunch | LaunchChain], batch_slice: BatchSlice

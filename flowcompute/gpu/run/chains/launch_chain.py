@@ -46,7 +46,8 @@ class LaunchChain:
     Args:
         launches: in their order.
         program: that has all their kernels.
-        kernels: that are built; the chain's is built at its first launch.
+        compiled: the kernel of the program.
+        asking: the kernel that asks for addresses.
         workers: work-groups.
 
     Attributes:
@@ -57,16 +58,20 @@ class LaunchChain:
     """
 
     def __init__(
-        self, launches: Sequence[RepeatedLaunch], program: ChainProgram, kernels: BuiltKernels, workers: int
+        self,
+        launches: Sequence[RepeatedLaunch],
+        program: ChainProgram,
+        compiled: Any,
+        asking: Any,
+        workers: int,
     ) -> None:
         self.launches = launches
         self.step: RegionStep = launches[0].step
         self.phases = range(sum(len(one.phases) for one in launches))
         self.arrays = [pair for one in launches for pair in one.arrays]
-        self._program, self._kernels, self._workers = program, kernels, workers
+        self._program, self._compiled, self._asking, self._workers = program, compiled, asking, workers
         self._rows = np.zeros((len(self.phases), COLUMNS), np.int64)
         self._numbers: list[Any] = []
-        self._compiled: Any = None
         self._turn = 0
         self._carries: list[tuple[RepeatedLaunch, slice]] = []
 
@@ -79,7 +84,7 @@ class LaunchChain:
     ) -> None:
         """Launch all over the records from `start` on; see `RepeatedLaunch.again`."""
         del buffer
-        if self._compiled is None:
+        if not self._numbers:
             self._prepare(launcher)
         # Of a launch that is still in progress the numbers must stay.
         rows = self._rows.copy() if self._carries else self._rows
@@ -100,7 +105,7 @@ class LaunchChain:
             one.carry.advanced(start + one.items)
 
     def _prepare(self, launcher: Launcher) -> None:
-        """Build the kernel, and note what its phases are given."""
+        """Note what the phases are given."""
         memory = launcher.memory
         values, types, row = list[Any](), list[np.dtype | None](), 0
         for one in self.launches:
@@ -119,18 +124,16 @@ class LaunchChain:
         pointers = [place for place, dtype in enumerate(types) if dtype is None]
         counters = np.zeros(len(self.phases) * COUNTERS, np.uint32)
         known = memory.output(NAME, addresses)
-        ask = self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
         for first in range(0, len(pointers), ASKED):
             asked = [values[place] for place in pointers[first : first + ASKED]]
             asked += [asked[0]] * (ASKED - len(asked))
-            launcher.launch(ask, [*asked, known, first], 1, 1, (known,), timed=False)
+            launcher.launch(self._asking, [*asked, known, first], 1, 1, (known,), timed=False)
         table[pointers] = addresses[: len(pointers)]
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
             if dtype is not None:
                 bits = np.array([value], dtype)
                 table[place : place + 1].view(np.uint8)[: bits.nbytes] = bits.view(np.uint8)
         self._numbers = [memory.output(NAME, table), memory.output(NAME, counters)]
-        self._compiled = self._kernels.of_text(self._program.text, NAME, chain_types(), launcher, self._program.key)
 
 
 class ChainMaker:
@@ -144,8 +147,12 @@ class ChainMaker:
     def __init__(self, capabilities: DeviceCapabilities, kernels: BuiltKernels) -> None:
         self._capabilities, self._kernels = capabilities, kernels
 
-    def joined(self, launches: Sequence[RepeatedLaunch]) -> Sequence[RepeatedLaunch | LaunchChain]:
-        """Return what does the same as launches that follow each other."""
+    def joined(self, launches: Sequence[RepeatedLaunch], launcher: Launcher) -> Sequence[RepeatedLaunch | LaunchChain]:
+        """Return what does the same as launches that follow each other; programs of chains are built.
+
+        Raises:
+            KernelError: if one does not compile.
+        """
         if not self._capabilities.chains:
             return launches
         made: list[RepeatedLaunch | LaunchChain] = []
@@ -153,7 +160,9 @@ class ChainMaker:
             if len(run) >= max(LEAST, SHARED * len(program.key)):
                 # One that waits takes the core that another needs.
                 workers = min(self._capabilities.units, len(own_cores()))
-                made.append(LaunchChain(run, program, self._kernels, workers))
+                compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
+                asking = self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
+                made.append(LaunchChain(run, program, compiled, asking, workers))
             else:
                 made += run
         return made
