@@ -13,8 +13,10 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.run.chains import LaunchChain
+from flowcompute.gpu.run.chains.chain_program import ChainProgram
 from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
 from flowcompute.gpu.worker.launcher import LocalLauncher
+from tests.gpu.shapes import plan_for_gpu
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiles]
 
@@ -166,3 +168,10 @@ def test_other_devices_launch_one_by_one() -> None:
     maker = ChainMaker(mock.Mock(chains=False), mock.Mock())
     launches = [mock.Mock()] * 40
     assert maker.joined(launches, mock.Mock()) is launches
+
+
+def test_kernels_with_local_arrays_have_no_place() -> None:
+    plan = plan_for_gpu(fc.nn.softmax(fc.source(DATA), axis=1) @ fc.constant(WEIGHTS[0]), fc.source(DATA) * 2)
+    local = ["__local" in kernel.source for kernel in plan.kernels]
+    assert {*local} == {True, False}
+    assert [ChainProgram().number_of(kernel.ir) is None for kernel in plan.kernels] == local

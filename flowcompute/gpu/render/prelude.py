@@ -11,12 +11,14 @@ class RenderedBody(NamedTuple):
 
     Attributes:
         contract: whether the compiler may contract products and sums.
+        has_local: whether it needs local arrays, which only a kernel can declare.
         helpers: functions that it calls, by name.
         parameters: declarations, without the number of the work-group and of all, `gid` and `gsize`.
         lines: its body.
     """
 
     contract: bool
+    has_local: bool
     helpers: Mapping[str, str]
     parameters: Sequence[str]
     lines: Sequence[str]

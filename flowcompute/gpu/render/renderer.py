@@ -52,7 +52,7 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
 of the batch's first record, and its offset in its block."""
 
-_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str], RenderedBody]] = {}
+_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
 _LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
 """By the identity of a body the kernel that was rendered last of those that have it."""
 
@@ -63,9 +63,8 @@ def render(kernel: Kernel) -> str:
 
 
 def function_of(kernel: Kernel) -> RenderedBody:
-    """Return what `program_of` has in its kernel."""
-    program_of(kernel)
-    return _PROGRAMS[id(kernel)][2]
+    """Return what the text of a kernel has inside of its frame; it is rendered for that."""
+    return _Renderer(kernel).function()
 
 
 def program_of(kernel: Kernel) -> tuple[str, str]:
@@ -77,26 +76,25 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     """
     kept = _PROGRAMS.get(id(kernel))
     if kept is None:
-        equal = _program_of_equal(kernel)
-        if equal is None:
+        program = _program_of_equal(kernel)
+        if program is None:
             name = f"fused_{kernel.work}"
-            renderer = _Renderer(replace(kernel, name=name))
-            equal = (renderer.text(), name), renderer.function()
+            program = render(replace(kernel, name=name)), name
         # By identity, since kernels are equal whose numbers are 0.0 and -0.0.
         own, body = id(kernel), id(kernel.body)
         reference = weakref.ref(kernel, lambda gone: _forget(own, body, gone))
-        kept = _PROGRAMS[own] = reference, *equal
+        kept = _PROGRAMS[own] = reference, program
         _LAST_OF_BODY[body] = reference
     return kept[1]
 
 
-def _program_of_equal(kernel: Kernel) -> tuple[tuple[str, str], RenderedBody] | None:
+def _program_of_equal(kernel: Kernel) -> tuple[str, str] | None:
     """Return the program of a kernel that has the very same body, arguments of the same types and the same frame."""
     reference = _LAST_OF_BODY.get(id(kernel.body))
     other = None if reference is None else reference()
     if other is None or other.body is not kernel.body or _frame(other) != _frame(kernel):
         return None
-    return _PROGRAMS[id(other)][1:]
+    return _PROGRAMS[id(other)][1]
 
 
 def _frame(kernel: Kernel) -> tuple[object, ...]:
@@ -133,14 +131,12 @@ class _Renderer:
         self.before_rounding: dict[ir.Var, ir.Var] = {}
         self.lines: list[str] = []
         self.depth = 1
-        self.framed = 0
 
     # -- frame --------------------------------------------------------------------------------
 
     def text(self) -> str:
         self._locals()
         self._integers()
-        self.framed = len(self.lines)
         self._block(self.kernel.body)
         doubles = any("double" in line for line in [*self.lines, *self.expressions.helpers.values(), self._signature()])
         head = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if doubles else []
@@ -149,9 +145,12 @@ class _Renderer:
         return "\n".join(parts) + "\n"
 
     def function(self) -> RenderedBody:
-        """Return what `text` has rendered."""
-        lines = self.lines[self.framed :]
-        return RenderedBody(self.kernel.contract, self.expressions.helpers, self._parameters(), lines)
+        """Return the kernel without its frame."""
+        self._locals()
+        framed = len(self.lines)
+        self._block(self.kernel.body)
+        parameters, lines = self._parameters(), self.lines[framed:]
+        return RenderedBody(self.kernel.contract, framed > 0, self.expressions.helpers, parameters, lines)
 
     def _parameters(self) -> list[str]:
         own = [self._parameter(argument) for argument in self.kernel.arguments]

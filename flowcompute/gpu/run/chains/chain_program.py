@@ -86,6 +86,7 @@ class ChainProgram:
 
     def __init__(self) -> None:
         self._kernels: list[Kernel] = []
+        self._functions: list[RenderedBody] = []
         self._numbers: dict[str, int] = {}
         self._helpers: dict[str, str] = {}
         self._owners: dict[str, str] = {}
@@ -98,13 +99,13 @@ class ChainProgram:
     def number_of(self, kernel: Kernel) -> int | None:
         """Return the number of a kernel's function, which is added first; None where it has no place here.
 
-        Functions that two kernels call by one name have to be the same.
+        Local arrays are declared by kernels alone. Functions that two kernels call by one name have to be the same.
         """
         text, _ = program_of(kernel)
         if text in self._numbers:
             return self._numbers[text]
         function = function_of(kernel)
-        if any(function_of(other).contract != function.contract for other in self._kernels[:1]):
+        if function.has_local or any(other.contract != function.contract for other in self._functions[:1]):
             return None
         owners = {name: helper for helper, body in function.helpers.items() for name in _names(helper, body)}
         differs = any(self._helpers.get(helper, body) != body for helper, body in function.helpers.items())
@@ -116,11 +117,12 @@ class ChainProgram:
         self._helpers |= function.helpers
         self._owners |= owners
         self._kernels.append(kernel)
+        self._functions.append(function)
         return self._numbers.setdefault(text, len(self._numbers))
 
     def text(self) -> str:
         """Return the program as OpenCL C."""
-        functions = [function_of(kernel) for kernel in self._kernels]
+        functions = self._functions
         cases = [_case(number, kernel, functions[number]) for number, kernel in enumerate(self._kernels)]
         numbers = {"columns": COLUMNS, "counters": COUNTERS, "spins": SPINS, "sleep_ns": SLEEP_NS}
         chain = _CHAIN.format(name=NAME, cases="\n".join(cases), **numbers)
