@@ -112,7 +112,7 @@ Command = Callable[[BatchSlice], None]
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """What a run does, in order.
+    """Commands of a run, in order.
 
     Attributes:
         known: the launches that it was prepared of.

@@ -13,7 +13,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.run.chains import LaunchChain
-from flowcompute.gpu.run.chains.chain_program import ChainProgram
+from flowcompute.gpu.run.chains.chain_program import ADDRESSES_NAME, NAME, ChainProgram
 from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.gpu.shapes import plan_for_gpu
@@ -98,15 +98,21 @@ def test_a_record_is_few_launches() -> None:
 
 def test_all_is_built_with_the_first_single_record(chained: list[int]) -> None:
     counts: list[int] = []
+    # PoCL compiles a kernel when it is first launched.
+    launched: list[set[str]] = []
     with (
         mock.patch.object(LocalLauncher, "build", autospec=True, side_effect=LocalLauncher.build) as build,
+        mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launch,
         attending(feed()).flow(device="cpu") as flow,
     ):
         for batch in [DATA[:5], *DATA[5:20, None]]:
             flow.send(batch)
             flow.receive()
             counts.append(build.call_count)
+            launched.append({call.args[1].function_name for call in launch.call_args_list})
     assert chained
+    assert {NAME, ADDRESSES_NAME} <= launched[1]
+    assert launched[1] == launched[-1]
     assert counts[0] < counts[1], "the chain"
     assert counts[1] == counts[-1]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.render import argument_types
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.chains.chain_program import (
@@ -148,7 +150,7 @@ class ChainMaker:
         self._capabilities, self._kernels = capabilities, kernels
 
     def joined(self, launches: Sequence[RepeatedLaunch], launcher: Launcher) -> Sequence[RepeatedLaunch | LaunchChain]:
-        """Return what does the same as launches that follow each other; programs of chains are built.
+        """Return what does the same as launches that follow each other; programs of chains are built and compiled.
 
         Raises:
             KernelError: if one does not compile.
@@ -162,6 +164,7 @@ class ChainMaker:
                 workers = min(self._capabilities.units, len(own_cores()))
                 compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
                 asking = self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
+                _compile(compiled, asking, launcher)
                 made.append(LaunchChain(run, program, compiled, asking, workers))
             else:
                 made += run
@@ -179,6 +182,15 @@ class ChainMaker:
                     continue
             run.append(one)
         yield program, run
+
+
+def _compile(compiled: Any, asking: Any, launcher: Launcher) -> None:
+    """Launch the kernels of a chain over no phases: PoCL compiles a kernel when it is first launched."""
+    nothing = launcher.memory.output(NAME, np.zeros(ASKED, np.uint64))
+    # Where there is no room now, whoever launches the chain is told.
+    with contextlib.suppress(DeviceFullError):
+        launcher.launch(asking, [*[nothing] * ASKED, nothing, 0], 1, 1, (nothing,), timed=False)
+        launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0], 1, 1, (), timed=False)
 
 
 def _is_taken(launch: RepeatedLaunch) -> bool:
