@@ -27,7 +27,7 @@ class FaultyDriver:
     """While it is entered, pyopencl's allocations, launches, copies and waits are counted, and some fail.
 
     Args:
-        fail_at: which call fails, from 0; None for none.
+        fail_at: which call fails, by its number from 0, or by its name: the first of that name; None for none.
         code: the OpenCL error it fails with.
         lost: whether everything fails from there on, until a new context is made.
         most_bytes: the largest buffer that there is room for on the device.
@@ -37,12 +37,12 @@ class FaultyDriver:
     """
 
     def __init__(
-        self, fail_at: int | None = None, code: int = FULL, *, lost: bool = False, most_bytes: int | None = None
+        self, fail_at: int | str | None = None, code: int = FULL, *, lost: bool = False, most_bytes: int | None = None
     ) -> None:
         self.calls: list[str] = []
         self._fail_at, self._code, self._most_bytes = fail_at, code, most_bytes
         self._lost = lost
-        self._broken = False
+        self._failed = self._broken = False
         self._patches: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -82,8 +82,8 @@ class FaultyDriver:
         most = math.inf if self._most_bytes is None or _pins(name, arguments) else self._most_bytes
         if name == "Buffer" and _size(arguments) > most:
             raise driver_error(FULL, name)
-        if index == self._fail_at:
-            self._broken = self._lost
+        if self._fail_at in (index, name) and not self._failed:
+            self._failed, self._broken = True, self._lost
             raise driver_error(self._code, name)
 
 
