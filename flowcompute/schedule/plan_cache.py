@@ -15,7 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from flowcompute.elements import Compute, Constant, Element
+from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Graph, Node, TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.model_files import PlacedWeight, Weight
 from flowcompute.schedule.backend_description import BackendDescription
@@ -32,8 +35,9 @@ _MOST_PLANS = 64
 _MOST_NODES = 8192
 """Of the graphs of all plans that are kept, each of which takes 1.5 kB."""
 
-_MOST_CONSTANT_BYTES = 1 << 16
-"""Of a constant that is compared. Larger ones are not read for it."""
+_MOST_CONSTANT_BYTES = 1 << 20
+"""Of an array that is compared, which takes a millisecond a MB: numbers of all words of a language model have as many.
+Larger ones are not read for it."""
 
 
 class PlanCache:
@@ -104,18 +108,18 @@ def _facts(element: Element) -> tuple[object, ...]:
         return kind, spec, element.in_memory, element.lent, element.takes_numbers
     # Operations of one line are placed together.
     site = element.site
-    if isinstance(element, Compute) and kind is Compute:
+    if isinstance(element, Compute) and kind in _OPERATIONS:
         pin = None if element.pin is None else (element.pin.device, element.pin.site)
         # Those that it was made of, which rewriting may have replaced in the graph.
         operands = tuple(exact(operand.spec) for operand in element.inputs)
-        return kind, spec, site, operation_key(element.op), exact(element.attrs), operands, pin, element.again
+        begin = (operation_key(element.step), *map(_contents, element.inits)) if isinstance(element, KernelScan) else ()
+        operation = operation_key(element.op), exact(element.attrs), *begin
+        return kind, spec, site, operation, operands, pin, element.again
     if isinstance(element, Weight) and kind in _WEIGHTS:
         # The state of its file stands for its numbers.
         return kind, spec, site, element.identity, element.tensor.type, element.memory_bytes
     if isinstance(element, Constant) and kind is Constant:
-        if element.value.nbytes > _MOST_CONSTANT_BYTES:
-            raise UnknownError
-        return kind, spec, site, hashlib.blake2b(element.value.tobytes(), digest_size=16).digest()
+        return kind, spec, site, _contents(element.value)
     if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
         columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
         how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
@@ -123,6 +127,19 @@ def _facts(element: Element) -> tuple[object, ...]:
     raise UnknownError
 
 
+def _contents(array: np.ndarray) -> tuple[object, ...]:
+    """Return what tells an array from others.
+
+    Raises:
+        UnknownError: if it is too large to be read for that.
+    """
+    if array.nbytes > _MOST_CONSTANT_BYTES:
+        raise UnknownError
+    raw = np.ascontiguousarray(array).view(np.uint8).data
+    return exact(array.dtype), array.shape, hashlib.blake2b(raw, digest_size=16).digest()
+
+
+_OPERATIONS = (Compute, KernelScan)
 _WEIGHTS = (Weight, PlacedWeight)
 _SOURCES = (MemorySource, NpySource, RawSource, FeedSource)
 _SINKS = (MemorySink, DiscardSink, NpySink, RawSink)

@@ -18,6 +18,7 @@ from flowcompute.schedule import plan_cache, planner
 from flowcompute.schedule.plan_cache import _MOST_PLANS
 from flowcompute.schedule.planner import PLANS
 from tests.model_files.files import safetensors_bytes
+from tests.models.files import write_model
 
 ROWS = np.arange(4000, dtype=np.float32).reshape(500, 8) / 7
 
@@ -67,6 +68,22 @@ def other_twice() -> Callable[[fc.Element], fc.Element]:
 
 
 OTHER = other_twice()
+
+
+@fc.kernel
+def faded(carry: np.float32, x: np.float32) -> np.float32:
+    return carry * np.float32(0.5) + x
+
+
+def other_faded() -> Callable[[np.float32, np.float32], np.float32]:
+    @fc.kernel
+    def faded(carry: np.float32, x: np.float32) -> np.float32:
+        return carry * np.float32(0.25) + x
+
+    return faded
+
+
+OTHER_FADED = other_faded()
 
 
 def several_times(unroll: int) -> Callable[[fc.Element], fc.Element]:
@@ -135,6 +152,10 @@ def jobs(folder: Path) -> dict[str, Callable[[], fc.Plan]]:
         add(f"histogram {bins}", lambda x, bins=bins: fc.histogram(x[:, 0], bins, range=(0, 1))[0])
     add("running", lambda x: fc.cumulative_sum(x, axis=0))
     add("running in items", lambda x: fc.cumulative_sum(x, axis=1))
+    for begin in (0.0, -0.0, 1.0):
+        add(f"faded from {begin}", lambda x, begin=begin: fc.scan(faded, x, init=np.float32(begin)))
+    add("faded otherwise", lambda x: fc.scan(OTHER_FADED, x, init=np.float32(0)))
+    add("faded in items", lambda x: fc.scan(faded, x, init=np.float32(0), axis=1))
     return made
 
 
@@ -158,6 +179,28 @@ def test_functions_of_one_name_have_their_own_plans() -> None:
         for function, factor in ((twice, 2), (OTHER, 3)):
             got = function(fc.source(ROWS)).resolve(device="cpu", progress=False)
             np.testing.assert_allclose(got, factor * ROWS, rtol=1e-6)
+
+
+def test_steps_of_scans_of_one_name_have_their_own_plans() -> None:
+    for _ in range(2):
+        for step, factor in ((faded, 0.5), (OTHER_FADED, 0.25)):
+            for begin in (0, 8):
+                init = np.full(8, begin, np.float32)
+                got = fc.scan(step, fc.source(ROWS), init=init).resolve(device="cpu", progress=False)
+                np.testing.assert_array_equal(got[0], np.float32(factor * begin) + ROWS[0])
+    assert len(PLANS) == 4
+
+
+def test_losses_of_a_language_model_are_planned_once(tmp_path: Path) -> None:
+    model = fc.models.load(write_model(tmp_path / "model.gguf"))
+    tokens = np.arange(60).reshape(30, 2).astype(np.int32) % (40, 3)
+
+    def planned() -> fc.Plan:
+        return fc.segment_sum(model.losses(fc.source(tokens)), tokens[:, 1], 3).plan(device="numpy")
+
+    first = planned()
+    with mock.patch.object(planner, "_planned", side_effect=AssertionError("planned again")):
+        assert told(planned()) == told(first)
 
 
 def test_a_plan_keeps_no_array_alive() -> None:
@@ -257,8 +300,25 @@ def test_a_plan_keeps_no_file_of_weights_alive(tmp_path: Path) -> None:
     assert there() is None
 
 
+def test_places_of_many_words_are_compared() -> None:
+    """An operand of a megabyte is told from one that differs in its last number."""
+    places = np.arange(1 << 18, dtype=np.int32)
+    other = np.concatenate([places[:-1], [-1]], dtype=np.int32)
+
+    def last(numbers: np.ndarray) -> bool:
+        found = (fc.constant(numbers) == fc.source(numbers[-2:])[:, None])[:, -1]
+        return bool(found.resolve(device="numpy", progress=False)[-1])
+
+    assert last(places)
+    assert len(PLANS) == 1
+    with mock.patch.object(planner, "_planned", side_effect=AssertionError("planned again")):
+        assert last(places)
+    assert last(other)
+    assert len(PLANS) == 2
+
+
 def test_what_cannot_be_compared_is_planned_each_time() -> None:
-    large = np.ones((200, 200), np.float32)
+    large = np.ones((600, 600), np.float32)
     for make in (
         lambda: fc.host(np.sort, fc.source(ROWS)),
         lambda: fc.iterate([ROWS], dtype="float32", shape=(8,)),
