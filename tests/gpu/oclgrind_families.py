@@ -143,6 +143,16 @@ def trained(size: int) -> list[Element]:
     return [learnt["letters"], learnt["bias"], fc.exp(-learnt.losses)]
 
 
+def trained_products(size: int) -> list[Element]:
+    """Products of records whose blocks are copied behind each other on the device, with zeros behind the last ones."""
+    size = min(size, 40)
+    a, c = (fc.parameter(drawn(*shape), name=name) for name, shape in (("a", (size, 9)), ("c", (9, 5))))
+    x = stream(60, 4, size)
+    loss = fc.mean(((fc.nn.relu(x @ a) @ c) ** 2).sum(axis=(1, 2)), axis=0)
+    learnt = fc.train.fit(loss, fc.train.sgd(0.0001), batch=7)
+    return [learnt["a"], learnt["c"], learnt.losses * 1]
+
+
 def put_together(size: int) -> list[Element]:
     x = stream(3, 4, size) * 2
     taken = np.arange(size)[::-2].copy()
@@ -212,6 +222,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "selective scan": state_space,
     "attention along the stream": looking_back,
     "trained": trained,
+    "trained products": trained_products,
     "put together": put_together,
     "turned": turned,
     "looked up": looked_up,

@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import copy
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -67,11 +68,19 @@ NOTES = {
     "what its compiler optimises breaks that check as well: texts name such lanes one by one, compiled as they stand",
     "tickets": "one work-group at a time runs to its end, so that one takes every tile of a scan: "
     "order and bounds are seen, groups that wait for one another are not",
-    "zeros": "oclgrind takes what a driver fills for never written: the host writes zeros in its place",
+    "copies": "oclgrind takes what a driver fills or copies for never written, and forgets a buffer of which the host "
+    "writes a part: kernels write fills, parts and copies between buffers in their place",
     "fetching ahead": "oclgrind knows no prefetch instruction, which may name any address: texts leave it out",
 }
 """What cannot be seen here, and why."""
 
+
+_COPY = """
+__kernel void copied(__global const uchar *from, const ulong at, __global uchar *to, const ulong there) {
+    size_t i = get_global_id(0);
+    to[there + i] = from[at + i];
+}
+"""
 
 _DECLARED_OR_PART = re.compile(
     r"\b(?P<base>u?(?:char|short|int|long)|float|double)(?P<lanes>\d+) (?P<name>\w+)"
@@ -114,9 +123,26 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         kept.append(make(*arguments, **options))
         return kept[-1]
 
+    enqueue_copy = cl.enqueue_copy
+
+    @functools.cache
+    def copy_kernel() -> Any:
+        # The simulator falls over what is built before its first queue is there.
+        return cl.Program(device.context, _COPY).build().copied
+
+    def copied(queue: Any, target: Any, source: Any, **options: Any) -> Any:
+        if not isinstance(target, make) or "region" in options:
+            return enqueue_copy(queue, target, source, **options)
+        size_bytes, at, to = (options.get(name, 0) for name in ("byte_count", "src_offset", "dst_offset"))
+        if not isinstance(source, make):
+            if (size_bytes := source.nbytes) == target.size:
+                return enqueue_copy(queue, target, source, **options)
+            source = buffer(device.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=source)
+        places = source, np.uint64(at), target, np.uint64(to)
+        return copy_kernel()(queue, (size_bytes,), None, *places)
+
     def filled(queue: Any, buffer: Any, pattern: np.ndarray, at: int, size_bytes: int) -> Any:
-        numbers = np.full(size_bytes // pattern.itemsize, pattern[0])
-        return cl.enqueue_copy(queue, buffer, numbers, dst_offset=at, is_blocking=True)
+        return copied(queue, buffer, np.full(size_bytes // pattern.itemsize, pattern[0]), dst_offset=at)
 
     def text(kernel: Kernel) -> str:
         whole = re.sub(r".*__builtin_prefetch\(.*\n", "", spelled_out(render(kernel)))
@@ -124,6 +150,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
 
     with (
         mock.patch.object(cl, "Buffer", buffer),
+        mock.patch.object(cl, "enqueue_copy", copied),
         mock.patch.object(cl, "enqueue_fill_buffer", filled),
         mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)),
         mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
