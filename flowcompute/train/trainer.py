@@ -107,9 +107,10 @@ class Trainer:
         records = DrawnRecords(problem.sources, schedule)
         try:
             value = self._carried().step(job, self.steps + 1, records.read)
+            # At once: whatever comes now, an interrupt too, comes after this step.
+            self.steps += 1
         finally:
             records.close()
-        self.steps += 1
         return value[()]
 
     def _job(self, problem: Problem) -> InnerJob:
@@ -206,7 +207,8 @@ class Trainer:
         """
         path = os.path.join(path_text(folder), _FILE)
         held, names = weights(path), self._kept_names()
-        wanted = {name: (one.dtype, one.shape) for name, one in zip(names, self._carried().arrays(), strict=True)}
+        specs = [one.spec for one in self._update.begin(self._parameters)]
+        wanted = {name: (spec.dtype, spec.shape) for name, spec in zip(names, specs, strict=True)}
         wanted[_STEPS] = (INT64, ())
         found = {name: (one.dtype, one.spec.shape) for name, one in held.items()}
         if found != wanted:

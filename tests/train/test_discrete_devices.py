@@ -16,6 +16,7 @@ from flowcompute.engine.batch_slice import BatchSlice
 from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
@@ -223,6 +224,38 @@ def test_graphs_of_a_trainer_take_over_from_each_other(tmp_path: Path) -> None:
     assert wanted[1] == 5
     for most in (16, 1):
         same(train(most, tmp_path / f"device{most}"), wanted)
+
+
+def test_values_of_two_steps_are_refused(tmp_path: Path) -> None:
+    held, loss = problem()
+    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
+        trainer.step(loss)
+        trainer.save(tmp_path)
+        wanted = trainer.step(loss)
+        calls: list[int] = []
+        original = DeviceMemory.hand_on
+
+        def hand_on(memory: DeviceMemory, *values: Any) -> Any:
+            calls.append(1)
+            if len(calls) == 4:
+                raise KeyboardInterrupt
+            return original(memory, *values)
+
+        with mock.patch.object(DeviceMemory, "hand_on", hand_on), pytest.raises(KeyboardInterrupt):
+            trainer.step(loss)
+        assert trainer.steps == 2
+        for use in (lambda: trainer.step(loss), lambda: trainer.values["a"], lambda: trainer.save(tmp_path)):
+            with pytest.raises(RunError, match="a step was interrupted"):
+                use()
+        trainer.load(tmp_path)
+        assert trainer.step(loss) == wanted
+        with (
+            mock.patch.object(DeviceMemory, "hand_on", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            trainer.step(loss)
+    with pytest.raises(RunError, match="load what was saved"):
+        _ = trainer.values
 
 
 def test_values_stay_where_a_step_reads_its_records_several_times() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.training import DrawnRecords
 from flowcompute.errors import SpecError
 from flowcompute.gpu.memory.device_memory import HostMemory
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
@@ -77,6 +78,23 @@ def test_a_step_that_fails_changes_nothing() -> None:
         assert trainer.values["w"].tobytes() == before
         assert trainer.steps == 1
         assert trainer.step(loss(x, y, w, b)) < first
+
+
+def test_a_step_counts_though_it_is_interrupted_at_its_end() -> None:
+    w, b = weights()
+    adam = fc.train.adam(0.05)
+
+    def step(trainer: fc.train.Trainer) -> Any:
+        return trainer.step(loss(fc.source(X), fc.source(Y), w, b, 0.25))
+
+    with fc.train.Trainer([w, b], adam, device="numpy") as trainer:
+        wanted = [step(trainer) for _ in range(3)]
+    with fc.train.Trainer([w, b], adam, device="numpy") as trainer:
+        assert step(trainer) == wanted[0]
+        with mock.patch.object(DrawnRecords, "close", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            step(trainer)
+        assert trainer.steps == 2
+        assert step(trainer) == wanted[2]
 
 
 def test_values_are_read_only_and_outlive_the_trainer() -> None:

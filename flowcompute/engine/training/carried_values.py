@@ -9,6 +9,7 @@ import numpy as np
 from flowcompute.elements.generated import step_key
 from flowcompute.elements.training import STEP, Given
 from flowcompute.engine.training.inner_job import InnerJob, Records
+from flowcompute.errors import RunError
 from flowcompute.spec import INT64
 
 
@@ -22,6 +23,7 @@ class CarriedValues:
     def __init__(self, arrays: Sequence[np.ndarray]) -> None:
         self._arrays: list[np.ndarray | None] = list(arrays)
         self._job: InnerJob | None = None
+        self._is_torn = False
         self._marked: tuple[list[np.ndarray | None], Mapping[int, object]] = (self._arrays, {})
 
     def __len__(self) -> int:
@@ -34,15 +36,23 @@ class CarriedValues:
             job: of the step, made with `handed_on_by_steps`.
             number: of the step, from 1 on.
             records: gives records of the sources.
+
+        Raises:
+            RunError: if a step before was interrupted while the device handed on its values.
+            FlowError: as a run.
         """
+        self._check_whole()
         if self._job is not job:
             self.leave()
         # A step is made over what the last but one has left.
         self._bring_marked()
         loss, *after = job.run(lambda given: self.given(given, number), records)
         assert loss is not None, "a loss is brought to the host"
-        self._arrays = [*after, *self._arrays[len(after) :]]
-        self._job = job
+        after += self._arrays[len(after) :]
+        # An interrupt from here on leaves values of two steps on the device.
+        self._job, self._is_torn = job, job.hands_on
+        job.hand_on()
+        self._arrays, self._is_torn = after, False
         return loss
 
     def given(self, given: Given, number: int) -> np.ndarray:
@@ -59,7 +69,8 @@ class CarriedValues:
         return self.array(int(given.key.removeprefix("value.")))
 
     def array(self, place: int) -> np.ndarray:
-        """Return one of the values, brought to the host where it is not there."""
+        """Return one of the values, brought to the host where it is not there; raises as `step`."""
+        self._check_whole()
         array = self._arrays[place]
         if array is None:
             assert self._job is not None
@@ -73,6 +84,8 @@ class CarriedValues:
     def put(self, place: int, arrays: Sequence[np.ndarray]) -> None:
         """Replace the values from a place on."""
         self.leave()
+        # Of values of two steps none may be left.
+        self._is_torn = self._is_torn and len(arrays) < len(self)
         self._arrays = [*self._arrays[:place], *arrays, *self._arrays[place + len(arrays) :]]
 
     def leave(self, job: InnerJob | None = None) -> None:
@@ -82,8 +95,9 @@ class CarriedValues:
             job: the one that is closed; any by default.
         """
         if self._job is not None and job in (None, self._job):
-            self._bring_marked()
-            self.arrays()
+            if not self._is_torn:
+                self._bring_marked()
+                self.arrays()
             self._job.let_go()
             self._job = None
 
@@ -103,6 +117,13 @@ class CarriedValues:
             self._arrays, self._job = arrays, job
 
         return put_back
+
+    def _check_whole(self) -> None:
+        if self._is_torn:
+            raise RunError(
+                "cannot go on: a step was interrupted while the device handed on its values",
+                hint="load what was saved before, or begin anew",
+            )
 
     def _bring_marked(self) -> None:
         """Bring what was marked to the host, where a step was taken since."""

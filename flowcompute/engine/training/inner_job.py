@@ -61,7 +61,7 @@ class InnerJob:
             records: gives records of the sources.
 
         Returns:
-            The values of the roots, in their order; None for those that stay on the device, see `fetch`.
+            The values of the roots, in their order; None for those that stay on the device, see `hand_on`, `fetch`.
 
         Raises:
             FlowError: as a run.
@@ -74,7 +74,6 @@ class InnerJob:
             if made is None:
                 made = self._made(index, records)
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
-        self._hand_on()
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
 
     def _made(self, index: int, records: Records) -> Mapping[int, np.ndarray]:
@@ -101,7 +100,13 @@ class InnerJob:
             part_done()
         return made
 
-    def _hand_on(self) -> None:
+    @property
+    def hands_on(self) -> bool:
+        """True where values stay on the device from run to run."""
+        return bool(self._staying.handed_on)
+
+    def hand_on(self) -> None:
+        """Let the next run take what the last one has made, once all of that has succeeded."""
         handed_on, executors = self._staying.handed_on, self._executors
         mine = [(one, i) for one, made in zip(executors, self._staying.made, strict=True) for i in made]
         self.kept = {handed_on[i]: one.hand_on(i, handed_on[i]) for one, i in mine if i in handed_on}
@@ -121,7 +126,7 @@ class InnerJob:
 
     def take_back(self) -> None:
         """Undo a run: values that were handed on before lie where the next results would."""
-        self._hand_on()
+        self.hand_on()
 
     def let_go(self) -> None:
         """Forget what the last run has handed on: the next one is given all values."""
