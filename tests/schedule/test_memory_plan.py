@@ -141,7 +141,18 @@ def test_batches_grow_until_their_records_outweigh_the_weights_that_they_read() 
     sums = fc.argmax(fc.feed((256,), dtype="float32") @ weights.T, axis=1)
     assert 250 <= fc.plan(sums, device="cpu").batch_items <= 256
     assert fc.plan(sums, device="cpu", strategy=fc.Strategy(batch_bytes=8 << 20)).batch_items == 32
+    for records, batch in ((100, 100), (256, 256), (600, 300), (1000, 250)):
+        stream = fc.source(np.zeros((records, 256), np.float32))
+        assert fc.plan(fc.argmax(stream @ weights.T, axis=1), device="cpu").batch_items == batch
     least = 48 << 20
     small = fc.plan(sums, device="cpu", memory=least)
     assert 32 < small.batch_items < 128
     assert small.memory.host_bytes <= least
+
+
+@pytest.mark.parametrize("records", [100, 5000])
+def test_batches_of_short_streams_are_as_large_as_those_of_long_ones(records: int) -> None:
+    """A record takes 256 KiB: 32 are 8 MiB. Short streams had batches in the proportion of a million to their length."""
+    feed, stream = fc.feed((1 << 16,), dtype="float32"), fc.source(np.broadcast_to(np.float32(1), (records, 1 << 16)))
+    for x in (feed, stream):
+        assert fc.plan(fc.sort(x, axis=1).sum(axis=1), device="cpu").batch_items == 32

@@ -322,11 +322,16 @@ class PassSizer:
 
     def _wanted(self, edges: list[BatchBuffers], bytes_: int) -> int:
         """Return the records of a batch of `bytes_` bytes."""
-        rates = [most / REFERENCE_ITEMS for most in self.batch_sizes(REFERENCE_ITEMS)]
+        # Root clocks that are shorter end before.
+        roots = [REFERENCE_ITEMS if one.length is None else one.length for one in self.one.clocks if one.is_root]
+        reference = min(REFERENCE_ITEMS, max([1, *roots]))
+        rates = [most / reference for most in self.batch_sizes(reference)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
-        if self.shares:
-            wanted = max(wanted, self._sharing)
+        if self.shares and (share := self._sharing) > wanted:
+            # Short streams are cut into batches of equal length.
+            cuts = max(1, (reference + share // 2) // share)
+            wanted = share if reference == REFERENCE_ITEMS else -(-reference // cuts)
         # Sources that are read in place use no buffers, so batches may be larger. They are not where the user asks
         # for small batches or where batches cross a bus, since transfers overlap with later steps.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
