@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flowcompute.errors import SourceError, SpecError
+import numpy as np
+
+from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.models._tokenizers import Package
 
 MOST_TOKENS = 1 << 24
 """Most tokens of a vocabulary."""
+
+LONGEST_PIECE = 512
+"""Most characters of a piece of SentencePiece, ten times those of the longest ones known."""
 
 UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
@@ -72,18 +78,17 @@ class TextTokenizer:
         self._tokens = self._texts(metadata, "tokens")
         kind = metadata.get("tokenizer.ggml.model")
         makers = {"gpt2": self._byte_pairs, "llama": self._sentence_pieces}
-        if kind not in makers:
+        if not isinstance(kind, str) or kind not in makers:
             known = ", ".join(sorted(makers))
-            raise self._refusal("cannot make a tokenizer of this kind", f"tokenizer.ggml.model: {known}", repr(kind))
-        kinds = metadata.get("tokenizer.ggml.token_type", ())
-        self._kinds = list(kinds) if len(kinds) == len(self._tokens) else [1] * len(self._tokens)
+            raise self._refusal(
+                "cannot make a tokenizer of this kind", f"tokenizer.ggml.model: {known}", short_repr(kind)
+            )
+        self._kinds: list[int] = self._numbers(metadata, "token_type") or [1] * len(self._tokens)
         self._made = makers[kind](metadata)
         special = [one for one, own in zip(self._tokens, self._kinds, strict=True) if own in (CONTROL, USER_DEFINED)]
         self.special = frozenset(special)
         self._made.add_tokens([self._package.base.AddedToken(one, special=True, normalized=False) for one in special])
-        self.begin = (
-            self._token(metadata, "bos") if metadata.get("tokenizer.ggml.add_bos_token", kind == "llama") else None
-        )
+        self.begin = self._token(metadata, "bos") if self._flag(metadata, "add_bos_token", kind == "llama") else None
         found = (self._token(metadata, name) for name in ("eos", "eot", "eom"))
         # Chats end by tokens that files do not always name.
         found_by_name = (i for i, one in enumerate(self._tokens) if one in _ENDS and one in self.special)
@@ -127,8 +132,9 @@ class TextTokenizer:
     def _byte_pairs(self, metadata: Mapping[str, Any]) -> Any:
         """Make byte pair encoding on bytes (GPT-2)."""
         pre = metadata.get("tokenizer.ggml.pre", "default")
-        if pre not in WORDS:
-            raise self._refusal("cannot cut texts into words", f"tokenizer.ggml.pre: {', '.join(WORDS)}", repr(pre))
+        if not isinstance(pre, str) or pre not in WORDS:
+            known = ", ".join(WORDS)
+            raise self._refusal("cannot cut texts into words", f"tokenizer.ggml.pre: {known}", short_repr(pre))
         models, pre_tokenizers = self._package.models, self._package.pre_tokenizers
         vocabulary = {one: i for i, one in enumerate(self._tokens)}
         merges = []
@@ -151,9 +157,13 @@ class TextTokenizer:
 
     def _sentence_pieces(self, metadata: Mapping[str, Any]) -> Any:
         """Make byte pair encoding on characters by the scores of pieces (SentencePiece)."""
-        scores = metadata.get("tokenizer.ggml.scores", ())
-        if len(scores) != len(self._tokens):
-            raise self._refusal("cannot rank pieces", "a score for each token", f"{len(scores)} scores")
+        scores = self._numbers(metadata, "scores")
+        if not scores:
+            raise self._refusal("cannot rank pieces", "a score for each token", "no tokenizer.ggml.scores")
+        if len(longest := max(self._tokens, key=len)) > LONGEST_PIECE:
+            # Each place in a piece may be where two others meet.
+            expected = f"at most {LONGEST_PIECE} characters"
+            raise self._refusal("cannot cut this piece", expected, f"{len(longest)}: {short_repr(longest[:80])}")
         vocabulary = {one: i for i, one in enumerate(self._tokens)}
         normalizers, decoders = self._package.normalizers, self._package.decoders
         unknown = self._token(metadata, "unknown")
@@ -166,7 +176,7 @@ class TextTokenizer:
                 byte_fallback=True,
             )
         )
-        prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
+        prefix = self._flag(metadata, "add_space_prefix", True)
         begin = [normalizers.Prepend(SPACE)] if prefix else []
         made.normalizer = normalizers.Sequence([*begin, normalizers.Replace(" ", SPACE)])
         strip = [decoders.Strip(" ", 1, 0)] if prefix else []
@@ -185,11 +195,38 @@ class TextTokenizer:
             )
         if not all(isinstance(one, str) for one in texts):
             raise self._refusal("cannot make a tokenizer", f"texts in tokenizer.ggml.{name}", "other values")
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            expected = f"UTF-8 in tokenizer.ggml.{name}"
+            raise self._refusal("cannot make a tokenizer", expected, "other bytes") from None
         return list(texts)
+
+    def _numbers(self, metadata: Mapping[str, Any], name: str) -> list[Any]:
+        """Return a number for each token; none where the file has none."""
+        key = f"tokenizer.ggml.{name}"
+        if key not in metadata:
+            return []
+        found = np.zeros(())
+        with contextlib.suppress(ValueError):
+            # Lists of unequal lists are no array.
+            found = np.asarray(metadata[key])
+        if found.shape != (len(self._tokens),) or found.dtype.kind not in "iuf" or np.isnan(found).any():
+            expected = f"a number for each token, {len(self._tokens)}"
+            raise self._refusal(f"cannot make a tokenizer with this {key}", expected, short_repr(metadata[key]))
+        numbers: list[Any] = found.tolist()
+        return numbers
+
+    def _flag(self, metadata: Mapping[str, Any], name: str, default: bool) -> bool:
+        key = f"tokenizer.ggml.{name}"
+        flag = metadata.get(key, default)
+        if not isinstance(flag, bool):
+            raise self._refusal(f"cannot make a tokenizer with this {key}", "true or false", short_repr(flag))
+        return flag
 
     def _token(self, metadata: Mapping[str, Any], name: str) -> int | None:
         token = metadata.get(f"tokenizer.ggml.{name}_token_id")
-        return token if isinstance(token, int) and 0 <= token < len(self._tokens) else None
+        return token if type(token) is int and 0 <= token < len(self._tokens) else None
 
     def _refusal(self, message: str, expected: str, got: str) -> SourceError:
         return SourceError(message, element=self._path, expected=expected, got=got)

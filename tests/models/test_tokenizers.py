@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sentencepiece
 
@@ -78,7 +79,7 @@ def test_tokens_are_those_of_sentencepiece(pieces: Any) -> None:
 
 def test_pieces_without_scores_are_refused(pieces: Any) -> None:
     metadata = metadata_of(pieces[1], prefix=True) | {"tokenizer.ggml.scores": [0.0]}
-    with pytest.raises(fc.SourceError, match="score for each token"):
+    with pytest.raises(fc.SourceError, match="a number for each token"):
         TextTokenizer(metadata, "model.gguf")
 
 
@@ -92,8 +93,39 @@ def test_pieces_without_scores_are_refused(pieces: Any) -> None:
         {"tokenizer.ggml.tokens": [1, 2]},
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["never there"]},
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["alone"]},
+        {"tokenizer.ggml.model": ["gpt2"]},
+        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": ["default"]},
+        {"tokenizer.ggml.token_type": 1},
+        {"tokenizer.ggml.token_type": np.ones(3, np.int32)},
+        {"tokenizer.ggml.token_type": [np.arange(2), np.arange(3)]},
+        {"tokenizer.ggml.scores": True},
+        {"tokenizer.ggml.add_bos_token": np.array([True, True])},
+        {"tokenizer.ggml.add_space_prefix": np.arange(2)},
     ],
 )
 def test_damaged_vocabularies_are_refused(pieces: Any, damage: dict[str, Any]) -> None:
     with pytest.raises(fc.SourceError):
         TextTokenizer(metadata_of(pieces[1], prefix=True) | damage, "model.gguf")
+
+
+@pytest.mark.parametrize("scores", ["a", np.nan, np.arange(2)])
+def test_scores_that_are_no_numbers_are_refused(pieces: Any, scores: Any) -> None:
+    metadata = metadata_of(pieces[1], prefix=True)
+    metadata["tokenizer.ggml.scores"] = [scores] * len(metadata["tokenizer.ggml.tokens"])
+    with pytest.raises(fc.SourceError, match="a number for each token"):
+        TextTokenizer(metadata, "model.gguf")
+
+
+@pytest.mark.parametrize("model", ["gpt2", "llama"])
+def test_tokens_that_are_no_utf8_are_refused(pieces: Any, model: str) -> None:
+    metadata = metadata_of(pieces[1], prefix=True) | {"tokenizer.ggml.model": model}
+    metadata["tokenizer.ggml.tokens"] = [*metadata["tokenizer.ggml.tokens"][:-1], "\udcff"]
+    with pytest.raises(fc.SourceError, match="UTF-8"):
+        TextTokenizer(metadata, "model.gguf")
+
+
+def test_a_piece_as_long_as_a_book_is_refused(pieces: Any) -> None:
+    metadata = metadata_of(pieces[1], prefix=True)
+    metadata["tokenizer.ggml.tokens"] = [*metadata["tokenizer.ggml.tokens"][:-1], "a" * 1_000_000]
+    with pytest.raises(fc.SourceError, match="at most 512 characters"):
+        TextTokenizer(metadata, "model.gguf")
