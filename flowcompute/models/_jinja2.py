@@ -1,41 +1,63 @@
-"""The one import of jinja2, which is needed for chats alone. Without it the first chat says what to install."""
+"""The one import of jinja2: a program that writes a chat by the template of a file, in a process of its own.
+
+Templates come from files that nobody has checked. The sandbox of jinja2 keeps them from what is outside, but not from
+loops for ever and numbers of a billion digits; the process ends those. It imports nothing of flowcompute.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+import json
+import sys
+from typing import Any
 
-from flowcompute.errors import SourceError
-from flowcompute.imports import LateModule, import_problem
-
-if TYPE_CHECKING:
-    import jinja2
-    from jinja2 import sandbox
+try:
+    import resource
+except ImportError:
+    # Windows has no such limits. What starts this process waits for a limited time only.
+    resource = None  # type: ignore[assignment]
+try:
+    import jinja2.sandbox
+except ImportError as missing:
+    _problem: ImportError | None = missing
 else:
-    jinja2, sandbox = map(LateModule, ("jinja2", "jinja2.sandbox"))
+    _problem = None
+
+MOST_CHARACTERS = 1 << 24
+"""Characters of a prompt at most: as many as a model can have tokens."""
 
 
-def rendered(template: str, path: str, **values: Any) -> str:
-    """Return what a template of a file makes of values. It is not trusted: it sees nothing else, and changes nothing.
+def main(job: dict[str, Any]) -> dict[str, str]:
+    """Return what a template makes of values, or why it does not.
 
-    Raises:
-        SourceError: where jinja2 is not installed, or the template fails.
+    Args:
+        job: `template`, its `values`, and `seconds` of the processor and `bytes` of memory that it may take.
+
+    Returns:
+        One of `text`, `problem` (jinja2 is not installed) and `error` (the template fails).
     """
-    problem = import_problem("jinja2", "jinja2.sandbox")
-    if problem is not None:
-        raise SourceError(
-            "cannot make a prompt of a chat: jinja2 is not installed",
-            element="models",
-            got=str(problem),
-            hint="run pip install 'flowcompute[models]'",
-        ) from problem
-    environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    if _problem is not None:
+        return {"problem": str(_problem)}
+    if resource is not None:
+        for limit, most in (("RLIMIT_AS", job["bytes"]), ("RLIMIT_CPU", job["seconds"]), ("RLIMIT_FSIZE", 0)):
+            # Some systems do not know one of them, or have a lower one.
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                kind = getattr(resource, limit)
+                resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = _refuse
     try:
-        text: str = environment.from_string(template).render(**values)
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise SourceError("cannot write the chat by the file's template", element=path, got=str(error)[:500]) from error
-    return text
+        text = environment.from_string(job["template"]).render(**job["values"])
+    except Exception as error:  # noqa: BLE001 - templates call what they like, and it raises what it likes
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+    if len(text) > MOST_CHARACTERS:
+        return {"error": f"a prompt of {len(text)} characters"}
+    return {"text": text}
 
 
 def _refuse(message: str) -> None:
     raise ValueError(message)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(json.load(sys.stdin))))

@@ -19,9 +19,9 @@ from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text
 from flowcompute.imports import LateModule, without_collector
 from flowcompute.model_files import weights
-from flowcompute.models._jinja2 import rendered
 from flowcompute.models.answer import GenerationState
 from flowcompute.models.architectures import architecture_of, head
+from flowcompute.models.chat_template import rendered
 from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
@@ -204,7 +204,8 @@ class Model:
             messages: such as `[{"role": "user", "content": "Hello"}]`.
 
         Raises:
-            SourceError: if the file has no template, or it fails.
+            SourceError: if the file has no template, or it fails, or takes too long or too much memory.
+            SpecError: if messages are what JSON cannot say.
         """
         template = self.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
