@@ -176,4 +176,4 @@ class PipelinedBatches(BatchesAhead):
         """Drop the memory of all batches."""
         self._common.forget()
         for one in self._batches:
-            one.forget()
+            one.close()

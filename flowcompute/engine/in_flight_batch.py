@@ -181,6 +181,11 @@ class InFlightBatch:
         self._batch = self._taken = None
         self._own.forget()
 
+    def close(self) -> None:
+        """Release all memory, and what was read for it. Calling it twice does nothing."""
+        self.forget()
+        self.steps.close()
+
     def _room(self, value: int, offset: int, items: int) -> np.ndarray:
         between = self._own if self._common is None or value in self._mine else self._common
         return between.array(value, offset, items)

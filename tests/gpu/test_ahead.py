@@ -18,6 +18,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
 from flowcompute.engine.in_flight_batch import InFlightBatch
+from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceError, DeviceFullError
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.memory.batch_slots import Slots
@@ -273,3 +274,23 @@ def test_there_are_batches_for_all_that_goes_on_at_a_time() -> None:
     assert planned(two, strategy=fc.Strategy()).depth == 6
     assert planned((two * 2).on("gpu"), strategy=fc.Strategy()).depth == 9
     assert planned((two * 2).on("gpu:1"), strategy=fc.Strategy(depth=2)).depth == 2
+
+
+def test_all_that_runs_steps_is_closed() -> None:
+    """Else matrices that records have chosen stay in the system's cache."""
+    made: list[StepRunner] = []
+    closed: list[StepRunner] = []
+    init, close = StepRunner.__init__, StepRunner.close
+
+    def noted(self: StepRunner, *arguments: Any) -> None:
+        made.append(self)
+        init(self, *arguments)
+
+    def ended(self: StepRunner) -> None:
+        closed.append(self)
+        close(self)
+
+    with mock.patch.object(StepRunner, "__init__", noted), mock.patch.object(StepRunner, "close", ended):
+        run_placed(*chain(fc.source(DATA)))
+    assert len(made) > 2
+    assert all(any(one is other for other in closed) for one in made)

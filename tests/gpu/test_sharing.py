@@ -15,6 +15,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.backend import PlannedJob
+from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceError, KernelError, PlanError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.device import Device
@@ -300,3 +301,23 @@ def test_metrics_count_what_all_devices_did() -> None:
     row = run.metrics["multiply"]
     assert row.launches == row.batches == -(-len(DATA) // run.plan.batch_items)
     assert start(PlannedJob(run.plan, DEVICES["gpu", 2]), progress=False).wait().progress.done
+
+
+def test_all_that_runs_steps_is_closed() -> None:
+    """Else matrices that records have chosen stay in the system's cache."""
+    made: list[StepRunner] = []
+    closed: list[StepRunner] = []
+    init, close = StepRunner.__init__, StepRunner.close
+
+    def noted(self: StepRunner, *arguments: Any) -> None:
+        made.append(self)
+        init(self, *arguments)
+
+    def ended(self: StepRunner) -> None:
+        closed.append(self)
+        close(self)
+
+    with mock.patch.object(StepRunner, "__init__", noted), mock.patch.object(StepRunner, "close", ended):
+        run_on(DEVICES["cpu", 2], *jobs()["maps and folds"])
+    assert len(made) > 2
+    assert all(any(one is other for other in closed) for one in made)

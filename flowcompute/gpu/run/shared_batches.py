@@ -71,7 +71,7 @@ class _Share:
     def close(self) -> None:
         """Release the device's buffers."""
         for one in self.batches:
-            one.forget()
+            one.close()
         self.runner.close()
 
 
