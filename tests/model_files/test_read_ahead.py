@@ -117,6 +117,24 @@ def test_the_oldest_matrices_leave_the_cache(path: Path, monkeypatch: pytest.Mon
     assert answer == expected
 
 
+def test_the_disk_reads_while_matrices_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    for name in ("read_ahead", "let_go"):
+        plain = getattr(Files, name)
+        monkeypatch.setattr(
+            Files, name, lambda self, *places, name=name, plain=plain: (events.append(name), plain(self, *places))[1]
+        )
+    monkeypatch.setattr("flowcompute.model_files.weight.is_cached", lambda *place: False)
+    weights = fc.weights(path)
+    chosen = np.arange(EXPERTS, dtype=np.int32)[:, None]
+    x = fc.source(np.ones((EXPERTS, IN), np.float32))
+    made = fc.nn.experts(x, weights["experts"], fc.source(chosen)).sum(axis=1)
+    made.resolve(device="cpu", memory="600KiB", progress=False, strategy=fc.Strategy(batch_bytes=1))
+    # 600 KiB hold 37, and one of them is that of the next choice.
+    assert events[:39] == ["read_ahead"] * 37 + ["let_go", "read_ahead"]
+    assert events.count("let_go") == EXPERTS
+
+
 def test_matrices_that_were_cached_stay_in_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = np.arange(EXPERTS, dtype=np.int32)[:, None]
     found, _ = let_go_by(path, monkeypatch, chosen, "600KiB", {0, 7, 39})

@@ -1,4 +1,4 @@
-"""Matrices that are larger than memory: the system reads them as soon as they are chosen, and lets old ones go."""
+"""Matrices that are larger than memory: the system reads them as soon as they are chosen, and lets some go again."""
 
 from __future__ import annotations
 
@@ -76,19 +76,22 @@ class ChosenMatrices:
             return
         wanted, plan = np.unique(numbers).tolist(), self._by_choice[choice]
         few = [one for one in plan.chosen if len(wanted) * one.value.nbytes <= MOST_BYTES * one.spec.shape[0]]
-        self._bring([(one, number) for one in few for number in wanted])
+        newest = self._bring([(one, number) for one in few for number in wanted])
         for stored in few:
             stored.read_ahead(wanted)
         for stored in plan.others:
             if stored.value.nbytes <= MOST_BYTES:
                 stored.read_ahead(None)
+        # The disk works meanwhile. The next choice has room when it is known: the system would look for it page by
+        # page otherwise, while kernels wait for what is read.
+        self._let_go(self._room_bytes - len(wanted) * sum(_matrix_bytes(one) for one in few), newest)
 
     def close(self) -> None:
         """Let all go that was read here. Calling it twice does nothing."""
         self._let_go(0, 0)
 
-    def _bring(self, matrices: Sequence[tuple[Weight, int]]) -> None:
-        """Note matrices that are about to be read, and let the oldest go, but none of these."""
+    def _bring(self, matrices: Sequence[tuple[Weight, int]]) -> int:
+        """Note matrices that are about to be read, as the last ones; return how many of them may go again."""
         newest = 0
         for stored, number in matrices:
             key = id(stored), number
@@ -97,10 +100,10 @@ class ChosenMatrices:
                 self._brought[key] = stored
                 self._brought_bytes += 0 if brought else _matrix_bytes(stored)
                 newest += 1
-        # The system would look for room page by page otherwise, while kernels wait for what is read.
-        self._let_go(self._room_bytes, newest)
+        return newest
 
     def _let_go(self, room_bytes: int, newest: int) -> None:
+        """Let matrices go until the others have room, but for the newest ones."""
         while self._brought_bytes > room_bytes and len(self._brought) > newest:
             key = next(iter(self._brought))
             stored = self._brought.pop(key)
