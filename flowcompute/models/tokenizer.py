@@ -207,7 +207,7 @@ class TextTokenizer:
         key = f"tokenizer.ggml.{name}"
         if key not in metadata:
             return []
-        found = np.zeros(())
+        found: np.ndarray = np.zeros(())
         with contextlib.suppress(ValueError):
             # Lists of unequal lists are no array.
             found = np.asarray(metadata[key])
