@@ -13,6 +13,7 @@ from flowcompute.cli.named_job import JobName, job_name
 from flowcompute.cli.overview import COMMANDS
 from flowcompute.elements import Element
 from flowcompute.errors import SpecError
+from flowcompute.files import shown
 
 MOST_SHOWN = 60
 """Characters of a value that are shown."""
@@ -62,8 +63,9 @@ def describe_model(path: str) -> str:
     architecture = weights.metadata.get("general.architecture", "no architecture")
     types = Counter(weights.types[name] for name in weights)
     counts = ", ".join(f"{count} {kind}" for kind, count in types.most_common())
-    lines = [path, f"  model   {architecture}", f"  tensors {len(weights)}: {counts}"]
-    return "\n".join([*lines, *(f"  {key} = {_shown(value)}" for key, value in weights.metadata.items())])
+    named = shown(architecture)[:MOST_SHOWN] if isinstance(architecture, str) else "no name of an architecture"
+    lines = [shown(path), f"  model   {named}", f"  tensors {len(weights)}: {counts}"]
+    return "\n".join([*lines, *(f"  {shown(key)} = {_shown(value)}" for key, value in weights.metadata.items())])
 
 
 def _shown(value: Any) -> str:

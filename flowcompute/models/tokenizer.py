@@ -101,10 +101,15 @@ class TextTokenizer:
         """Return the tokens of a text. Control tokens in it are taken as such.
 
         Raises:
-            SpecError: if it is no text.
+            SpecError: if it is no text, or one that UTF-8 cannot say.
         """
         if not isinstance(text, str):
             raise SpecError("cannot turn this into tokens", expected="a text", got=type(text).__name__)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            got = f"{text[error.start]!r} at character {error.start}"
+            raise SpecError("cannot turn this into tokens", expected="a text that UTF-8 can say", got=got) from None
         ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
         return ids if self.begin is None else [self.begin, *ids]
 

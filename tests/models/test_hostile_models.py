@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.cli import main
 from flowcompute.model_files.gguf_header import TENSOR_TYPES
 from tests.model_files.files import gguf_bytes, tensor, text
 from tests.models.architecture_files import METADATA, write_architecture
@@ -156,3 +157,27 @@ def test_tensors_that_lie_are_refused(
     path = tmp_path_factory.getbasetemp() / "lies.gguf"
     path.write_bytes(file_bytes(metadata, changed))
     answered(path)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\udcff\n", 5, ["a"], "long" * 1000])
+def test_what_a_file_is_described_by_is_printable(
+    models: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: Any
+) -> None:
+    metadata, tensors = models[0]
+    lies = {"general.architecture": name, "general.name": name, "key\x1b[31m\n": 1}
+    path = tmp_path / "model.gguf"
+    path.write_bytes(file_bytes({**metadata, **lies}, tensors))
+    assert main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert all(line.isprintable() and len(line) < 200 for line in out.splitlines())
+    assert r"'key\x1b[31m\n' = 1" in out
+
+
+def test_prompts_that_utf8_cannot_say_are_refused(models: Known, tmp_path: Path) -> None:
+    metadata, tensors = models[0]
+    path = tmp_path / "model.gguf"
+    path.write_bytes(file_bytes({**metadata, "tokenizer.chat_template": "{{ messages[0].content }}\udcff"}, tensors))
+    model = fc.models.load(path)
+    prompt = model.chat([{"role": "user", "content": "Hi"}])
+    with pytest.raises(fc.SpecError, match=r"UTF-8 can say(.|\n)*at character 2"):
+        model.generate(prompt, 1)
