@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, quants
 
 from benchmarks.measuring.harness import ROOT
 from benchmarks.models.language import PROMPT, model_path
@@ -31,8 +31,14 @@ MIXED = ("ffn_gate", "ffn_up", "ffn_down")
 CONTEXT = 256
 
 
-def write(path: Path, experts: int) -> None:
-    """Write the mixture, tensor by tensor."""
+def write(path: Path, experts: int, kind: str | None = None) -> None:
+    """Write the mixture, tensor by tensor.
+
+    Args:
+        path: of the file.
+        experts: of each layer.
+        kind: their type, as "BF16"; None for that of the small model.
+    """
     dense = GGUFReader(model_path())
     writer = GGUFWriter(path, "llama")
     for name, field in dense.fields.items():
@@ -48,13 +54,16 @@ def write(path: Path, experts: int) -> None:
     rng, parts = np.random.default_rng(0), []
     for tensor in dense.tensors:
         block, _, rest = tensor.name.partition(".ffn_")
-        raw = np.ascontiguousarray(tensor.data)
+        raw, stored = np.ascontiguousarray(tensor.data), tensor.tensor_type
         if f"ffn_{rest.removesuffix('.weight')}" not in MIXED:
-            _announce(writer, tensor.name, raw, tensor.tensor_type, ())
+            _announce(writer, tensor.name, raw, stored, ())
             parts.append((raw, 1))
             continue
         name = f"{block}.ffn_{rest.removesuffix('.weight')}_exps.weight"
-        _announce(writer, name, raw, tensor.tensor_type, (experts,))
+        if kind is not None:
+            stored = GGMLQuantizationType[kind]
+            raw = quants.quantize(quants.dequantize(tensor.data, tensor.tensor_type), stored)
+        _announce(writer, name, raw, stored, (experts,))
         parts.append((raw, experts))
         if rest == "gate.weight":
             router = rng.standard_normal((experts, int(tensor.shape[0])), dtype=np.float32)
@@ -176,6 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models.mixture", description=__doc__)
     parser.add_argument("--path", type=Path, default=Path("mixture.gguf"))
     parser.add_argument("--experts", type=int, default=64)
+    parser.add_argument("--kind", help="type of the experts, as BF16; that of the small model by default")
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--mebibytes", type=int, default=256, help="of the control group")
     parser.add_argument("--reps", type=int, default=3)
@@ -185,7 +195,7 @@ def main() -> None:
         print(json.dumps(said(options.said, options.tokens)))
         return
     if not options.path.exists():
-        write(options.path, options.experts)
+        write(options.path, options.experts, options.kind)
     print(f"{options.path.stat().st_size / 1e9:.2f} GB, load {os.getloadavg()[0]:.1f}")
     dense = measured(Path(model_path()), options.tokens, None)
     for _ in range(options.reps):
