@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.batch_slice import BatchSlice
+from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.memory.device_buffers import DeviceArena
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
@@ -63,21 +67,66 @@ def through_the_host() -> Any:
 
 
 @contextmanager
-def counted_transfers() -> Iterator[list[tuple[str, tuple[int, ...]]]]:
-    """Note direction and shape of each array that crosses the bus."""
-    crossed: list[tuple[str, tuple[int, ...]]] = []
+def watched_transfers(note: Callable[[str, np.ndarray], None]) -> Iterator[None]:
+    """Note direction and array of all that crosses the bus."""
     up, down = Transfers.upload, Transfers.download
 
     def upload(self: Transfers, array: np.ndarray, *rest: Any, **more: Any) -> Any:
-        crossed.append(("up", array.shape))
+        note("up", array)
         return up(self, array, *rest, **more)
 
     def download(self: Transfers, buffer: Any, array: np.ndarray, *rest: Any) -> None:
-        crossed.append(("down", array.shape))
+        note("down", array)
         down(self, buffer, array, *rest)
 
     with mock.patch.object(Transfers, "upload", upload), mock.patch.object(Transfers, "download", download):
+        yield
+
+
+@contextmanager
+def counted_transfers() -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    """Note direction and shape of each array that crosses the bus."""
+    crossed: list[tuple[str, tuple[int, ...]]] = []
+    with watched_transfers(lambda way, array: crossed.append((way, array.shape))):
         yield crossed
+
+
+class Steps:
+    """A trainer of two layers, and a step of so many records, of which `bytes` cross the bus."""
+
+    def __init__(self, trainer: Any, held: list[Any]) -> None:
+        self.trainer, self.held, self.bytes = trainer, held, 0
+
+    def take(self, records: int, first: int = 0) -> np.float32:
+        x, y = X[first : first + records], Y[first : first + records]
+        scores = fc.nn.relu(fc.source(x) @ self.held[0] + self.held[1]) @ self.held[2]
+        crossed: list[int] = []
+        with watched_transfers(lambda _, array: crossed.append(array.nbytes)):
+            loss: np.float32 = self.trainer.step(fc.nn.cross_entropy(scores, fc.source(y), reduction="mean"))
+        self.bytes = sum(crossed)
+        return loss
+
+    def of_records(self, records: int) -> int:
+        """Bytes of records, of their labels and losses, and of the number of the step."""
+        return records * (6 * 4 + 8 + 4) + 8
+
+
+@contextmanager
+def steps(**options: Any) -> Iterator[Steps]:
+    held, _ = problem()
+    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu", **options) as trainer:
+        yield Steps(trainer, held)
+
+
+def failing() -> Any:
+    """Let steps fail when all of them is computed."""
+    original = InnerJob.run
+
+    def run(self: InnerJob, *of: Any) -> Any:
+        original(self, *of)
+        raise RunError("no")
+
+    return mock.patch.object(InnerJob, "run", run)
 
 
 def same(one: list[Any], other: list[Any]) -> None:
@@ -198,6 +247,73 @@ def test_a_step_is_taken_back_where_a_later_kernel_has_no_room() -> None:
         got = fc.resolve(*roots, fc.exp(trained.losses), **GPU)
     same(got, wanted)
     assert len(failed) == 9
+
+
+@pytest.mark.parametrize("options", [{}, {"clip_norm": 0.5, "loss_scale": "dynamic"}], ids=["plain", "scaled"])
+def test_steps_of_a_trainer_move_records_and_losses_alone(options: dict[str, Any]) -> None:
+    """Also those of another graph, which takes what that of the step before has left on the device."""
+    sizes = (12, 12, 9, 9, 12, 9, 12, 12, 12)
+    with steps(**options) as some:
+        losses = []
+        for number, records in enumerate(sizes):
+            losses.append(some.take(records, number))
+            if number > 2:
+                assert some.bytes == some.of_records(records)
+        with counted_transfers() as crossed:
+            values = {**some.trainer.values, **some.trainer.values}
+        # Asked for twice, brought once.
+        assert crossed == [("down", value.shape) for value in FIRST.values()]
+        some.take(12)
+        assert some.bytes == some.of_records(12)
+        assert some.trainer.compiled == 2
+    with through_the_host(), steps(**options) as others:
+        same([losses, *values.values()], [[others.take(records, i) for i, records in enumerate(sizes)],
+                                          *others.trainer.values.values()])  # fmt: skip
+
+
+@pytest.mark.parametrize("of", [12, 9], ids=["the graph", "another graph"])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_step_of_a_trainer_that_fails_leaves_the_device_as_it_was(of: int, loaded: bool, tmp_path: Path) -> None:
+    made = []
+    for fails in (False, True):
+        with steps() as some:
+            losses = [some.take(12)]
+            some.trainer.save(tmp_path)
+            losses.append(some.take(12))
+            if fails:
+                with failing(), pytest.raises(RunError, match="no"):
+                    some.take(of)
+            assert some.trainer.steps == 2
+            if loaded:
+                some.trainer.load(tmp_path)
+            losses += [some.take(records) for records in (9, 12, 12)]
+            made.append([losses, *some.trainer.values.values()])
+    same(*made)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_trainer_that_is_closed_or_dropped_gives_its_memory_back(closed: bool) -> None:
+    arenas: list[weakref.ref[DeviceArena]] = []
+    original = DeviceArena.__init__
+
+    def made(self: DeviceArena, *of: Any) -> None:
+        original(self, *of)
+        arenas.append(weakref.ref(self))
+
+    def allocated() -> int:
+        return sum(0 if (one := arena()) is None else one.allocated_bytes for arena in arenas)
+
+    with mock.patch.object(DeviceArena, "__init__", made):
+        held, _ = problem()
+        trainer = fc.train.Trainer(held, fc.train.adam(0.05), device="gpu")
+        Steps(trainer, held).take(12)
+    assert allocated() > 0
+    if closed:
+        trainer.close()
+    else:
+        del trainer
+        gc.collect()
+    assert allocated() == 0
 
 
 def test_graphs_of_a_trainer_take_over_from_each_other(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ class CarriedValues:
     def step(self, job: InnerJob, number: int, records: Records) -> np.ndarray:
         """Take a step, and return its loss. Nothing has changed where it fails.
 
+        What the job of the step before has left on the device is read there where this one can.
+
         Args:
             job: of the step, made with `handed_on_by_steps`.
             number: of the step, from 1 on.
@@ -42,17 +44,26 @@ class CarriedValues:
             FlowError: as a run.
         """
         self._check_whole()
-        if self._job is not job:
-            self.leave()
         # A step is made over what the last but one has left.
         self._bring_marked()
+        before = None if self._job is job else self._job
+        if before is not None:
+            if self._marked[0] is self._arrays:
+                # What is put back later is read from the host: by then the other job knows nothing of it.
+                self.arrays()
+            job.borrow(before)
+        elif self._job is None:
+            # It may have borrowed for a step that failed.
+            job.let_go()
         loss, *after = job.run(lambda given: self.given(given, number), records)
         assert loss is not None, "a loss is brought to the host"
         after += self._arrays[len(after) :]
         # An interrupt from here on leaves values of two steps on the device.
-        self._job, self._is_torn = job, job.hands_on
+        self._job, self._is_torn = job, job.hands_on or before is not None
         job.hand_on()
         self._arrays, self._is_torn = after, False
+        if before is not None:
+            before.let_go()
         return loss
 
     def given(self, given: Given, number: int) -> np.ndarray:
@@ -89,7 +100,7 @@ class CarriedValues:
         self._arrays = [*self._arrays[:place], *arrays, *self._arrays[place + len(arrays) :]]
 
     def leave(self, job: InnerJob | None = None) -> None:
-        """Bring all values to the host and hold no job, before one is closed or another one takes a step.
+        """Bring all values to the host and hold no job, before one is closed.
 
         Args:
             job: the one that is closed; any by default.

@@ -128,6 +128,23 @@ class InnerJob:
         """Undo a run: values that were handed on before lie where the next results would."""
         self.hand_on()
 
+    def borrow(self, other: InnerJob) -> set[str]:
+        """Begin the next run with what the last one of another job has handed on, where both leave it on the device.
+
+        Buffers are of one context, and stay those of the other job, which has to stay open for that run.
+
+        Args:
+            other: of another plan for the same device.
+
+        Returns:
+            The keys of these values.
+        """
+        there = {other._given[i].key: kept for i, kept in other.kept.items()}
+        mine = {self._given[i].key: i for i in self._staying.handed_on.values()}
+        both = mine.keys() & there.keys()
+        self.kept = {mine[key]: there[key] for key in both}
+        return both
+
     def let_go(self) -> None:
         """Forget what the last run has handed on: the next one is given all values."""
         self.kept = {}
