@@ -62,8 +62,8 @@ def _watched() -> Iterator[dict[str, float]]:
         for owner in (HostMemory, DeviceMemory):
             patches.enter_context(timed(owner, "wait", "kernels"))
         patches.enter_context(timed(LocalLauncher, "launch", "kernels"))
-        for owner, names in ((Products, ("push_records", "result")), (Fold, ("push_records", "push_blocks", "result"))):
-            for name in names:
+        for owner, more in ((Products, ()), (Fold, ("push_blocks", "value_of_block"))):
+            for name in ("push_records", "result", "value_of", *more):
                 patches.enter_context(timed(owner, name, "folds"))
         patches.enter_context(numbered(KernelCache, "lower", "lowered"))
         patches.enter_context(numbered(LocalLauncher, "build", "built"))
