@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
-from flowcompute.elements import Compute, Constant, Element, user_site
+from flowcompute.elements import Constant, Element, user_site
 from flowcompute.elements.creation import Trainable
-from flowcompute.elements.functions import UserOp
-from flowcompute.elements.random import Random
 from flowcompute.elements.training import StepSchedule
 from flowcompute.engine import CarriedValues, DrawnRecords, InnerJob, PlannedJob, close_all, handed_on_by_steps
 from flowcompute.errors import DestinationError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text, shown
 from flowcompute.flow import resolve
 from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import TheVeryObject, UnknownError, build_graph, exact, operation_key
+from flowcompute.graph import build_graph
 from flowcompute.model_files import weights
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, plan_step
@@ -30,13 +27,12 @@ from flowcompute.spec import INT64
 from flowcompute.strategy import Config, PlanOptions, Strategy
 from flowcompute.train.composing import Problem, Update
 from flowcompute.train.fitting import checked_norm, checked_optimizer
+from flowcompute.train.loss_pattern import LossPattern
 from flowcompute.train.loss_scale import LossScale
 from flowcompute.train.optimizers import Optimizer
 
 MOST_PLANS = 16
 """Graphs of steps whose plans, kernels and memory are kept."""
-
-_MOST_CONSTANT_BYTES = 1 << 16
 
 _FILE = "trainer.safetensors"
 _STEPS = "optimizer.steps"
@@ -81,7 +77,7 @@ class Trainer:
             LossScale.of("Trainer", loss_scale),
         )
         self._options = RunOptions.parse("plan", options, PlanOptions)
-        self._jobs: OrderedDict[Hashable, InnerJob] = OrderedDict()
+        self._jobs: list[tuple[LossPattern, InnerJob]] = []
         self._values: CarriedValues | None = None
         self._is_open = True
         self.steps = 0
@@ -101,10 +97,8 @@ class Trainer:
         """
         if not self._is_open:
             raise SpecError("cannot take a step: the trainer is closed", element="Trainer", site=user_site())
-        problem = Problem.of("step", loss, self._parameters)
-        job = self._job(problem)
-        schedule = StepSchedule(problem.records, problem.records, 1, None)
-        records = DrawnRecords(problem.sources, schedule)
+        job, sources, count = self._found(loss) or self._made(Problem.of("step", loss, self._parameters))
+        records = DrawnRecords(sources, StepSchedule(count, count, 1, None))
         try:
             value = self._carried().step(job, self.steps + 1, records.read)
             # At once: whatever comes now, an interrupt too, comes after this step.
@@ -113,22 +107,27 @@ class Trainer:
             records.close()
         return value[()]
 
-    def _job(self, problem: Problem) -> InnerJob:
-        """Return what runs a step, found again where an equal one was run."""
-        key = _key(problem)
-        job = None if key is None else self._jobs.get(key)
-        if job is not None:
-            self._jobs.move_to_end(key)
-            return job
+    def _found(self, loss: object) -> tuple[InnerJob, Sequence[Element], int] | None:
+        """Return what runs the step of a loss, its sources and their records, where an equal one was run."""
+        for place in range(len(self._jobs) - 1, -1, -1):
+            pattern, job = self._jobs[place]
+            sources = pattern.sources(loss, self._parameters)
+            if sources is not None:
+                self._jobs.append(self._jobs.pop(place))
+                return job, sources, pattern.records
+        return None
+
+    def _made(self, problem: Problem) -> tuple[InnerJob, Sequence[Element], int]:
+        """Plan the step of a loss, and keep it in the place of the one that was taken longest ago."""
         planned = self._planned(problem.step(self._update, problem.records))
         job = InnerJob(planned, handed_on_by_steps(len(self._carried())))
         self._compiled += 1
-        self._jobs[object() if key is None else key] = job
+        self._jobs.append((LossPattern(problem), job))
         while len(self._jobs) > MOST_PLANS:
-            _, oldest = self._jobs.popitem(last=False)
+            _, oldest = self._jobs.pop(0)
             self._carried().leave(oldest)
             oldest.close()
-        return job
+        return job, problem.sources, problem.records
 
     def _planned(self, roots: Sequence[Element]) -> PlannedJob:
         options, names = self._options, device_names(self._options.device)
@@ -247,12 +246,12 @@ class Trainer:
     def close(self) -> None:
         """Release kernels and memory; `values` stay. Harmless when called twice."""
         self._is_open = False
-        jobs, self._jobs = self._jobs, OrderedDict()
+        jobs, self._jobs = self._jobs, []
         try:
             if self._values is not None:
                 self._values.leave()
         finally:
-            close_all(jobs.values())
+            close_all([job for _, job in jobs])
 
     def __enter__(self) -> Self:
         return self
@@ -293,50 +292,3 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.setflags(write=False)
     return view
-
-
-def _key(problem: Problem) -> Hashable | None:
-    """Return what the plan of a step follows from; None where that cannot be told.
-
-    It is the structure of the loss: operations, attributes, constants and the sizes of records, and where parameters
-    and sources are. What records hold is no part of it.
-    """
-    numbers = {id(one): number for number, one in enumerate(problem.order)}
-    places = {id(one): place for place, one in enumerate(problem.parameters)}
-    known: dict[int, object] = {}
-    try:
-        return tuple(
-            [_facts(one, numbers, places.get(id(one)), problem.streams.get(id(one)), known) for one in problem.order]
-        )
-    except UnknownError:
-        return None
-
-
-def _facts(
-    element: Element, numbers: Mapping[int, int], parameter: int | None, stream: int | None, known: dict[int, object]
-) -> object:
-    """Return the part of a key that an element is; `known` has those of objects that elements share, by their `id`."""
-    spec = known.get(id(element.spec))
-    if spec is None:
-        spec = known[id(element.spec)] = exact(element.spec)
-    if parameter is not None:
-        return "parameter", parameter, spec
-    if stream is not None:
-        return "records", stream, spec
-    kind = type(element)
-    if kind is Constant:
-        assert isinstance(element, Constant)
-        if element.value.nbytes > _MOST_CONSTANT_BYTES:
-            # Held, so that nothing else has its identity.
-            raise UnknownError
-        return "constant", spec, element.value.tobytes()
-    if kind is Compute or kind is Random:
-        assert isinstance(element, Compute)
-        pin = None if element.pin is None else element.pin.device
-        operands = tuple([numbers[id(one)] for one in element.inputs])
-        op = known.get(id(element.op))
-        if op is None:
-            own = TheVeryObject(element.op.vjp) if isinstance(element.op, UserOp) else None
-            op = known[id(element.op)] = operation_key(element.op), own
-        return spec, op, exact(element.attrs), operands, pin
-    raise UnknownError
