@@ -180,8 +180,12 @@ class Executor(ABC):
 
         Args:
             made: resident values that only kernels of the pass read; nobody brings them to the host.
-            given: what `hand_on` returned, by the value that it is now.
+            given: what `hand_on` returned, by the value that it is now, and what `lend` returned.
         """
+
+    def lend(self, made: int) -> object:
+        """Return what `keep` of a later pass takes: a value that was made and kept, after `finish`."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
 
     def hand_on(self, made: int, given: int) -> object:
         """Return what `keep` takes as a given value: a value that was made and kept, after `finish`."""

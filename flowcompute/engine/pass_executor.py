@@ -101,6 +101,10 @@ class PassExecutor(Executor):
         for one in self.runners:
             one.staying = made
 
+    def lend(self, made: int) -> object:
+        """Return a value that stays on the only device; see `Executor.lend`."""
+        return self.runners[0].lend(made)
+
     def hand_on(self, made: int, given: int) -> object:
         """Return a value that stays on the only device; see `Executor.hand_on`."""
         return self.runners[0].hand_on(made, given)

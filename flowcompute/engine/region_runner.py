@@ -133,9 +133,13 @@ class RegionRunner(ABC):
         """Forget the resident values that are given anew, and what was made of them."""
 
     def take(self, kept: Mapping[int, object]) -> None:
-        """Take given values from where `hand_on` has left them."""
+        """Take given values from where `hand_on` has left them, and those of passes before from where `lend` has."""
         if kept:
             raise NotImplementedError(f"{type(self).__name__} keeps nothing")
+
+    def lend(self, made: int) -> object:
+        """Return a value that stays, which later passes read."""
+        raise NotImplementedError(f"{type(self).__name__} keeps nothing")
 
     def hand_on(self, made: int, given: int) -> object:
         """Return a value that stays, which is a given one from the next run on."""

@@ -109,11 +109,12 @@ class Trainer:
 
     def _found(self, loss: object) -> tuple[InnerJob, Sequence[Element], int] | None:
         """Return what runs the step of a loss, its sources and their records, where an equal one was run."""
-        for place in range(len(self._jobs) - 1, -1, -1):
-            pattern, job = self._jobs[place]
+        for known in reversed(self._jobs):
+            pattern, job = known
             sources = pattern.sources(loss, self._parameters)
             if sources is not None:
-                self._jobs.append(self._jobs.pop(place))
+                if known is not self._jobs[-1]:
+                    self._jobs = [*(one for one in self._jobs if one is not known), known]
                 return job, sources, pattern.records
         return None
 

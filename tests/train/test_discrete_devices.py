@@ -62,7 +62,7 @@ def fitted(**options: Any) -> tuple[fc.train.Trained, list[Any]]:
 
 def through_the_host() -> Any:
     """Let nothing stay on the device: the host carries all values, as it does where kernels work in its memory."""
-    nothing = lambda plan, pairs: StayingValues(made=(frozenset(),) * len(plan.passes))  # noqa: E731
+    nothing = lambda plan, pairs: StayingValues({}, *((frozenset(),) * len(plan.passes) for _ in range(2)))  # noqa: E731
     return mock.patch.object(StayingValues, "of", nothing)
 
 
@@ -314,6 +314,29 @@ def test_a_trainer_that_is_closed_or_dropped_gives_its_memory_back(closed: bool)
         del trainer
         gc.collect()
     assert allocated() == 0
+
+
+def test_steps_of_several_passes_move_records_and_losses_alone() -> None:
+    """A normed layer: what a pass makes of parameters and records stays there for the passes behind it."""
+
+    def train(passes: int) -> list[Any]:
+        held, _ = problem()
+        with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu", clip_norm=0.5) as trainer:
+            losses = []
+            for first in range(5):
+                crossed: list[int] = []
+                x, y = X[first : first + 12], Y[first : first + 12]
+                hidden = fc.nn.relu(fc.source(x) @ held[0] + held[1])
+                scores = (hidden - hidden.mean(axis=0)) @ held[2]
+                with watched_transfers(lambda _, array, crossed=crossed: crossed.append(array.nbytes)):
+                    losses.append(trainer.step(fc.nn.cross_entropy(scores, fc.source(y), reduction="mean")))
+                if passes and first > 1:
+                    assert sum(crossed) == passes * x.nbytes + y.nbytes + 12 * 4 + 8
+            return [losses, *trainer.values.values()]
+
+    with through_the_host():
+        wanted = train(0)
+    same(train(3), wanted)
 
 
 def test_graphs_of_a_trainer_take_over_from_each_other(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class InnerJob:
         self._staying = StayingValues.of(job.plan, pairs)
         self._in_place = job.plan.backend.capabilities.host_memory
         self.kept: Mapping[int, object] = {}
+        self._there: Mapping[int, object] = {}
         self._executors: list[Executor] = []
         self._resident: dict[int, np.ndarray] = {}
 
@@ -69,11 +70,14 @@ class InnerJob:
         for i, element in self._given.items():
             self._resident[i] = placeholder_array(element.spec) if i in self.kept else values(element)
         found: dict[int, np.ndarray | None] = {}
+        self._there = self.kept
         for index, one in enumerate(self.plan.passes):
             made = self._repeated(index, records)
             if made is None:
                 made = self._made(index, records)
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
+            if lent := self._staying.lent[index]:
+                self._there = {**self._there, **{i: self._executors[index].lend(i) for i in lent}}
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
 
     def _made(self, index: int, records: Records) -> Mapping[int, np.ndarray]:
@@ -94,7 +98,7 @@ class InnerJob:
             check_stopped()
             return _read(clocks[0], 0, clocks[0].length or 0, records)
 
-        self._executors[index].keep(self._staying.made[index], self.kept)
+        self._executors[index].keep(self._staying.made[index], self._there)
         made = self._executors[index].repeat(arrays)
         if made is not None:
             part_done()
@@ -152,12 +156,12 @@ class InnerJob:
     def _begun(self, index: int) -> Executor:
         """Return the executor of a pass at its beginning."""
         if index < len(self._executors):
-            self._executors[index].keep(self._staying.made[index], self.kept)
+            self._executors[index].keep(self._staying.made[index], self._there)
             self._executors[index].begin_again()
         else:
             # Kept before it is opened, so that it is closed where that fails.
             self._executors.append(self._job.executor(index, self._resident))
-            self._executors[index].keep(self._staying.made[index], self.kept)
+            self._executors[index].keep(self._staying.made[index], self._there)
             self._executors[index].open()
         return self._executors[index]
 

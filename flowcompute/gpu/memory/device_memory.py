@@ -256,6 +256,10 @@ class DeviceMemory(Memory):
             self.recording.fetched(key, self._current[key], array)
         self._transfers.download(self._current[key], array, self._device.queue)
 
+    def lend(self, made: Hashable) -> cl.Buffer:
+        """Return the buffer, in which the value stays until the pass runs again."""
+        return self._buffers[made]
+
     def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
         """Let two values swap their buffers: what is made next must not be written over what is given."""
         before, self._buffers[given] = self._buffers.pop(given, None), self._buffers.pop(made)

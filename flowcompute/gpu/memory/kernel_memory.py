@@ -110,12 +110,16 @@ class Memory(ABC):
         del size_bytes
         return None
 
+    def lend(self, made: Hashable) -> cl.Buffer:
+        """Return the buffer of a value that kernels have made, for `take` of another pass."""
+        raise NotImplementedError
+
     def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
         """Return the buffer of a value that kernels have made, which is another value from now on."""
         raise NotImplementedError
 
     def take(self, key: Hashable, buffer: cl.Buffer) -> None:
-        """Let a value be in a buffer that `hand_on` returned, until it is forgotten."""
+        """Let a value be in a buffer that `hand_on` or `lend` returned, until it is forgotten."""
         raise NotImplementedError
 
     def fetch_handed(self, buffer: cl.Buffer, array: np.ndarray) -> None:

@@ -40,6 +40,10 @@ class StayingRunner(RepeatingRunner):
         for value, buffer in kept.items():
             self.memory.take(value, buffer)  # type: ignore[arg-type]
 
+    def lend(self, made: int) -> object:
+        """See `RegionRunner.lend`."""
+        return self.memory.lend(made)
+
     def hand_on(self, made: int, given: int) -> object:
         """See `RegionRunner.hand_on`."""
         return self.memory.hand_on(made, given)

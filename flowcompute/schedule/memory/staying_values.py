@@ -18,10 +18,12 @@ class StayingValues:
     Attributes:
         handed_on: by result the given value that it is in the next run.
         made: by pass, what its kernels make of resident values, results that are handed on among it.
+        lent: by pass, what later passes read of that.
     """
 
     handed_on: Mapping[int, int] = field(default_factory=dict)
     made: tuple[frozenset[int], ...] = ()
+    lent: tuple[frozenset[int], ...] = ()
 
     @classmethod
     def of(cls, plan: ExecutionPlan, pairs: Mapping[int, int]) -> StayingValues:
@@ -34,7 +36,8 @@ class StayingValues:
         capabilities = plan.backend.capabilities
         is_alone = len(plan.backend.placements) == 1 and capabilities.devices == 1 and not plan.config.isolate
         if capabilities.host_memory or not is_alone:
-            return cls(made=(frozenset(),) * len(plan.passes))
+            nothing = (frozenset[int](),) * len(plan.passes)
+            return cls(made=nothing, lent=nothing)
         search, given = _Search(plan), [*pairs.values()]
         handed_on = {
             made: i for made, i in pairs.items() if made != i and given.count(i) == 1 and search.is_handed_on(made, i)
@@ -43,8 +46,8 @@ class StayingValues:
         # A view is made by the device of what is there. Of any other value the host makes it.
         there = left.union(handed_on.values())
         mine = {i: number for i, number in search.made_in.items() if i in left and search.base(i) in there}
-        numbers = range(len(plan.passes))
-        return cls(handed_on, tuple(frozenset(i for i in mine if mine[i] == number) for number in numbers))
+        by_pass = tuple(frozenset(i for i in mine if mine[i] == number) for number in range(len(plan.passes)))
+        return cls(handed_on, by_pass, tuple(frozenset(filter(search.is_read_later, one)) for one in by_pass))
 
 
 class _Search:
@@ -74,20 +77,21 @@ class _Search:
     def is_handed_on(self, made: int, given: int) -> bool:
         """Check whether a result that a kernel makes can be a given value that kernels read."""
         is_made = made in self.made_in and made not in self.seen
-        return is_made and self._is_left_here(made) and self._is_left_to_kernels(given)
+        return is_made and self._is_left_to_kernels(made) and self._is_left_to_kernels(given)
 
     def stays(self, value: int) -> bool:
-        """Check whether a value is no result, and read by kernels of its own pass alone."""
-        return value not in self._sinks and self._is_left_here(value)
+        """Check whether a value is no result, and read by kernels alone."""
+        return value not in self._sinks and self._is_left_to_kernels(value)
+
+    def is_read_later(self, value: int) -> bool:
+        """Check whether a pass behind the one that makes a value reads it."""
+        return max(self._read_in.get(value, ()), default=0) > self.made_in[value]
 
     def base(self, value: int) -> int:
         """Return the value that a value is a view of, or the value itself."""
         while value in self.seen:
             value = self.seen[value]
         return value
-
-    def _is_left_here(self, value: int) -> bool:
-        return self._read_in.get(value, set()) <= {self.made_in[value]} and self._is_left_to_kernels(value)
 
     def _is_left_to_kernels(self, value: int) -> bool:
         """Check whether nobody but kernels reads a value, and views of it that stay."""
