@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowcompute.ir import IndexLike, choose, equal, index_min
 from flowcompute.lower.form import Division, LaunchTask
 from flowcompute.lower.kernel_knobs import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 
@@ -71,6 +72,33 @@ def by_strips(task: LaunchTask) -> Division:
     """Divide strips of columns of blocks of rows among the work-items of a CPU, which know their shares themselves."""
     rows, strips = task.kernel.tile
     return Division(task.count, 0, max(1, min(-(-task.count // rows) * strips, STRIP_PARTS * task.capabilities.units)))
+
+
+def dealt(place: IndexLike, groups: IndexLike) -> IndexLike:
+    """Return the number of the work-group at a place, so that each thread of a CPU has some of all parts of a launch.
+
+    PoCL gives the first thread the work-groups at the first places: half of them where there are two threads. Parts
+    whose groups have less to do, and those that do more beforehand, would fall to one thread.
+    """
+    each = groups // STRIP_PARTS
+    return choose(equal(groups % STRIP_PARTS, 0), place % STRIP_PARTS * each + place // STRIP_PARTS, place)
+
+
+def even_rows(rows: IndexLike, blocks: IndexLike, most: int, together: int) -> IndexLike:
+    """Return the rows of each block but the last one, which has fewer. None is empty.
+
+    PoCL gives the first half of the work-groups to one thread. Blocks of `most` rows would leave it the longer ones.
+
+    Args:
+        rows: of all blocks.
+        blocks: as few as hold them.
+        most: rows of a block.
+        together: rows of a tile, of which blocks have whole ones.
+    """
+    if most == 1:
+        return 1
+    share = (rows + blocks - 1) // blocks
+    return index_min(most, (share + together - 1) // together * together)
 
 
 def by_tickets(task: LaunchTask) -> Division:

@@ -23,6 +23,7 @@ from flowcompute.ir import (
     WorkGroupBarrier,
     choose,
 )
+from flowcompute.lower.geometry import dealt
 
 GROUP, GROUPS = Name("group"), Name("groups")
 """Number of a work-group in the launch, and how many there are; a part sees its own as `gid` and `gsize`."""
@@ -42,6 +43,8 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
     parts, tiles = len(runs), [0, *accumulate(kernel.tile[1] for kernel in firsts)]
     begins = first_groups(tiles, GROUPS)
     ends = [*begins[1:], GROUPS]
+    # All work-groups of a GPU run at once.
+    group = dealt(GID, GSIZE) if firsts[0].work_group == 1 else GID
     body: tuple[Stmt, ...] = ()
     for part in reversed(range(parts)):
         own = (
@@ -59,7 +62,7 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
         name=name,
         region=region,
         arguments=tuple(one for run in runs for one in parameters([kernel.arguments for kernel in run])),
-        body=(SetInteger(GROUP, GID), SetInteger(GROUPS, GSIZE), *body),
+        body=(SetInteger(GROUP, group), SetInteger(GROUPS, GSIZE), *body),
         tile=(min(kernel.tile[0] for kernel in firsts), tiles[-1]),
         parts=parts,
     )

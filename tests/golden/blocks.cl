@@ -119,8 +119,9 @@ void k0(
     while (t < after) {
         long first_strip = t % 2;
         long last_strip = min(2L, first_strip + after - t);
-        long begin = t / 2 * 128;
-        long end = min(n, begin + 128);
+        long height = min(128L, ((n + (n + 128 - 1) / 128 - 1) / ((n + 128 - 1) / 128) + 2 - 1) / 2 * 2);
+        long begin = t / 2 * height;
+        long end = min(n, begin + height);
         t = t + last_strip - first_strip;
         for (long r = begin; r < end; r++) {
             long i0 = r * 512;

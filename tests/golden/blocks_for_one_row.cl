@@ -68,8 +68,9 @@ void k0(
     while (t < after) {
         long first_strip = t % 2;
         long last_strip = min(2L, first_strip + after - t);
-        long begin = t / 2;
-        long end = min(n, begin + 1);
+        long height = 1;
+        long begin = t / 2 * height;
+        long end = min(n, begin + height);
         t = t + last_strip - first_strip;
         for (long strip = first_strip; strip < last_strip; strip++) {
             long j = strip * 16;

@@ -37,8 +37,10 @@ from flowcompute.lower.attention.stream_anchor import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_records
+from flowcompute.lower.geometry import by_records, dealt
 
+GROUP = Name("group")
+"""Number of a work-item. Later blocks have more keys, so those of each thread are apart."""
 ADDED = Name("a")
 """A record whose key and value are added to the state."""
 FIRST_HEAD, HEAD_STEP = Name("first_head"), Name("head_step")
@@ -61,12 +63,17 @@ class StreamAttentionLowering(AttentionLowering):
         scope = Scope(one.names, lanes=self.lanes)
         self._block(scope)
         append = tuple(self._append())
-        attend = For(BLOCK_INDEX, GID, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
+        attend = For(BLOCK_INDEX, GROUP, blocks_of(self.records) * one.matrices, GSIZE, tuple(scope.statements))
         return Kernel(
             name,
             one.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), If(unequal(PHASE, 1), append), If(PHASE > 0, (attend,))),
+            (
+                SetInteger(GROUP, dealt(GID, GSIZE)),
+                *self._arrays(),
+                If(unequal(PHASE, 1), append),
+                If(PHASE > 0, (attend,)),
+            ),
             work="attend",
             units=one.matrices,
             lanes=self.lanes,
@@ -81,11 +88,11 @@ class StreamAttentionLowering(AttentionLowering):
         one = self.one
         at_once = equal(PHASE, STAGES)
         steps = [
-            SetInteger(FIRST_HEAD, choose(at_once, GID, 0)),
+            SetInteger(FIRST_HEAD, choose(at_once, GROUP, 0)),
             SetInteger(HEAD_STEP, choose(at_once, GSIZE, 1)),
         ]
         records = one.append(ADDED, self.lanes, FIRST_HEAD, HEAD_STEP)
-        return [*steps, For(ADDED, choose(at_once, 0, GID), N, choose(at_once, 1, GSIZE), tuple(records))]
+        return [*steps, For(ADDED, choose(at_once, 0, GROUP), N, choose(at_once, 1, GSIZE), tuple(records))]
 
     def _block(self, scope: Scope) -> None:
         self.matrix = scope.integer(BLOCK_INDEX % self.one.matrices)

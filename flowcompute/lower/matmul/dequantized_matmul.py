@@ -41,7 +41,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips
+from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips, even_rows
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.halved_lanes import HALF, add_product, halves, halves_summed, put_halves
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, added_up
@@ -74,8 +74,8 @@ RIGHT_BYTES = 512 << 10
 TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
 """A strip of columns of a block of rows, how many there are, and the end of those of a work-item."""
 FIRST_STRIP, LAST_STRIP, STRIP_INDEX = Name("first_strip"), Name("last_strip"), Name("strip")
-BEGIN, END, TILED = Name("begin"), Name("end"), Name("tiled")
-"""Rows of a block, and the end of those in whole tiles."""
+HEIGHT, BEGIN, END, TILED = Name("height"), Name("begin"), Name("end"), Name("tiled")
+"""How many rows a block has, those of one, and the end of those in whole tiles."""
 FROM, TO = Name("from"), Name("to")
 """Places of a group of rows that choose one matrix."""
 ROW, COLUMN, WITHIN, PART = Name("r"), Name("j"), Name("c"), Name("d")
@@ -160,29 +160,30 @@ class _DequantizedLowering:
 
     def _blocks(self) -> IndexLike:
         """Return the blocks of rows of a launch. The rows of a block, or of its groups, multiply one matrix."""
-        each = self.contraction.height
-        return (N + self.block - 1) // self.block if self.across else N // each * self._blocks_of_matrix
+        return self._blocks_of_matrix if self.across else N // self.contraction.height * self._blocks_of_matrix
 
     @property
-    def _blocks_of_matrix(self) -> int:
-        return -(-self.contraction.height // self.block)
+    def _blocks_of_matrix(self) -> IndexLike:
+        rows = N if self.across else self.contraction.height
+        return (rows + self.block - 1) // self.block
 
     def _tasks(self) -> list[Stmt]:
         """Compute the next strips of a block of rows."""
         one = self.contraction
-        block = TASK // self.strips
-        begin: IndexLike = block * self.block
+        scope = Scope(one.names, lanes=LANES)
+        block, each = TASK // self.strips, N if self.across else one.height
+        begin: IndexLike = block * HEIGHT
         until: IndexLike = N
         if not self.across:
             matrix = block // self._blocks_of_matrix
-            begin = matrix * one.height + block % self._blocks_of_matrix * self.block
+            begin = matrix * one.height + block % self._blocks_of_matrix * HEIGHT
             until = (matrix + 1) * one.height
-        scope = Scope(one.names, lanes=LANES)
         scope.add(
             SetInteger(FIRST_STRIP, TASK % self.strips),
             SetInteger(LAST_STRIP, index_min(self.strips, FIRST_STRIP + AFTER - TASK)),
+            SetInteger(HEIGHT, even_rows(each, self._blocks_of_matrix, self.block, self.tile_rows)),
             SetInteger(BEGIN, begin),
-            SetInteger(END, index_min(until, BEGIN + self.block)),
+            SetInteger(END, index_min(until, BEGIN + HEIGHT)),
         )
         scope.add(SetInteger(TASK, TASK + LAST_STRIP - FIRST_STRIP, new=False))
         if self.kept:
