@@ -35,6 +35,7 @@ from flowcompute.files.paths import (
     without_secrets,
 )
 from flowcompute.files.scratch import Scratch, ScratchFullError
+from flowcompute.files.sealed_store import SealedStore
 from flowcompute.files.user_cache import TEMPORARY, cache_folder, private_folder, read_private, write_private
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Scratch",
     "ScratchFullError",
     "Sealed",
+    "SealedStore",
     "StoreError",
     "Unfinished",
     "WrittenPages",

@@ -272,7 +272,7 @@ def test_the_longest_unused_files_go_first(folder: Path, monkeypatch: pytest.Mon
     os.utime(folder / "new-left", (0, 0))
     assert store.load("a") == b"x" * 1000  # now the latest used
     monkeypatch.setattr(cache, "LIMIT_BYTES", 3200)
-    store.store("d", b"x" * 1000)
+    ProgramStore().store("d", b"x" * 1000)
     assert {file.name for file in folder.iterdir()} == {"a.bin", "c.bin", "d.bin"}
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import logging
 import os
 import shutil
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator
 
-from flowcompute.files import private_folder, read_private, write_private
+from flowcompute.files import SealedStore, private_folder
 
 if sys.platform != "win32":
     import fcntl
 
 _LOG = logging.getLogger(__name__)
-_HEADER = struct.Struct("<8sQ32s")
-_MAGIC = b"fcprog1\n"
 _LOGGED: set[str] = set()
 _WORKING_FOLDERS: list[str] = []
 
@@ -28,86 +24,14 @@ LIMIT_BYTES = 256 << 20
 """Bytes of all stored programs together. Those unused for the longest time are removed first."""
 
 
-class ProgramStore:
-    """Programs on disk, by key. It never raises: a program that cannot be read or written is compiled again.
-
-    A file is a header (magic, length, SHA-256 of key and content) and the content. Any other file under that
-    name is removed and counts as missing.
-
-    Attributes:
-        folder: the folder of the files; None if nothing is kept.
-        reason: why nothing is kept; empty otherwise.
-    """
+class ProgramStore(SealedStore):
+    """Programs on disk, by key."""
 
     def __init__(self) -> None:
-        self.folder, self.reason = private_folder("programs")
+        super().__init__("programs", b"fcprog1\n", LIMIT_BYTES)
         if self.folder is None and self.reason not in _LOGGED:
             _LOGGED.add(self.reason)
             _LOG.warning("compiled programs are not kept: %s", self.reason)
-
-    def _path(self, key: str) -> str | None:
-        return None if self.folder is None else os.path.join(self.folder, f"{key}.bin")
-
-    def load(self, key: str) -> bytes | None:
-        """Return the stored program if it is there and intact, or None."""
-        path = self._path(key)
-        if path is None:
-            return None
-        data = read_private(path, LIMIT_BYTES)
-        if data is None:
-            return None
-        content = _unsealed(key, data)
-        if content is not None:
-            with contextlib.suppress(OSError):
-                os.utime(path)
-            return content
-        _LOG.info("%s is damaged and is made again", path)
-        self.remove(key)
-        return None
-
-    def store(self, key: str, content: bytes) -> None:
-        """Store a program: complete under its name, or not at all."""
-        path = self._path(key)
-        if path is None or self.folder is None:
-            return
-        header = _HEADER.pack(_MAGIC, len(content), _digest(key, content))
-        if write_private(self.folder, os.path.basename(path), header + content):
-            with contextlib.suppress(OSError):
-                self._trim()
-
-    def remove(self, key: str) -> None:
-        """Remove a program."""
-        path = self._path(key)
-        if path is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-    def _trim(self) -> None:
-        assert self.folder is not None
-        with os.scandir(self.folder) as entries:
-            found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
-        # Temporary files that a killed process left behind expire like the others.
-        files = sorted((status.st_mtime, path, status.st_size) for status, path in found)
-        total = sum(size for _, _, size in files)
-        for _, path, size in files:
-            if total <= LIMIT_BYTES:
-                break
-            os.unlink(path)
-            total -= size
-
-
-def _digest(key: str, content: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + b"\n" + content).digest()
-
-
-def _unsealed(key: str, data: bytes) -> bytes | None:
-    """Return the content of a stored file if `store` wrote it for this key, or None."""
-    if len(data) < _HEADER.size:
-        return None
-    magic, length, digest = _HEADER.unpack_from(data)
-    content = data[_HEADER.size :]
-    whole = magic == _MAGIC and length == len(content) and digest == _digest(key, content)
-    return content if whole else None
 
 
 # -- drivers' own caches ------------------------------------------------------------------------
