@@ -8,6 +8,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from flowcompute.schedule.known_plans import plan_store
 from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.step_maker import KERNELS
 
@@ -19,6 +20,10 @@ settings.register_profile(
 )
 settings.register_profile("full", deadline=None, max_examples=5000, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+plan_store.LEAST_NODES = 1 << 60
+"""Tests change what plans are made by, so that none may come from a process before, or go to one after."""
 
 
 def pytest_collection_finish() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from flowcompute.engine import Executor, PassExecutor, PassState, PlacedBackend, Runners
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
-from flowcompute.gpu.render import argument_types, program_of, render
+from flowcompute.gpu.render import argument_types, render
+from flowcompute.gpu.rendered_programs import RenderedTexts, program_of
 from flowcompute.gpu.run import OpenCLRunner, SharedBatches
 from flowcompute.gpu.worker import open_launcher
 from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
@@ -34,7 +35,7 @@ class OpenCLBackend(PlacedBackend):
             name = f"{len(self.devices)} x {capabilities.name}"
             capabilities = replace(capabilities, name=name, devices=len(self.devices))
         addresses = tuple(one.bus_address for one in self.devices if one.bus_address is not None)
-        self.description = BackendDescription(capabilities, render, addresses=addresses)
+        self.description = BackendDescription(capabilities, render, addresses=addresses, texts=RenderedTexts())
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:

@@ -70,12 +70,13 @@ class Kernel:
 
     def of_items(self, items: int) -> Kernel:
         """Return the kernel that is launched over so many records."""
-        if self._of_few is None or items * self.units > self.few_rows:
+        if self.of_few is None or items * self.units > self.few_rows:
             return self
-        return self._of_few.of_items(items)
+        return self.of_few.of_items(items)
 
     @cached_property
-    def _of_few(self) -> Kernel | None:
+    def of_few(self) -> Kernel | None:
+        """Kernel that is launched for up to `few_rows` rows, as one of its own; None where there is no other."""
         if self.few is None:
             return None
         name, form, family = f"{self.name}_few", self.form, self.family

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import Protocol
 
 from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities, Kernel
+
+
+class KernelTexts(Protocol):
+    """Texts of kernels that were rendered, which plans on disk keep."""
+
+    def known(self, kernel: Kernel) -> str | None:
+        """Return the text of a kernel if it was rendered; nothing is rendered for it."""
+        raise NotImplementedError
+
+    def note(self, kernel: Kernel, text: str) -> None:
+        """Note the text that an equal kernel had, which this one need not be rendered for."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,7 @@ class BackendDescription:
         parts: descriptions of the placements, where the backend has several.
         number: of this placement, where it is one of several of a backend.
         addresses: of its devices on the host's bus, those that their drivers tell.
+        texts: of kernels; None where there are no kernels, or several devices compute one plan.
     """
 
     capabilities: DeviceCapabilities
@@ -30,6 +44,7 @@ class BackendDescription:
     parts: tuple[BackendDescription, ...] = ()
     number: int | None = None
     addresses: tuple[str, ...] = ()
+    texts: KernelTexts | None = field(default=None, compare=False)
 
     @property
     def placements(self) -> tuple[BackendDescription, ...]:

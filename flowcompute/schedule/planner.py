@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from flowcompute.elements import Constant, Destination, Element, Kind, Source
+from flowcompute.elements import Destination, Element, Kind, Source
 from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.elements.training import Training
 from flowcompute.errors import PlanError
-from flowcompute.files import Scratch, shown
+from flowcompute.files import Scratch
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node, build_graph
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
@@ -32,8 +29,8 @@ from flowcompute.rewrite import (
     store_copied_views,
 )
 from flowcompute.schedule.backend_description import BackendDescription
-from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
+from flowcompute.schedule.known_plans import KeptPlans, PlanCache, bound, plan_key
 from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
     all_stay,
@@ -44,16 +41,19 @@ from flowcompute.schedule.placement import (
     why_not_shared,
 )
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
-from flowcompute.schedule.plan_cache import PlanCache, plan_key
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
-from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink, UploadSink, ZarrObjectsSink, to_array
-from flowcompute.sources import MemorySource, SpoolSource
+from flowcompute.schedule.surroundings import check_surroundings
+from flowcompute.sinks import SpoolSink, to_array
+from flowcompute.sources import SpoolSource
 from flowcompute.strategy import Config, Strategy
 
 PLANS = PlanCache()
 """The plans of this process."""
+
+KEPT = KeptPlans()
+"""The plans of other processes."""
 
 _STEP_SHARE = 0.75
 """Share of a budget that steps of all trainings may take; the rest is for results and for what else the job does."""
@@ -82,13 +82,21 @@ def make_plan(
     shaping = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     asked = asked or graph
     key = plan_key(graph, backend, config, strategy, shaping)
-    plan = None if key is None else PLANS.get(key, graph, asked)
-    if plan is not None:
-        _check_surroundings(graph)
-        return plan
-    plan = _planned(graph, config, strategy, backend, asked, shaping)
-    if key is not None:
-        PLANS.keep(key, plan)
+    if key is None:
+        return _planned(graph, config, strategy, backend, asked, shaping)
+    plan = PLANS.get(key, graph, asked)
+    if plan is None:
+        name = KEPT.digest(key, graph, backend)
+        kept = None if name is None else KEPT.get(name, graph, asked, (backend, config, strategy, shaping))
+        if kept is None:
+            made = _planned(graph, config, strategy, backend, asked, shaping)
+            bare = PLANS.keep(key, made)
+            if name is not None and bare is not None:
+                KEPT.keep(name, bare)
+            return made
+        PLANS.keep(key, kept)
+        plan = bound(kept, graph, asked)
+    check_surroundings(graph)
     return plan
 
 
@@ -103,7 +111,7 @@ def _planned(
     if len(backend.placements) > 1 and (single := single_placement(graph, placements)) is not None:
         backend, placements = backend.placements[single], (0,) * len(placements)
     _check_cuts(graph)
-    _check_surroundings(graph)
+    check_surroundings(graph)
     pass_nodes = find_passes(graph, levels)
     reasons: list[Reason] = []
     room = min(placement.capabilities.memory_bytes for placement in backend.placements)
@@ -296,50 +304,6 @@ def _check_cuts(graph: Graph) -> None:
                 expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
                 hint='use tail="pad" or tail="drop"',
             )
-
-
-def _check_surroundings(graph: Graph) -> None:
-    """Check what does not follow from the structure: files, and the memory of arrays."""
-    check_dead_letters(graph)
-    _check_targets(graph)
-    _check_outs(graph)
-
-
-def _check_targets(graph: Graph) -> None:
-    """Check that no two results go to the same file, where one would be lost."""
-    targets: dict[str, Node] = {}
-    for node in graph.ends():
-        sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
-        if isinstance(sink, StoredSink | UploadSink | ZarrObjectsSink):
-            target = os.path.realpath(sink.target) if isinstance(sink, StoredSink) else sink.path
-            first = targets.setdefault(target, node)
-            if first is not node:
-                raise PlanError(
-                    f"cannot write to the same file as {first.name}",
-                    element=node.name,
-                    site=sink.site,
-                    expected="a file of its own for each result",
-                    got=shown(sink.path),
-                )
-
-
-def _check_outs(graph: Graph) -> None:
-    """Check that no result in memory overlaps an input of the job or another result."""
-    taken = [(node, node.element.array) for node in graph.ends() if isinstance(node.element, MemorySource)]
-    taken += [(node, node.element.value) for node in graph.ends() if isinstance(node.element, Constant)]
-    for node in graph.ends():
-        sink = node.element
-        if isinstance(sink, MemorySink) and sink.out is not None:
-            for other, array in taken:
-                if np.may_share_memory(sink.out, array):
-                    raise PlanError(
-                        f"cannot write to out=: it overlaps the memory of {other.name}",
-                        element=node.name,
-                        site=sink.site,
-                        expected="memory that the job has no other use for",
-                        hint="give it an array of its own: out=np.empty_like(...)",
-                    )
-            taken.append((node, sink.out))
 
 
 def _scratches(graph: Graph, pass_nodes: list[PassNodes]) -> dict[int, Scratch]:

@@ -18,7 +18,7 @@ from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import device as module
 from flowcompute.gpu.device.device import has_avx512_mismatch
 from flowcompute.gpu.device.discovery import select_device
-from flowcompute.gpu.render.renderer import program_of
+from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from tests.gpu.test_ops import made
 from tests.properties.cases import cases

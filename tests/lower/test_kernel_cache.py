@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gpu.render.renderer import program_of, render
+from flowcompute.gpu.render import render
+from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.lower import kernel_cache
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.schedule import plan_cache, planner
-from flowcompute.schedule.plan_cache import _MOST_PLANS
+from flowcompute.schedule import planner
+from flowcompute.schedule.known_plans import plan_cache
+from flowcompute.schedule.known_plans.plan_cache import _MOST_PLANS
 from flowcompute.schedule.planner import PLANS
 from tests.model_files.files import safetensors_bytes
 from tests.models.files import write_model

@@ -42,6 +42,8 @@ from flowcompute.elements.math.linalg import (
     vecdot,
 )
 from flowcompute.elements.math.logic import (
+    FMAX,
+    NATIVE_EXP2,
     QUIET_NAN,
     WHERE,
     bitwise_and,
@@ -145,6 +147,7 @@ __all__ = [
     "DOT_FOLD",
     "EACH",
     "ELEMENTWISE",
+    "FMAX",
     "MATMUL",
     "MATMUL_FOLD",
     "MAX",
@@ -152,6 +155,7 @@ __all__ = [
     "MEAN_FOLD",
     "MIN",
     "MIN_FOLD",
+    "NATIVE_EXP2",
     "POW",
     "PROD",
     "PROD_FOLD",

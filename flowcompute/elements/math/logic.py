@@ -109,6 +109,12 @@ QUIET_NAN = Op(
 )  # fmt: skip
 """Operation that kernels put before one that reads the sign of NaNs. Users' graphs never hold it."""
 
+FMAX = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
+"""The larger number, without NaN, for kernels alone: NaN reaches a result all the same, by the weights of its query."""
+
+NATIVE_EXP2 = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
+"""A power of two by the device's own instruction, for kernels alone."""
+
 
 class Logical(Function):
     """A logical function: operands count as true where they are not zero."""

@@ -2,6 +2,6 @@
 
 from flowcompute.gpu.render.prelude import RenderedBody
 from flowcompute.gpu.render.ptx import MARK, multiply_helper
-from flowcompute.gpu.render.renderer import argument_types, function_of, program_of, render
+from flowcompute.gpu.render.renderer import argument_types, render, render_function
 
-__all__ = ["MARK", "RenderedBody", "argument_types", "function_of", "multiply_helper", "program_of", "render"]
+__all__ = ["MARK", "RenderedBody", "argument_types", "multiply_helper", "render", "render_function"]

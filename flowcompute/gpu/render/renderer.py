@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -52,77 +50,15 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
 of the batch's first record, and its offset in its block."""
 
-_PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
-_LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
-"""By the identity of a body the kernel that was rendered last of those that have it."""
-
 
 def render(kernel: Kernel) -> str:
     """Return the OpenCL C of one kernel, complete with the functions that it needs."""
     return _Renderer(kernel).text()
 
 
-_FUNCTIONS: dict[str, RenderedBody] = {}
-"""By the text of a program what its kernel has inside of its frame: a model renders a fifth of a second for them."""
-
-MOST_FUNCTIONS = 256
-"""Of these, before all are forgotten: as many as programs of a device."""
-
-
-def function_of(kernel: Kernel) -> RenderedBody:
-    """Return what the text of a kernel has inside of its frame; it is rendered for that once."""
-    text, _ = program_of(kernel)
-    found = _FUNCTIONS.get(text)
-    if found is None:
-        if len(_FUNCTIONS) >= MOST_FUNCTIONS:
-            _FUNCTIONS.clear()
-        found = _FUNCTIONS[text] = _Renderer(kernel).function()
-    return found
-
-
-def program_of(kernel: Kernel) -> tuple[str, str]:
-    """Return the text that is compiled for a kernel, and the kernel's name in it.
-
-    The name gives the kind of the kernel and not its number in the plan. Equal kernels, as the layers of a
-    network have, are then compiled once, and those that share their body are rendered once. The text of a kernel is
-    kept for as long as the kernel: plans that are followed again have the same one.
-    """
-    kept = _PROGRAMS.get(id(kernel))
-    if kept is None:
-        program = _program_of_equal(kernel)
-        if program is None:
-            name = f"fused_{kernel.work}"
-            program = render(replace(kernel, name=name)), name
-        # By identity, since kernels are equal whose numbers are 0.0 and -0.0.
-        own, body = id(kernel), id(kernel.body)
-        reference = weakref.ref(kernel, lambda gone: _forget(own, body, gone))
-        kept = _PROGRAMS[own] = reference, program
-        _LAST_OF_BODY[body] = reference
-    return kept[1]
-
-
-def _program_of_equal(kernel: Kernel) -> tuple[str, str] | None:
-    """Return the program of a kernel that has the very same body, arguments of the same types and the same frame."""
-    reference = _LAST_OF_BODY.get(id(kernel.body))
-    other = None if reference is None else reference()
-    if other is None or other.body is not kernel.body or _frame(other) != _frame(kernel):
-        return None
-    return _PROGRAMS[id(other)][1]
-
-
-def _frame(kernel: Kernel) -> tuple[object, ...]:
-    """Return what a text depends on beside the body."""
-    parameters = tuple((one.name, one.kind, one.dtype, one.period, one.blocks) for one in kernel.arguments)
-    unroll, shape = kernel.knobs.function_unroll, (kernel.work_group, kernel.lanes, kernel.columns, kernel.tile)
-    counts = kernel.block, kernel.units, kernel.stages
-    return parameters, kernel.work, shape, counts, kernel.contract, kernel.tensor, unroll
-
-
-def _forget(kernel: int, body: int, gone: weakref.ref[Kernel]) -> None:
-    """Forget the text of a kernel that is no more."""
-    _PROGRAMS.pop(kernel, None)
-    if _LAST_OF_BODY.get(body) is gone:
-        del _LAST_OF_BODY[body]
+def render_function(kernel: Kernel) -> RenderedBody:
+    """Return what the text of one kernel has inside of its frame."""
+    return _Renderer(kernel).function()
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowcompute.elements import Kind, Op, by_ufunc
-from flowcompute.elements.math import divide, equal, exp, log, multiply, subtract
+from flowcompute.elements import Op
+from flowcompute.elements.math import FMAX, divide, equal, exp, log, multiply, subtract
 from flowcompute.elements.nn import ATTENTION
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
@@ -51,8 +51,6 @@ BLOCK_INDEX = Name("b")
 """Number of a block of queries, through all records and matrices."""
 TILE = Name("t")
 """First key of a tile."""
-FMAX = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
-"""The larger number. It ignores NaN. NaN reaches a result all the same, since weights of its query become NaN."""
 Combination = Callable[[Scope, Var, Var], Var]
 """Combination of two values, lane by lane."""
 

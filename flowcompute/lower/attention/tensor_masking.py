@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from flowcompute.elements.math import multiply, subtract
+from flowcompute.elements.math import NATIVE_EXP2, multiply, subtract
 from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LANE,
@@ -38,7 +38,7 @@ from flowcompute.ir import (
     index_min,
 )
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor, QueryBlock
-from flowcompute.lower.attention.tensor_softmax import HALVES, POWER, in_powers
+from flowcompute.lower.attention.tensor_softmax import HALVES, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
@@ -144,7 +144,9 @@ class Unseen:
         at_q, at_k, at_mask, at_v = (one.base(inner, side, block) for side in sides)
         score = self._score(body, query, at_q, at_k, at_mask)
         largest = one.larger_number(body, highest, score)
-        shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))
+        shrink, weight = (
+            one.apply(body, NATIVE_EXP2, one.apply(body, subtract.op, a, largest)) for a in (highest, score)
+        )
         body.add(Assign(weights, MultiplyAdd(weights, shrink, weight)), Assign(highest, Splat(largest)))
         wide = body.inner(made.lanes)
         at = at_v + KEY * one.v.rows.stride + column * one.v.columns.stride

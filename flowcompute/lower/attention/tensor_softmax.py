@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from flowcompute.elements import Kind, Op, by_ufunc
-from flowcompute.elements.math import multiply
+from flowcompute.elements.math import NATIVE_EXP2, multiply
 from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
@@ -40,8 +37,6 @@ WHOLE = "whole"
 
 HALVES = (False, True)
 """Upper and lower query of a fragment, eight rows apart, whose sums a work-item has."""
-
-POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
 
 
 class Weights:
@@ -117,7 +112,7 @@ class Weights:
         else:
             scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
             above = scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
-        return scope.let(NormalPower(above), FLOAT32) if normal else self.one.apply(scope, POWER, above)
+        return scope.let(NormalPower(above), FLOAT32) if normal else self.one.apply(scope, NATIVE_EXP2, above)
 
 
 def in_powers(scale: float) -> float:

@@ -13,7 +13,8 @@ import re
 
 import numpy as np
 
-from flowcompute.gpu.render import RenderedBody, argument_types, function_of, program_of
+from flowcompute.gpu.render import RenderedBody, argument_types
+from flowcompute.gpu.rendered_programs import function_of, program_of
 from flowcompute.ir import Kernel
 
 NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"

@@ -61,18 +61,23 @@ class PlanCache:
             plan = self._plans.get(key)
             if plan is not None:
                 self._plans.move_to_end(key)
-        return None if plan is None else _bound(plan, graph, asked)
+        return None if plan is None else bound(plan, graph, asked)
 
-    def keep(self, key: object, plan: Plan) -> None:
-        """Keep a plan, and forget the one that was not used for longest where there are too many."""
+    def keep(self, key: object, plan: Plan) -> Plan | None:
+        """Keep a plan, and forget the one that was not used for longest where there are too many.
+
+        Returns:
+            The plan as it is kept, without elements; None where it belongs to one run.
+        """
         if any(stage.root == SinkStage.NO_ROOT for each in plan.passes for stage in each.sinks):
             # Temporary files belong to one run.
-            return
-        bare = _bound(plan, _bare(plan.graph), Graph((), ()))
+            return None
+        bare = bound(plan, _bare(plan.graph), Graph((), ()))
         with self._lock:
             self._plans[key] = bare
             while len(self._plans) > _MOST_PLANS or self._nodes() > _MOST_NODES:
                 self._plans.popitem(last=False)
+        return bare
 
     def _nodes(self) -> int:
         return sum(len(plan.graph.nodes) for plan in self._plans.values())
@@ -159,7 +164,7 @@ def _bare(graph: Graph) -> Graph:
     return Graph(tuple(replace(node, element=_NOTHING) for node in graph.nodes), graph.roots)
 
 
-def _bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
+def bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
     """Return a plan whose nodes, sources and destinations are those of an equal graph."""
     nodes = graph.nodes
     # Of the classes that the stages had, since the graphs are equal.
