@@ -114,6 +114,8 @@ void k0(
                 float v56 = v55.lo;
                 float v57 = v55.hi;
                 float v58 = (v56 + v57);
+                __builtin_prefetch((const void *)(size_t)(in0 + (i38 + 2040)), 0, 3);
+                __builtin_prefetch((const void *)(size_t)(in0 + (i38 + 16 + 2040)), 0, 3);
                 rows0[record - tile] = v58;
             }
             {
@@ -123,30 +125,24 @@ void k0(
                 float16 v61 = fc_exp_float16(v60);
                 *(fc_loose_float32_16 *)(rows1 + 0) = v61;
             }
-            for (long c = 0; c < 16; c += 16) {
-                float16 v62 = *(const __global fc_loose_float32_16 *)(part0 + (block * 20 + c));
-                for (long record = tile; record < (tile + 16); record++) {
-                    float v63 = rows1[record - tile];
-                    long i64 = record * 20;
-                    float16 v65 = *(const __global fc_loose_float32_16 *)(in0 + (i64 + c));
-                    float16 v66 = (float16)(v63);
-                    float16 v67 = (v65 * v66);
-                    float16 v68 = (v62 + v67);
-                    v62 = v68;
-                }
-                *(__global fc_loose_float32_16 *)(part0 + (block * 20 + c)) = v62;
-            }
             {
+                float16 v63 = *(const __global fc_loose_float32_16 *)(part0 + (block * 20));
                 float16 v69 = fc_load_first_4_float32_16(part0 + (block * 20 + 16));
                 for (long record = tile; record < (tile + 16); record++) {
-                    float v70 = rows1[record - tile];
-                    long i71 = record * 20;
-                    float16 v72 = fc_load_first_4_float32_16(in0 + (i71 + 16));
-                    float16 v73 = (float16)(v70);
-                    float16 v74 = (v72 * v73);
-                    float16 v75 = (v69 + v74);
-                    v69 = v75;
+                    float v62 = rows1[record - tile];
+                    long i64 = record * 20;
+                    float16 v65 = *(const __global fc_loose_float32_16 *)(in0 + (i64));
+                    float16 v66 = (float16)(v62);
+                    float16 v67 = (v65 * v66);
+                    float16 v68 = (v63 + v67);
+                    v63 = v68;
+                    float16 v70 = fc_load_first_4_float32_16(in0 + (i64 + 16));
+                    float16 v71 = (float16)(v62);
+                    float16 v72 = (v70 * v71);
+                    float16 v73 = (v69 + v72);
+                    v69 = v73;
                 }
+                *(__global fc_loose_float32_16 *)(part0 + (block * 20)) = v63;
                 fc_store_first_4_float32_16(v69, part0 + (block * 20 + 16));
             }
         }

@@ -36,8 +36,18 @@ def opened(x: Any) -> Any:
 @pytest.mark.parametrize("name", FOLDED)
 @pytest.mark.parametrize("made", [value_of_row, opened])
 def test_tiles_have_the_bits_of_two_kernels(name: str, dtype: str, made: Callable[[Any], Any]) -> None:
+    _compare(name, dtype, made, columns=19)
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "and rows"])
+def test_many_columns_are_added_several_vectors_at_a_time(name: str) -> None:
+    """Two turns of a loop over four vectors, or more over one, and two vectors behind them, of which one is a part."""
+    _compare(name, "f4", value_of_row, columns=150)
+
+
+def _compare(name: str, dtype: str, made: Callable[[Any], Any], columns: int) -> None:
     rng = np.random.default_rng(7)
-    data = rng.standard_normal((4200, 19)).astype(dtype)
+    data = rng.standard_normal((4200, columns)).astype(dtype)
     data[17, 3], data[18, 4] = np.nan, np.inf
     x = fc.source(data)
     stored = fc.source(np.asarray(made(x).resolve(device="cpu", progress=False)))
@@ -47,7 +57,7 @@ def test_tiles_have_the_bits_of_two_kernels(name: str, dtype: str, made: Callabl
     wanted = fc.resolve(*FOLDED[name](x, stored), device="cpu", progress=False)
     # Batches end inside of tiles and of blocks.
     for items in (4200, 1000, 37):
-        strategy = fc.Strategy(batch_bytes=items * 19 * data.itemsize)
+        strategy = fc.Strategy(batch_bytes=items * columns * data.itemsize)
         found = fc.resolve(*FOLDED[name](x, made(x)), device="cpu", progress=False, strategy=strategy)
         each = zip(_listed(found), _listed(wanted), strict=True)
         assert all(one.tobytes() == other.tobytes() for one, other in each)

@@ -9,7 +9,7 @@ lane has a record. Row by row all lanes of a vector would compute one number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from flowcompute.lower.rows.row_sweep import (
     FROM,
     OUTER,
     PREFETCH_COLUMNS,
+    PREFETCH_NUMBERS,
     RECORD,
     ROW_LANES,
     TILL,
@@ -74,6 +75,12 @@ _TILE, _WHOLE = names("tile tiled")
 
 TILED_COST = 16
 """Least cost of a record's row values that are computed for a tile of records at once."""
+
+REGISTER_VECTORS = 4
+"""Vectors of accumulators that stay in registers while the records of a tile are added."""
+
+_Vector = tuple[IndexLike, IndexLike | None]
+"""First column of a vector, and how many columns exist where these are fewer than its lanes."""
 
 _FRESH_BLOCK = any_of(_BLOCK > 0, equal(PHASE, 0))
 """Condition that the block begins in this batch."""
@@ -174,6 +181,8 @@ class ColumnFolds:
         yield from (Array(arrays[i], dtypes[i], 1, shape.lanes) for i in sorted(dtypes))
         rows = _EachReduced(shape, self.arguments, Scope(names, lanes=ROW_LANES), None)
         rows.reduce(0)
+        for column in range(0, shape.columns, shape.lanes):
+            rows.prefetch(rows.scope, column)
         rows.scope.add(*(PutItem(arrays[i], RECORD - _TILE, rows.scope.known[i]) for i in reduced))
         yield For(RECORD, _TILE, _TILE + shape.lanes, 1, tuple(rows.scope.statements))
         lanes = _RecordLanes(shape, self.arguments, Scope(names, lanes=shape.lanes), None)
@@ -185,35 +194,47 @@ class ColumnFolds:
             lanes.row.store(output, *lanes.address_of_row(*lanes.stored(output)))
         yield If(True, (SetInteger(RECORD, _TILE), *lanes.scope.statements))
         held = {i: (arrays[i], dtypes[i]) for i in passed}
-        yield from sweep.all_columns(lambda column, count: self._tile_columns(sweep, held, column, count))
+        yield from self._vectors_together(lambda vectors: self._tile_columns(sweep, held, vectors))
+
+    def _vectors_together(self, body: Callable[[Sequence[_Vector]], tuple[Stmt, ...]]) -> Iterator[Stmt]:
+        """Yield a loop over columns, as many vectors at a time as registers take, and what is left of the columns."""
+        shape = self.shape
+        lanes, columns = shape.lanes, shape.columns
+        wide = lanes * max(1, REGISTER_VECTORS // sum(len(shape.folds[fold].parts()) for fold in self.folds))
+        whole = columns - columns % wide
+        if whole:
+            yield For(COLUMN, 0, whole, wide, body([(COLUMN + at, None) for at in range(0, wide, lanes)]))
+        left = [(at, columns - at if columns - at < lanes else None) for at in range(whole, columns, lanes)]
+        if left:
+            yield If(True, body(left))
 
     def _tile_columns(
-        self, sweep: RowSweep, held: dict[int, tuple[str, np.dtype]], column: IndexLike, count: IndexLike | None
+        self, sweep: RowSweep, held: dict[int, tuple[str, np.dtype]], vectors: Sequence[_Vector]
     ) -> tuple[Stmt, ...]:
-        """Return the statements of a vector of columns: accumulators stay in registers while records are added.
+        """Return the statements of vectors of columns: accumulators stay in registers while records are added.
 
         Args:
             sweep: over a record's rows.
             held: by row value the array that has it for each record of the tile, and its dtype.
-            column, count: as for `ColumnPoint`.
+            vectors: what is added at the same time.
         """
         shape = self.shape
         outer, each = sweep.again(), sweep.again()
-        around = ColumnPoint(outer.row, outer.scope.inner(shape.lanes), column, count, 2 * shape.depth)
-        slots = {fold: self._slot(around, fold) for fold in self.folds}
-        totals = {i: tuple(loaded(around.scope, slots[i].load(one)) for one in self._parts(i)) for i in slots}
         for i, (array, dtype) in held.items():
             each.scope.known[i] = each.scope.let(ArrayItem(array, RECORD - _TILE), dtype, 1)
-        point = ColumnPoint(each.row, each.scope.inner(shape.lanes), column, count, 2 * shape.depth)
-        each.store_at(point)
-        for fold in self.folds:
-            self._add(point, fold, totals[fold])
-        records = (*each.scope.statements, *point.scope.statements)
-        around.scope.add(For(RECORD, _TILE, _TILE + shape.lanes, 1, records))
-        for fold, slot in slots.items():
-            for one, var in zip(self._parts(fold), totals[fold], strict=True):
-                around.scope.add(Store(one, slot.index, var, slot.stride, slot.count, each=slot.each))
-        return (*outer.scope.statements, *around.scope.statements)
+        before, records, after = outer.scope.inner(shape.lanes), each.scope.inner(shape.lanes), list[Stmt]()
+        for column, count in vectors:
+            around = ColumnPoint(outer.row, before.beside(), column, count, 2 * shape.depth)
+            point = ColumnPoint(each.row, records.beside(), column, count, 2 * shape.depth)
+            slots = {fold: self._slot(around, fold) for fold in self.folds}
+            totals = {i: tuple(loaded(around.scope, slots[i].load(one)) for one in self._parts(i)) for i in slots}
+            each.store_at(point)
+            for fold, slot in slots.items():
+                self._add(point, fold, totals[fold])
+                for one, var in zip(self._parts(fold), totals[fold], strict=True):
+                    after.append(Store(one, slot.index, var, slot.stride, slot.count, each=slot.each))
+        added = For(RECORD, _TILE, _TILE + shape.lanes, 1, (*each.scope.statements, *records.statements))
+        return (*outer.scope.statements, *before.statements, added, *after)
 
     # -- columns of GPUs ------------------------------------------------------------------------
 
@@ -375,6 +396,10 @@ class ColumnFolds:
 
 class _EachReduced(RowSweep):
     """Sweeps whose reductions are single numbers."""
+
+    def ahead(self) -> int:
+        """Return the rows of the tiles that are loaded while those of this one are computed."""
+        return max(1, PREFETCH_NUMBERS // self.shape.columns)
 
     def of_row(self, node: int, result: Var) -> Var:
         """Return the result of a reduction as it is."""

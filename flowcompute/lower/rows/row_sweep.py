@@ -320,7 +320,7 @@ class RowSweep:
             for node in nodes:
                 point.value(node)
             if count is None:
-                self._prefetch(point.scope, column)
+                self.prefetch(point.scope, column)
             return tuple(point.scope.statements)
 
         self.scope.add(*self.all_columns(keep))
@@ -331,26 +331,29 @@ class RowSweep:
         last = depth if self.shape.targets(depth) else depth - 1
         return self.shape.cpu and not self.kept and phase == last and (depth > 0 or self.folds is not None)
 
+    def ahead(self) -> int:
+        """Return how many rows ahead a sweep prefetches; 0 if it does not."""
+        columns = self.shape.columns
+        return int(columns >= PREFETCH_COLUMNS) if self.shape.depth else max(1, PREFETCH_NUMBERS // columns)
+
     def _prefetching(self, reduction: Reduction) -> Reduction:
         """Return a reduction that prefetches the next row at each of its steps."""
 
         def operands(scope: Scope, column: IndexLike, count: IndexLike | None) -> Parts:
             if count is None:
-                self._prefetch(scope, column)
+                self.prefetch(scope, column)
             return reduction.operands(scope, column, count)
 
         return replace(reduction, operands=operands)
 
-    def _prefetch(self, scope: Scope, column: IndexLike) -> None:
+    def prefetch(self, scope: Scope, column: IndexLike) -> None:
         """Prefetch columns of a later row.
 
         Hardware prefetchers stay within a page and do not foresee the step to another one.
         """
-        columns, region, ahead = self.shape.columns, self.shape.region, 1
-        if not self.shape.depth:
-            ahead = max(1, PREFETCH_NUMBERS // columns)
-        elif columns < PREFETCH_COLUMNS:
+        if not (ahead := self.ahead()):
             return
+        region = self.shape.region
         read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
         places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
         for output in filter(self.shape.full_key, region.outputs):
@@ -373,7 +376,7 @@ class RowSweep:
             point = self.point(self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             self.store_at(point)
             if count is None and self.prefetches(phase):
-                self._prefetch(point.scope, column)
+                self.prefetch(point.scope, column)
             return tuple(point.scope.statements)
 
         # The body is emitted before the loop is added, so that its row values are declared before the loop.
