@@ -104,6 +104,13 @@ class RegionRunner(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
+    def join_prepared(self, launches: Sequence[Callable[[BatchSlice], None]]) -> Sequence[Callable[[BatchSlice], None]]:
+        """Return what does the same as launches of `prepare` that follow each other, in fewer launches where that pays.
+
+        It pays where the run is done very often: programs may be compiled.
+        """
+        return launches
+
     def begin_prepared(self) -> None:  # noqa: B027 - NumPy prepares nothing
         """Begin a run of launches that were prepared: what passes is looked up anew."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
@@ -106,6 +108,14 @@ class RepeatedRuns:
         return {sink.value: state.resident[sink.value] for sink in state.one_pass.sinks}
 
 
+JOINED_AFTER = 64
+"""Runs after which launches are joined. The program of a chain is compiled for as long as a thousand small runs take,
+once a machine."""
+
+SHORT_S = 0.5e-3
+"""Launches are joined where those of a run take no longer on average, all else of it included. What a launch costs
+beside its kernel is a twentieth of that."""
+
 Command = Callable[[BatchSlice], None]
 """Does a part of a run over records."""
 
@@ -116,6 +126,7 @@ class PreparedRun:
 
     Attributes:
         known: the launches that it was prepared of.
+        launches: the commands that launch these.
         before: what computes resident values that change.
         along: what computes with records.
         after: what computes with folds.
@@ -123,10 +134,31 @@ class PreparedRun:
     """
 
     known: Collection[KnownLaunch]
+    launches: Collection[Command]
     before: Sequence[Command]
     along: Sequence[Command]
     after: Sequence[Command]
     made: Arrays
+
+
+@dataclass(frozen=True)
+class NewArrays:
+    """A command that makes arrays for resident values that pass.
+
+    Attributes:
+        values: which ones.
+        room: gives the array of one.
+        resident: takes them.
+    """
+
+    values: Collection[int]
+    room: Callable[[int], np.ndarray]
+    resident: dict[int, np.ndarray]
+
+    def __call__(self, taken: BatchSlice) -> None:
+        """Put them among the resident values."""
+        del taken
+        self.resident.update((i, self.room(i)) for i in self.values)
 
 
 class RunsInPlace:
@@ -156,6 +188,7 @@ class RunsInPlace:
                 self._passing.update(step.node.inputs)
         self._prepared: PreparedRun | None = None
         self._late = set[int]()
+        self._runs, self._runs_s = 0, 0.0
 
     @classmethod
     def of(cls, state: PassState, runners: Runners, steps: StepRunner, before: Sequence[Step]) -> RunsInPlace | None:
@@ -185,8 +218,14 @@ class RunsInPlace:
             if known is None:
                 return None
             prepared = self._prepared = self._prepare(known)
+            self._runs, self._runs_s = 0, 0.0
+        if self._runs == JOINED_AFTER and self._runs_s < SHORT_S * self._runs * len(prepared.launches):
+            prepared = self._prepared = self._joined(prepared)
+        began = time.perf_counter()
         try:
-            return self._again(prepared, arrays())
+            made = self._again(prepared, arrays())
+            self._runs, self._runs_s = self._runs + 1, self._runs_s + time.perf_counter() - began
+            return made
         except DeviceFullError:
             # It is done anew, in parts that there is room for.
             return None
@@ -225,7 +264,7 @@ class RunsInPlace:
         along: list[Command] = []
         for step in clock.steps:
             if isinstance(step, RegionStep):
-                along.append(self._launch(step, launches))
+                along += self._launch(step, launches)
             elif step.node.kind is not Kind.FOLD:
                 # It reads what kernels may still be computing, or writes where they may still be reading.
                 along += self._waiting() if steps.has_memory(step.node) else ()
@@ -236,32 +275,49 @@ class RunsInPlace:
                 along += [self._blocks(known[step.name], fold) for fold in step.region.folds]
         folds = [step.node for step in clock.steps if isinstance(step, NodeStep) and step.node.kind is Kind.FOLD]
         along += [partial(self._fold, folds)] if folds else []
-        return PreparedRun(known.values(), before, along, [*self._resident(self._one.after, launches)], values)
+        after = [*self._resident(self._one.after, launches)]
+        return PreparedRun(known.values(), launches.values(), before, along, after, values)
+
+    def _joined(self, prepared: PreparedRun) -> PreparedRun:
+        """Return a run that has fewer launches, where its device can do several as one."""
+        first = len(prepared.before)
+        while first and self._is_launching(prepared, prepared.before[first - 1]):
+            first -= 1
+        along = self._in_fewer(prepared, [*prepared.before[first:], *prepared.along])
+        after = self._in_fewer(prepared, prepared.after)
+        return replace(prepared, before=prepared.before[:first], along=along, after=after)
+
+    def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
+        """Join launches that follow each other. Their arrays are made before."""
+        made = list[Command]()
+        for is_launching, some in groupby(commands, partial(self._is_launching, prepared)):
+            each = [*some]
+            made += [one for one in each if not is_launching or isinstance(one, NewArrays)]
+            waiting = [one for one in each if is_launching and not isinstance(one, NewArrays)]
+            made += self._runners[0].join_prepared(waiting) if waiting else ()
+        return made
+
+    @staticmethod
+    def _is_launching(prepared: PreparedRun, command: Command) -> bool:
+        return isinstance(command, NewArrays) or any(command is one for one in prepared.launches)
 
     def _resident(self, steps: Sequence[Step], launches: Mapping[str, Command]) -> Iterator[Command]:
         """Return what computes whole values."""
         for step in steps:
             if isinstance(step, RegionStep):
-                yield self._launch(step, launches)
+                yield from self._launch(step, launches)
                 continue
             if not self._late.isdisjoint(step.node.inputs):
                 yield from self._waiting()
             yield partial(self._steps.run_whole, step)
 
-    def _launch(self, step: RegionStep, launches: Mapping[str, Command]) -> Command:
+    def _launch(self, step: RegionStep, launches: Mapping[str, Command]) -> Iterator[Command]:
         """Return what launches a region, with new arrays for what passes."""
         self._late.update(step.region.outputs, step.region.folds)
-        launch, steps, resident = launches[step.name], self._steps, self._state.resident
         passing = self._state.changing.intersection(step.region.outputs, self._passing)
-        if not passing:
-            return launch
-
-        def command(taken: BatchSlice) -> None:
-            for i in passing:
-                resident[i] = steps.whole(i)
-            launch(taken)
-
-        return command
+        if passing:
+            yield NewArrays(passing, self._steps.whole, self._state.resident)
+        yield launches[step.name]
 
     def _waiting(self) -> list[Command]:
         """Return what waits for launches, where some are in progress."""

@@ -13,7 +13,10 @@ import pytest
 import flowcompute as fc
 from flowcompute.engine.repeated_runs import RunsInPlace
 from flowcompute.errors import DeviceFullError, RunError
+from flowcompute.gpu.run.chains.launch_chain import LEAST_PREPARED, ChainMaker
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.gpu.run.prepared_launches import PreparedChain
+from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.train.test_repeated_steps import PLACES, fitted, looked_up, same
 
 HERE: dict[str, Any] = {"device": "cpu", "progress": False}
@@ -51,6 +54,15 @@ def many_records() -> list[Any]:
     return [trained["w"], trained.losses]
 
 
+def strided_records() -> list[Any]:
+    """Steps over records that do not lie side by side, which kernels are given as a copy."""
+    x = np.random.default_rng(6).standard_normal((40, 8), dtype=np.float32)[:, ::2]
+    w, v = fc.parameter(np.ones((4, 3), np.float32), name="w"), fc.parameter(np.ones((3, 2), np.float32), name="v")
+    loss = (fc.tanh(fc.tanh(fc.source(x) @ w) @ v) ** 2).sum(axis=1).mean()
+    trained = fc.train.fit(loss, fc.train.adam(0.1), batch=5, epochs=2)
+    return [trained["w"], trained["v"], trained.losses]
+
+
 JOBS: dict[str, Callable[[], list[Any]]] = {
     "plain": fitted,
     "shuffled": lambda: fitted(shuffle=3),
@@ -59,7 +71,23 @@ JOBS: dict[str, Callable[[], list[Any]]] = {
     "looked up": lambda: looked_up(PLACES),
     "steps of two sizes": lambda: fitted(batch=25, epochs=2),
     "many records": many_records,
+    "strided records": strided_records,
 }
+
+
+@contextmanager
+def joined() -> Iterator[list[int]]:
+    """Join the launches of the third run of a plan; note how many each chain has that is launched."""
+    lengths: list[int] = []
+    original = PreparedChain.__call__
+
+    def call(self: PreparedChain, taken: Any) -> None:
+        original(self, taken)
+        lengths.append(len(self._chain.launches))
+
+    at_once = mock.patch.multiple("flowcompute.engine.repeated_runs", JOINED_AFTER=2, SHORT_S=1e9)
+    with at_once, mock.patch.object(PreparedChain, "__call__", call):
+        yield lengths
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -125,3 +153,64 @@ def test_what_a_function_keeps_is_not_written_over() -> None:
     # A step may have fewer records than a batch has room for.
     assert runs == [True] * 4
     assert len({one.tobytes() for one in kept}) == 5
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", JOBS)
+def test_bits_of_chains_are_those_of_steps_that_are_derived(name: str) -> None:
+    with derived():
+        wanted = fc.resolve(*JOBS[name](), **HERE)
+    with joined() as lengths:
+        same(fc.resolve(*JOBS[name](), **HERE), wanted)
+    # Few steps of one size follow each other in two of them.
+    assert lengths or name in ("many records", "steps of two sizes")
+    assert all(length >= LEAST_PREPARED for length in lengths)
+
+
+@pytest.mark.compiles
+def test_a_step_is_few_launches() -> None:
+    with (
+        joined() as lengths,
+        mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launch,
+    ):
+        fc.resolve(*fitted(epochs=4), **HERE)
+        some = launch.call_count
+        fc.resolve(*fitted(epochs=8), **HERE)
+    launches = launch.call_count - 2 * some
+    # The second training has twenty steps more, all of which are joined.
+    assert launches == 20 * len({*lengths})
+    assert sum({*lengths}) > 5 * len({*lengths})
+
+
+@pytest.mark.compiles
+def test_a_chain_of_a_step_without_room_is_derived_anew() -> None:
+    with derived():
+        wanted = fc.resolve(*fitted(), **HERE)
+    launch, failed = LocalLauncher.launch, list[int]()
+
+    def refused(own: LocalLauncher, *arguments: Any, **options: Any) -> Any:
+        if len(lengths) == 5 and not failed:
+            failed.append(1)
+            raise DeviceFullError("no room")
+        return launch(own, *arguments, **options)
+
+    with joined() as lengths, mock.patch.object(LocalLauncher, "launch", refused):
+        same(fc.resolve(*fitted(), **HERE), wanted)
+    assert failed
+    assert len(lengths) > 5
+
+
+def test_long_runs_and_first_runs_are_not_joined() -> None:
+    with joined() as lengths, mock.patch("flowcompute.engine.repeated_runs.SHORT_S", 0):
+        fc.resolve(*fitted(), **HERE)
+    with joined() as more, mock.patch("flowcompute.engine.repeated_runs.JOINED_AFTER", 1000):
+        fc.resolve(*fitted(), **HERE)
+    assert lengths == more == []
+
+
+def test_devices_with_other_addresses_launch_one_by_one() -> None:
+    launches, launcher = [mock.Mock()] * 9, mock.Mock()
+    # Nothing is written where this one is asked for addresses.
+    assert ChainMaker(mock.Mock(chains=True), mock.Mock()).joined_passing(launches, launcher) is launches
+    launcher.launch.assert_called_once()
+    assert ChainMaker(mock.Mock(chains=False), mock.Mock()).joined_passing(launches, launcher) is launches

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+
 from flowcompute.engine import BatchSlice
+from flowcompute.gpu.run.chains import LaunchChain
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument
@@ -42,29 +45,31 @@ class PreparedLaunch:
     """A launch from record 0 on. Calling it with the slice in hand launches, and leaves the waiting to others.
 
     Args:
-        known: the launch that it repeats, which carries nothing on.
+        known: the launch that it repeats, which carries nothing on, with all buffers that stay.
         launcher: of the device.
-        buffers: arguments before the numbers.
-        holes: places among these whose arguments pass, each with the place among `passing`.
+        slots: for each argument that passes the place among `passing`.
         passing: those of all launches.
         told: lets errors name a step.
+
+    Attributes:
+        known: as above.
     """
 
     __slots__ = ("_compiled", "_groups", "_holes", "_launcher", "_passing", "_phases", "_step", "_told", "_values",
-                 "_work_group")  # fmt: skip
+                 "_work_group", "known")  # fmt: skip
 
     def __init__(
         self,
         known: RepeatedLaunch,
         launcher: Launcher,
-        buffers: Sequence[Any],
-        holes: Sequence[tuple[int, int]],
+        slots: Sequence[int],
         passing: PassingArguments,
         told: Callable[[RegionStep], AbstractContextManager[None]],
     ) -> None:
+        self.known = known
         self._launcher, self._compiled, self._step = launcher, known.compiled, known.step
-        self._values = [*buffers, known.total, known.chunk, known.blocks, 0, 0]
-        self._holes, self._passing, self._told = holes, passing, told
+        self._values = [*known.buffers, known.total, known.chunk, known.blocks, 0, 0]
+        self._holes, self._passing, self._told = [*zip(known.passing, slots, strict=True)], passing, told
         self._groups, self._work_group, self._phases = known.groups, known.kernel.work_group, known.phases
 
     def __call__(self, batch_slice: BatchSlice) -> None:
@@ -84,3 +89,52 @@ class PreparedLaunch:
         except Exception:
             with self._told(self._step):
                 raise
+
+
+class PreparedChain:
+    """Launches as one, which finds arrays that pass by their addresses. Calling it does as `PreparedLaunch`.
+
+    Args:
+        chain: of launches that carry nothing on.
+        launcher: of the device.
+        scalar: gives numbers that pass.
+        told: lets errors name a step.
+    """
+
+    def __init__(
+        self,
+        chain: LaunchChain,
+        launcher: Launcher,
+        scalar: Callable[[int], Any],
+        told: Callable[[RegionStep], AbstractContextManager[None]],
+    ) -> None:
+        self._chain, self._launcher, self._scalar, self._told = chain, launcher, scalar, told
+
+    def __call__(self, batch_slice: BatchSlice) -> None:
+        """Launch over a slice that begins at record 0."""
+        memory, held, known = self._launcher.memory, list[np.ndarray](), dict[int, int]()
+
+        def found(argument: Argument) -> Any:
+            value = argument.value
+            if argument.kind == "scalar":
+                return self._scalar(value)
+            if value not in known:
+                array = batch_slice.array(value)
+                if not (array.flags.c_contiguous and array.flags.aligned):
+                    # Kernels may still be computing it.
+                    memory.wait()
+                    array = np.array(array, order="C")
+                held.append(array)
+                known[value] = array.__array_interface__["data"][0]
+            return known[value]
+
+        def on_host(anchor: int, place: int) -> np.ndarray:
+            raise AssertionError(f"asked for operand {place} of scan {anchor}, where nothing is carried on")
+
+        try:
+            self._chain.again(self._launcher, 0, on_host, found)
+        except Exception:
+            with self._told(self._chain.step):
+                raise
+        # No buffer does.
+        memory.defer(held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from flowcompute.engine import BatchSlice
 from flowcompute.gpu.run.chains import ChainMaker, LaunchChain
-from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedLaunch
+from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
@@ -161,17 +162,33 @@ class RepeatingRunner(TransferringRunner):
         self._cyclic = set()
         passing = self._passed = PassingArguments()
         for name, one in known.items():
-            buffers, holes = [*one.buffers], list[tuple[int, int]]()
+            buffers, holes = [*one.buffers], dict[int, int]()
             for place in one.passing:
                 argument = one.kernel.arguments[place]
                 array = staying.get(argument.value)
                 if array is None or argument.kind == "scalar" or argument.period:
-                    holes.append((place, passing.slot(argument, self._maker(argument))))
+                    holes[place] = passing.slot(argument, self._maker(argument))
                     self._cyclic |= {("cyclic", argument.value)} if argument.period else set()
                 else:
                     buffers[place] = self.memory.output(argument.value, array)
-            made[name] = PreparedLaunch(one, self._launcher, buffers, holes, passing, self._told)
+            prepared = replace(one, buffers=buffers, passing=tuple(holes))
+            made[name] = PreparedLaunch(prepared, self._launcher, [*holes.values()], passing, self._told)
         return made
+
+    def join_prepared(  # type: ignore[override]
+        self, launches: Sequence[PreparedLaunch]
+    ) -> Sequence[PreparedLaunch | PreparedChain]:
+        """See `RegionRunner.join_prepared`."""
+        assert self._launcher is not None
+        with self._told(launches[0].known.step):
+            joined = self._chains.joined_passing([one.known for one in launches], self._launcher)
+        mine = {one.known.step.name: one for one in launches}
+        return [
+            PreparedChain(one, self._launcher, self._residents.scalar, self._told)
+            if isinstance(one, LaunchChain)
+            else mine[one.step.name]
+            for one in joined
+        ]
 
     def begin_prepared(self) -> None:
         """See `RegionRunner.begin_prepared`."""

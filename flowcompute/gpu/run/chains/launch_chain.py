@@ -36,6 +36,9 @@ LEAST = 16
 SHARED = 2
 """Launches that a function of a chain has at least, on average: what repeats little is not worth a program."""
 
+LEAST_PREPARED = 3
+"""The least of a run of a plan that is known to be done often; each has a function of its own, mostly."""
+
 _LONG = np.dtype(np.int64)
 
 _CHUNK = 3
@@ -74,6 +77,9 @@ class LaunchChain:
         self._program, self._compiled, self._asking, self._workers = program, compiled, asking, workers
         self._rows = np.zeros((len(self.phases), COLUMNS), np.int64)
         self._numbers: list[Any] = []
+        self._table = np.zeros(0, np.uint64)
+        self._passing: list[tuple[Argument, np.dtype | None]] = []
+        self._places = np.zeros(0, np.int64)
         self._turn = 0
         self._carries: list[tuple[RepeatedLaunch, slice]] = []
 
@@ -84,10 +90,14 @@ class LaunchChain:
         on_host: Callable[[int, int], np.ndarray],
         buffer: Callable[[Argument], Any],
     ) -> None:
-        """Launch all over the records from `start` on; see `RepeatedLaunch.again`."""
-        del buffer
+        """Launch all over the records from `start` on; see `RepeatedLaunch.again`.
+
+        Of an argument that passes `buffer` gives the address, or the number. The launch before has ended then.
+        """
         if not self._numbers:
             self._prepare(launcher)
+        if self._passing:
+            self._table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
         # Of a launch that is still in progress the numbers must stay.
         rows = self._rows.copy() if self._carries else self._rows
         for one, places in self._carries:
@@ -110,8 +120,10 @@ class LaunchChain:
         """Note what the phases are given."""
         memory = launcher.memory
         values, types, row = list[Any](), list[np.dtype | None](), 0
+        holes: dict[int, tuple[RepeatedLaunch, int]] = {}
         for one in self.launches:
             number, place = self._program.number_of(one.kernel), len(values)
+            holes |= {place + at: (one, at) for at in one.passing}
             assert number is not None, "the chain was made of kernels that have a place"
             values += [*one.buffers, one.total, one.blocks]
             types += [*argument_types(one.kernel)[: len(one.buffers)], _LONG, _LONG]
@@ -121,9 +133,12 @@ class LaunchChain:
             if one.carry is not None:
                 self._carries.append((one, slice(row - len(one.phases), row)))
         # What is asked for at once fills whole turns.
-        table = np.zeros(len(values) + ASKED, np.uint64)
+        table = self._table = np.zeros(len(values) + ASKED, np.uint64)
         addresses = np.zeros(len(values) + ASKED, np.uint64)
-        pointers = [place for place, dtype in enumerate(types) if dtype is None]
+        passing = [(place, one.kernel.arguments[at]) for place, (one, at) in holes.items()]
+        self._passing = [(argument, types[place]) for place, argument in passing]
+        self._places = np.array([*holes], np.int64)
+        pointers = [place for place, dtype in enumerate(types) if dtype is None and place not in holes]
         counters = np.zeros(len(self.phases) * COUNTERS, np.uint32)
         known = memory.output(NAME, addresses)
         for first in range(0, len(pointers), ASKED):
@@ -132,9 +147,8 @@ class LaunchChain:
             launcher.launch(self._asking, [*asked, known, first], 1, 1, (known,), timed=False)
         table[pointers] = addresses[: len(pointers)]
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
-            if dtype is not None:
-                bits = np.array([value], dtype)
-                table[place : place + 1].view(np.uint8)[: bits.nbytes] = bits.view(np.uint8)
+            if dtype is not None and place not in holes:
+                table[place] = _bits(value, dtype)
         self._numbers = [memory.output(NAME, table), memory.output(NAME, counters)]
 
 
@@ -148,6 +162,7 @@ class ChainMaker:
 
     def __init__(self, capabilities: DeviceCapabilities, kernels: BuiltKernels) -> None:
         self._capabilities, self._kernels = capabilities, kernels
+        self._tells_addresses: bool | None = None
 
     def joined(self, launches: Sequence[RepeatedLaunch], launcher: Launcher) -> Sequence[RepeatedLaunch | LaunchChain]:
         """Return what does the same as launches that follow each other; programs of chains are built and compiled.
@@ -160,24 +175,62 @@ class ChainMaker:
         made: list[RepeatedLaunch | LaunchChain] = []
         for program, run in self._runs(launches):
             if len(run) >= max(LEAST, SHARED * len(program.key)):
-                # One that waits takes the core that another needs.
-                workers = min(self._capabilities.units, len(own_cores()))
-                compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
-                asking = self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
-                _compile(compiled, asking, launcher)
-                made.append(LaunchChain(run, program, compiled, asking, workers))
+                made.append(self._chain(program, run, launcher))
             else:
                 made += run
         return made
 
-    def _runs(self, launches: Sequence[RepeatedLaunch]) -> Iterator[tuple[ChainProgram, list[RepeatedLaunch]]]:
+    def joined_passing(
+        self, launches: Sequence[RepeatedLaunch], launcher: Launcher
+    ) -> Sequence[RepeatedLaunch | LaunchChain]:
+        """Return what does the same as launches that follow each other, of a run that is done very often.
+
+        Arrays of theirs may pass. The chain is told where these lie by their addresses in this process.
+
+        Raises:
+            KernelError: as `joined`.
+        """
+        if not self._capabilities.chains or not self._are_addresses_known(launcher):
+            return launches
+        made: list[RepeatedLaunch | LaunchChain] = []
+        for program, run in self._runs(launches, passing=True):
+            made += [self._chain(program, run, launcher)] if len(run) >= LEAST_PREPARED else run
+        return made
+
+    def _chain(self, program: ChainProgram, run: Sequence[RepeatedLaunch], launcher: Launcher) -> LaunchChain:
+        # One that waits takes the core that another needs.
+        workers = min(self._capabilities.units, len(own_cores()))
+        compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
+        asking = self._asking(launcher)
+        _compile(compiled, asking, launcher)
+        return LaunchChain(run, program, compiled, asking, workers)
+
+    def _asking(self, launcher: Launcher) -> Any:
+        return self._kernels.of_text(addresses_text, ADDRESSES_NAME, addresses_types(), launcher)
+
+    def _are_addresses_known(self, launcher: Launcher) -> bool:
+        """Check whether kernels know an array by the address that it has in this process."""
+        if self._tells_addresses is None:
+            told = np.zeros(ASKED, np.uint64)
+            buffer, asking = launcher.memory.output(NAME, told), self._asking(launcher)
+            try:
+                launcher.launch(asking, [*[buffer] * ASKED, buffer, 0], 1, 1, (buffer,), timed=False)
+            except DeviceFullError:
+                # Steps go on as they were; later ones ask again.
+                return False
+            self._tells_addresses = bool((told == told.ctypes.data).all())
+        return self._tells_addresses
+
+    def _runs(
+        self, launches: Sequence[RepeatedLaunch], *, passing: bool = False
+    ) -> Iterator[tuple[ChainProgram, list[RepeatedLaunch]]]:
         """Cut launches into runs whose kernels have a place in one program."""
         program, run = ChainProgram(), list[RepeatedLaunch]()
         for one in launches:
-            if not _is_taken(one) or program.number_of(one.kernel) is None:
+            if not _is_taken(one, passing=passing) or program.number_of(one.kernel) is None:
                 yield program, run
                 program, run = ChainProgram(), []
-                if not _is_taken(one) or program.number_of(one.kernel) is None:
+                if not _is_taken(one, passing=passing) or program.number_of(one.kernel) is None:
                     yield program, [one]
                     continue
             run.append(one)
@@ -193,7 +246,23 @@ def _compile(compiled: Any, asking: Any, launcher: Launcher) -> None:
         launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0], 1, 1, (), timed=False)
 
 
-def _is_taken(launch: RepeatedLaunch) -> bool:
-    """Check whether a launch may be a phase: single work-items, no arrays that pass, and no tickets of its own."""
+def _bits(value: Any, dtype: np.dtype | None) -> int:
+    """Return what stands in a table for an address, or for a number of a dtype."""
+    if dtype is None:
+        return int(value)
+    room = np.zeros(1, np.uint64)
+    room.view(dtype)[0] = value
+    return int(room[0])
+
+
+def _is_taken(launch: RepeatedLaunch, *, passing: bool) -> bool:
+    """Check whether a launch may be a phase: single work-items, no tickets of its own, and no arrays that pass.
+
+    Args:
+        launch: which one.
+        passing: whether arrays may pass that are read once.
+    """
     kernel = launch.kernel
-    return kernel.work_group == 1 and not launch.passing and all(one.kind != "words" for one in kernel.arguments)
+    if kernel.work_group != 1 or any(one.kind == "words" for one in kernel.arguments):
+        return False
+    return not launch.passing or (passing and not any(kernel.arguments[at].period for at in launch.passing))
