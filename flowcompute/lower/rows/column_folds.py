@@ -76,8 +76,8 @@ _TILE, _WHOLE = names("tile tiled")
 TILED_COST = 16
 """Least cost of a record's row values that are computed for a tile of records at once."""
 
-REGISTER_VECTORS = 4
-"""Vectors of accumulators that stay in registers while the records of a tile are added."""
+REGISTER_BYTES = 256
+"""Bytes of accumulators that stay in registers while the records of a tile are added: half of those of AVX2."""
 
 _Vector = tuple[IndexLike, IndexLike | None]
 """First column of a vector, and how many columns exist where these are fewer than its lanes."""
@@ -200,7 +200,8 @@ class ColumnFolds:
         """Yield a loop over columns, as many vectors at a time as registers take, and what is left of the columns."""
         shape = self.shape
         lanes, columns = shape.lanes, shape.columns
-        wide = lanes * max(1, REGISTER_VECTORS // sum(len(shape.folds[fold].parts()) for fold in self.folds))
+        held = lanes * sum(dtype.itemsize for fold in self.folds for dtype in shape.folds[fold].parts())
+        wide = lanes * max(1, REGISTER_BYTES // held)
         whole = columns - columns % wide
         if whole:
             yield For(COLUMN, 0, whole, wide, body([(COLUMN + at, None) for at in range(0, wide, lanes)]))
