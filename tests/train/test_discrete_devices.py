@@ -365,6 +365,23 @@ def test_graphs_of_a_trainer_take_over_from_each_other(tmp_path: Path) -> None:
         same(train(most, tmp_path / f"device{most}"), wanted)
 
 
+def test_a_step_after_a_load_finds_its_buffers(tmp_path: Path) -> None:
+    def train(saved: Path) -> list[Any]:
+        held, loss = problem()
+        made: list[Any] = []
+        with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
+            # Results lie in one of two buffers, alternately: twice in the same one after a load, then in the other.
+            for steps in (1, 2, 1, 1, 2, 2, 1):
+                made += [trainer.step(loss) for _ in range(steps)]
+                trainer.save(saved)
+                trainer.load(saved)
+            return [*made, *trainer.values.values()]
+
+    with through_the_host():
+        wanted = train(tmp_path / "host")
+    same(train(tmp_path / "device"), wanted)
+
+
 def test_values_of_two_steps_are_refused(tmp_path: Path) -> None:
     held, loss = problem()
     with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:

@@ -260,6 +260,10 @@ class DeviceMemory(Memory):
         """Return the buffer, in which the value stays until the pass runs again."""
         return self._buffers[made]
 
+    def place(self, key: Hashable) -> cl.Buffer | None:
+        """Return the buffer of a value that stays; see `Memory.place`."""
+        return self._buffers.get(key)
+
     def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
         """Let two values swap their buffers: what is made next must not be written over what is given."""
         before, self._buffers[given] = self._buffers.pop(given, None), self._buffers.pop(made)

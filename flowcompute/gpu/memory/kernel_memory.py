@@ -114,6 +114,10 @@ class Memory(ABC):
         """Return the buffer of a value that kernels have made, for `take` of another pass."""
         raise NotImplementedError
 
+    def place(self, key: Hashable) -> cl.Buffer | None:
+        """Return the buffer in which the next kernel makes a value that stays; None where there is none yet."""
+        raise NotImplementedError
+
     def hand_on(self, made: Hashable, given: Hashable) -> cl.Buffer:
         """Return the buffer of a value that kernels have made, which is another value from now on."""
         raise NotImplementedError

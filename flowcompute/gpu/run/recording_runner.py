@@ -18,6 +18,10 @@ MOST_RUNS = 12
 """Runs that are recorded at most. Where these are not alike, later ones are not expected to be."""
 
 
+Places = Mapping[tuple[str, int], object]
+"""Buffers of values that are given, and of values that stay, before a run."""
+
+
 class RecordedRuns:
     """The last run over each set of buffers. Values that are handed on lie in one of two, alternately.
 
@@ -25,7 +29,7 @@ class RecordedRuns:
     """
 
     def __init__(self) -> None:
-        self._last: list[tuple[Mapping[int, object], Recording, bool]] = []
+        self._last: list[tuple[Places, Recording, bool]] = []
         self._runs = 0
 
     @property
@@ -33,23 +37,23 @@ class RecordedRuns:
         """False where runs were not alike so far."""
         return self._runs < MOST_RUNS
 
-    def keep(self, given: Mapping[int, object], recording: Recording) -> None:
+    def keep(self, places: Places, recording: Recording) -> None:
         """Keep a run.
 
         Args:
-            given: where it has found what was handed on to it.
+            places: where it has found what was handed on to it, and has made what it hands on.
             recording: its commands.
         """
         self._runs += 1
-        last = next((one for one in self._last if one[0] == given), None)
+        last = next((one for one in self._last if one[0] == places), None)
         is_again = last is not None and recording.is_whole and last[1].commands == recording.commands
-        self._last = [*(one for one in self._last if one is not last), (given, recording, is_again)][-2:]
+        self._last = [*(one for one in self._last if one is not last), (places, recording, is_again)][-2:]
         if is_again:
             self._runs = 0
 
-    def find(self, given: Mapping[int, object]) -> Recording | None:
-        """Return what a run does that finds what was handed on to it there; None where that is not known."""
-        return next((recording for where, recording, is_again in self._last if is_again and where == given), None)
+    def find(self, places: Places) -> Recording | None:
+        """Return what a run does over these buffers; None where that is not known."""
+        return next((recording for where, recording, is_again in self._last if is_again and where == places), None)
 
     def clear(self) -> None:
         """Forget all runs: buffers have changed."""
@@ -68,7 +72,7 @@ class RecordingRunner(StayingRunner):
     def __init__(self, state: PassState) -> None:
         super().__init__(state)
         self._runs = RecordedRuns()
-        self._found: Mapping[int, object] = {}
+        self._found: Places = {}
         folds = device_folds(state.one_pass.steps)
         self._segments = [step for step in folds if state.plan.host_folds[step.node.id].op != "matmul"]
 
@@ -77,7 +81,7 @@ class RecordingRunner(StayingRunner):
         quiet = self.log is None and self.tuner is None and self._streamed_weights is None
         able = quiet and self._is_alone and self._can_defer and self.memory.records and self._runs.may_record
         self.memory.recording = Recording() if able else None
-        self._found = dict(given)
+        self._found = self._places(given)
 
     def end_recording(self) -> None:
         """See `RegionRunner.end_recording`."""
@@ -97,11 +101,11 @@ class RecordingRunner(StayingRunner):
 
     def knows_run(self, given: Mapping[int, object]) -> bool:
         """See `RegionRunner.knows_run`."""
-        return self._runs.find(given) is not None
+        return self._runs.find(self._places(given)) is not None
 
     def repeat_run(self, given: Mapping[int, object], batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
         """See `RegionRunner.repeat_run`."""
-        recording = self._runs.find(given)
+        recording = self._runs.find(self._places(given))
         assert recording is not None, "asked for by `knows_run`"
         assert self._launcher is not None
         self._residents.forget(self.state.changing)
@@ -113,6 +117,14 @@ class RecordingRunner(StayingRunner):
             # It is done anew, in parts that there is room for.
             self._forget_launches()
             return None
+
+    def _places(self, given: Mapping[int, object]) -> Places:
+        """Return where a run finds given values, and where it makes those that stay.
+
+        After a run of another graph nothing is given, but which of two buffers comes next still alternates.
+        """
+        made = {("made", value): self.memory.place(value) for value in self.staying}
+        return {**{("given", value): buffer for value, buffer in given.items()}, **made}
 
     def _pushes(self, batch_slice: BatchSlice) -> dict[int, Push]:
         """Return what adds the records of folds whose launches depend on them, which are checked."""
