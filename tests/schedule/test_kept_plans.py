@@ -133,8 +133,23 @@ def test_numbers_keep_their_bits_and_types() -> None:
     numbers = (0.0, -0.0, 0, False, 1, True, 1.0, 1e-45, float("inf"), 2**63, "1", None, 0.1)
     writer = PlanWriter()
     place = writer.place((numbers, {1: numbers}, frozenset({3, 2}), np.dtype("f4")))
-    read = read_rows(json.loads(json.dumps(writer.rows)), Graph((), ()))[place]
-    assert repr(read) == repr((numbers, {1: numbers}, frozenset({2, 3}), np.dtype("f4")))
+    mixed = writer.place(frozenset({3, "a"}))
+    read = read_rows(json.loads(json.dumps(writer.rows)), Graph((), ()))
+    assert repr(read[place]) == repr((numbers, {1: numbers}, frozenset({2, 3}), np.dtype("f4")))
+    assert read[mixed] == frozenset({3, "a"})
+
+
+def test_a_text_of_a_kernel_that_is_not_there_is_refused(folder: Path) -> None:
+    first = exactly(job().plan(device="cpu"))
+    begin_anew()
+    (file,) = folder.iterdir()
+    kept = json.loads(file.read_bytes()[struct.calcsize("<8sQ32s") :])
+    for texts in ([[99, 0, "x"]], [[0, 99, "x"]]):
+        file.write_bytes(sealed(file.stem, json.dumps(kept | {"texts": texts}).encode()))
+        with mock.patch.object(planner, "_planned", wraps=planner._planned) as planned:
+            assert exactly(job().plan(device="cpu")) == first
+        assert planned.call_count == 1
+        begin_anew()
 
 
 @pytest.mark.parametrize("value", [object(), lambda: 0, np.float32(1), b"", [1], np.dtype(">f4"), {1: {2}}])

@@ -80,7 +80,7 @@ class PlanWriter:
             self.rows.append(["dict", *map(self.place, parts)])
             return len(self.rows) - 1
         if kind is frozenset:
-            return self._shared("frozenset", sorted(value))
+            return self._shared("frozenset", sorted(value, key=repr))
         if kind is Element:
             # Of the plan without elements: whoever binds it to a graph puts others there.
             return self._shared("nothing", [])

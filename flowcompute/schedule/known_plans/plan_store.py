@@ -165,6 +165,7 @@ def _note_texts(plan: Plan, kept: Any, texts: KernelTexts) -> None:
     for number, depth, text in kept:
         kernel: Kernel = kernels[number]
         for _ in range(depth):
-            assert kernel.of_few is not None
+            if kernel.of_few is None:
+                raise LookupError(f"kernel {number} has no form for fewer rows")
             kernel = kernel.of_few
         texts.note(kernel, text)
