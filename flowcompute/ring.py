@@ -1,10 +1,12 @@
-"""The newest items of a sequence, for those who write much and keep little."""
+"""The newest items of a sequence, and values that were used last, for those who write much and keep little."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Ring(Generic[T]):
@@ -41,3 +43,42 @@ class Ring(Generic[T]):
         count, items = self.count, self._items[:]
         first = count % self._room if len(items) == self._room and self._room else 0
         return (*items[first:], *items[:first])
+
+
+class Recent(Generic[Key, T]):
+    """Values by key, of which those that were used last are kept.
+
+    Args:
+        room: how many are kept.
+        make: makes the value of a key that has none.
+    """
+
+    def __init__(self, room: int, make: Callable[[], T]) -> None:
+        self._room, self._make = room, make
+        self._kept: dict[Key, T] = {}
+        self._last: tuple[Key, T] | None = None
+
+    def take(self, key: Key) -> T:
+        """Return the value of a key, made where there is none; the one that was used longest ago goes for it."""
+        last = self._last
+        if last is not None and last[0] == key:
+            return last[1]
+        value = self._kept.pop(key) if key in self._kept else self._make()
+        if len(self._kept) == self._room:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = value
+        self._last = key, value
+        return value
+
+    def get(self, key: Key) -> T | None:
+        """Return the value of a key, which does not count as a use of it; None where there is none."""
+        return self._kept.get(key)
+
+    def values(self) -> Collection[T]:
+        """Return all values."""
+        return self._kept.values()
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._kept.clear()
+        self._last = None

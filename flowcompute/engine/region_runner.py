@@ -74,8 +74,14 @@ class RegionRunner(ABC):
         del step, batch_slice, outputs
         return None
 
-    def joined(self, known: Sequence[KnownLaunch]) -> Sequence[KnownLaunch]:
-        """Return what does the same as known launches in a row, in fewer launches where that is faster."""
+    def joined(self, known: Sequence[KnownLaunch], *, build: bool) -> Sequence[KnownLaunch] | None:
+        """Return what does the same as known launches in a row, in fewer launches where that is faster.
+
+        Args:
+            known: from `known`.
+            build: whether programs may be built for that; None is given where one is missing otherwise.
+        """
+        del build
         return known
 
     def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, KnownLaunch] | None:

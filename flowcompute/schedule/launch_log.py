@@ -12,6 +12,9 @@ FIRST = 3
 EVERY = 16
 """Interval of later timed launches. The host waits for each one, which costs some 10 microseconds."""
 
+FIRST_DEFERRED = 2
+"""The same where nobody waits otherwise. An estimate takes two: the first one counts as those that follow."""
+
 EVERY_DEFERRED = 256
 """Interval where nobody waits otherwise. Waiting then costs more than the kernel, and all steps wait in one batch."""
 
@@ -79,7 +82,7 @@ class LaunchLog:
             deferred: whether nobody waits for it otherwise.
         """
         launches = self._of(step).launches
-        if self._tell is not None or launches < FIRST:
+        if self._tell is not None or launches < (FIRST_DEFERRED if deferred else FIRST):
             return True
         return launches % (EVERY_DEFERRED if deferred else EVERY) == 0
 
@@ -108,7 +111,7 @@ class LaunchLog:
         with self._lock:
             every = [self._of(step) for step in steps]
             if self._tell is not None or any(
-                one.launches < FIRST or one.launches % EVERY_DEFERRED == 0 for one in every
+                one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
             ):
                 return False
             for one in every:

@@ -28,11 +28,11 @@ OWN = """#define TWICE 2.0f
 float doubled(float x) { return x * TWICE; }"""
 
 
-def attending(x: Element, text: Element | None = None, middle: bool = False) -> Element:
+def attending(x: Element, text: Element | None = None, middle: bool = False, slots: int = 1) -> Element:
     """Return layers that attend to earlier records, with a kernel in the middle that has a macro of its own."""
     for number, weights in enumerate(WEIGHTS):
         heads = fc.reshape(x @ fc.constant(weights), (-1, HEADS, SIZE))
-        seen = fc.nn.self_attention(heads, heads * 0.5, heads - 1, text=text, context=CONTEXT)
+        seen = fc.nn.self_attention(heads, heads * 0.5, heads - 1, text=text, slots=slots, context=CONTEXT)
         x = fc.tanh(fc.reshape(seen, (-1, WIDTH)) @ fc.constant(weights))
         if middle and number == DEEP // 2:
             x = fc.opencl(OWN, x, dtype="float32") @ fc.constant(weights)
@@ -117,6 +117,36 @@ def test_all_is_built_with_the_first_single_record(chained: list[int]) -> None:
     assert counts[1] == counts[-1]
 
 
+def test_texts_that_begin_and_end_change_chains(chained: list[int]) -> None:
+    """A batch has a record of each open text. A number of records that comes again finds its chain."""
+    texts = [[0, 1, 2]] * 6 + [[0, 2]] * 5 + [[0, 4, 2]] * 4
+    rows = np.concatenate(texts)
+    data = np.random.default_rng(2).standard_normal((len(rows), WIDTH)).astype(np.float32)
+    both = np.concatenate([data, rows[:, None].astype(np.float32)], axis=1)
+    feed = fc.feed(shape=(WIDTH + 1,), dtype="float32")
+    made = attending(feed[:, :WIDTH] * 1, fc.astype(feed[:, WIDTH], "int32"), slots=3)
+    results, launched, place = list[np.ndarray](), list[int](), 0
+    prepare = LaunchChain.prepare
+    with (
+        mock.patch.object(LaunchChain, "prepare", autospec=True, side_effect=prepare) as prepared,
+        made.flow(device="cpu") as flow,
+    ):
+        for one in texts:
+            chained.clear()
+            flow.send(both[place : place + len(one)])
+            results.append(flow.receive())
+            launched.append(len(chained))
+            place += len(one)
+    # The first two are timed, the third is alike. Where a text ends, the first of the others is launched step by step.
+    assert launched == [0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert prepared.call_count == 2
+    whole = np.concatenate(results)
+    for text in range(5):
+        if text in rows:
+            alone = attending(fc.source(data[rows == text]) * 1).resolve(device="cpu", progress=False)
+            np.testing.assert_array_equal(whole[rows == text], alone)
+
+
 def test_kernels_with_macros_cut_a_chain(chained: list[int]) -> None:
     whole = attending(fc.source(DATA), middle=True).resolve(device="cpu", progress=False)
     kernels = len(attending(feed(), middle=True).plan(device="cpu").kernels)
@@ -173,7 +203,7 @@ def test_kernels_are_counted_one_by_one(chained: list[int]) -> None:
 def test_other_devices_launch_one_by_one() -> None:
     maker = ChainMaker(mock.Mock(chains=False), mock.Mock())
     launches = [mock.Mock()] * 40
-    assert maker.joined(launches, mock.Mock()) is launches
+    assert maker.joined(launches, mock.Mock(), build=True) is launches
 
 
 def test_kernels_with_local_arrays_have_no_place() -> None:

@@ -11,7 +11,7 @@ import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.metrics import EdgeMetrics
 from flowcompute.observe import StageState
-from flowcompute.ring import Ring
+from flowcompute.ring import Recent, Ring
 from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool
 from flowcompute.runtime.channels.channel import Channel, Message
 from flowcompute.runtime.channels.pass_record import PassRecord
@@ -150,3 +150,21 @@ def test_a_ring_keeps_the_newest_in_order(room, items):
         ring.add(item)
     assert list(ring.items()) == (items[-room:] if room else [])
     assert (ring.count, ring.lost) == (len(items), max(len(items) - room, 0))
+
+
+@given(st.integers(1, 4), st.lists(st.integers(0, 6), max_size=30))
+def test_values_that_were_used_last_are_kept(room, keys):
+    recent: Recent[int, list[int]] = Recent(room, list)
+    for number, key in enumerate(keys):
+        recent.take(key).append(number)
+    used = list(dict.fromkeys(reversed(keys)))
+    kept, gone = used[:room], used[room:]
+    assert len(recent.values()) == len(kept)
+    assert all(recent.get(key) is None for key in gone)
+    for key in kept:
+        value = recent.get(key)
+        assert value is not None
+        assert value[-1] == max(number for number, each in enumerate(keys) if each == key)
+    recent.clear()
+    assert not recent.values()
+    assert not recent.take(0)

@@ -66,6 +66,10 @@ class BuiltKernels:
             self._others[whole] = launcher.build(text(), name, types)
         return self._others[whole]
 
+    def has_text(self, name: str, key: Hashable) -> bool:
+        """Check whether a kernel of `of_text` is built."""
+        return (name, key) in self._others
+
     def clear(self) -> None:
         """Let go of all."""
         self._by_name.clear()

@@ -280,9 +280,13 @@ class SlotCarry(DeviceCarry):
         batch_items: records in a batch.
     """
 
+    stays = True
+
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
         self._cache = SlotCache(node, batch_items)
-        super().__init__(node, memory, *self._cache.arrays, self._cache.base)
+        self._base = self._cache.base
+        # Launches that are repeated read this very array.
+        super().__init__(node, memory, *self._cache.arrays, self._base.copy())
 
     def begin(self, launch: ScanLaunch) -> int:
         """Make room for the records of a launch; gives 0, since each has its row by its place.
@@ -293,10 +297,12 @@ class SlotCarry(DeviceCarry):
         if launch.items:
             if self._cache.make_room(launch.on_host(3), launch.start, self.fetched):
                 self._begin_anew()
-            *arrays, base = self._states
-            if base is not self._cache.base:
-                self._states = (*arrays, self._cache.base)
-                self._memory.forget({("state", self._node.id, len(arrays))})
+            if self._base is not self._cache.base:
+                # A kernel in progress may read it.
+                self._memory.wait()
+                self._base = self._cache.base
+                np.copyto(self._states[-1], self._base)
+                self._memory.forget({("state", self._node.id, len(self._states) - 1)})
         super().begin(launch)
         return 0
 

@@ -14,7 +14,9 @@ from flowcompute.gpu.run.device_carries import DeviceCarry, ScanLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.imports import dataclass
 from flowcompute.ir import Argument, Kernel
+from flowcompute.ring import Recent
 from flowcompute.schedule import RegionStep
+from flowcompute.schedule.memory import MOST_KINDS
 
 _VALUES = {"scalar", "input", "output"}
 """Kinds of arguments that are values of the graph."""
@@ -98,7 +100,7 @@ class RepeatedLaunch:
 
 
 class RepeatedLaunches:
-    """The last launch of each step, as far as it may be repeated.
+    """The last launch of each step over each number of records, as far as it may be repeated.
 
     Args:
         passing: values whose arrays are others each time. They are not to be kept alive.
@@ -108,7 +110,7 @@ class RepeatedLaunches:
     def __init__(self, passing: frozenset[int], scans: Mapping[int, Carry]) -> None:
         self._scans = scans
         self._passing = passing
-        self._last: dict[str, RepeatedLaunch] = {}
+        self._last = Recent[int, dict[str, RepeatedLaunch]](MOST_KINDS, dict)
 
     def find(
         self, step: RegionStep, kernel: Kernel, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
@@ -125,15 +127,16 @@ class RepeatedLaunches:
         return last
 
     def last(self, step: RegionStep, kernel: Kernel, items: int) -> RepeatedLaunch | None:
-        """Return the last launch of a step, if it had the same kernel and as many records."""
-        last = self._last.get(step.name)
-        return None if last is None or last.items != items or last.kernel is not kernel else last
+        """Return the last launch of a step over as many records, if it had the same kernel."""
+        last = self._last.take(items).get(step.name)
+        return None if last is None or last.kernel is not kernel else last
 
     def are_last(self, launches: Collection[RepeatedLaunch]) -> bool:
-        """Check whether each launch is the last one of its step that was kept, and changes what is carried now."""
+        """Check whether each launch is the last one of its kind that was kept, and changes what is carried now."""
         scans, last = self._scans, self._last
         return all(
-            last.get(one.step.name) is one and (one.carry is None or scans.get(one.carry.value) is one.carry)
+            last.take(one.items).get(one.step.name) is one
+            and (one.carry is None or scans.get(one.carry.value) is one.carry)
             for one in launches
         )
 
@@ -164,15 +167,17 @@ class RepeatedLaunches:
         pairs = () if in_place else zip(kernel.arguments, buffers, strict=True)
         made = {one.value: buffer for one, buffer in pairs if one.kind == "output"}
         items = batch_slice.items
-        self._last[step.name] = RepeatedLaunch(
+        launch = RepeatedLaunch(
             step, kernel, compiled, carry, items, arrays, passing, kept, made, *division, kernel.phases(items)
         )
+        self._last.take(items)[step.name] = launch
 
     def forget(self, values: Collection[int]) -> None:
         """Forget launches that hold an array or the number of one of these values."""
-        for name, one in [*self._last.items()]:
-            if any(i in values for i, _ in one.arrays):
-                del self._last[name]
+        for by_step in self._last.values():
+            for name, one in [*by_step.items()]:
+                if any(i in values for i, _ in one.arrays):
+                    del by_step[name]
 
     def clear(self) -> None:
         """Forget all launches, and let go of their arrays."""

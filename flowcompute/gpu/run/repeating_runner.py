@@ -98,13 +98,15 @@ class RepeatingRunner(TransferringRunner):
         found = self._repeated.find(step, kernel, batch_slice, outputs)
         return None if found is None or found.passing else found
 
-    def joined(self, known: Sequence[RepeatedLaunch]) -> Sequence[RepeatedLaunch | LaunchChain]:  # type: ignore[override]
+    def joined(  # type: ignore[override]
+        self, known: Sequence[RepeatedLaunch], *, build: bool
+    ) -> Sequence[RepeatedLaunch | LaunchChain] | None:
         """See `RegionRunner.joined`."""
         if not self.memory.in_place:
             return known
         assert self._launcher is not None
         with self._told(known[0].step):
-            return self._chains.joined(known, self._launcher)
+            return self._chains.joined(known, self._launcher, build=build)
 
     def repeat(  # type: ignore[override]
         self, known: Sequence[RepeatedLaunch | LaunchChain], batch_slice: BatchSlice

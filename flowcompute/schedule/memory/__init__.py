@@ -1,6 +1,7 @@
 """Memory planning: bytes on the host and on devices, known before anything runs."""
 
 from flowcompute.schedule.memory.buffer_assignment import (
+    MOST_KINDS,
     BufferAssignment,
     HostIntermediates,
     assign_host_buffers,
@@ -23,6 +24,7 @@ from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_buffe
 from flowcompute.schedule.memory.worker_needs import not_isolated
 
 __all__ = [
+    "MOST_KINDS",
     "PIECE_BYTES",
     "STAGING_BLOCKS",
     "BatchTooLargeError",

@@ -10,6 +10,7 @@ from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
 from flowcompute.ir import is_copied
+from flowcompute.ring import Recent
 from flowcompute.schedule.placement import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
 from flowcompute.schedule.steps import NodeStep, Step
@@ -17,6 +18,9 @@ from flowcompute.spec import Spec
 
 _NOTHING = bytes(16)
 """The memory of placeholder arrays, whose numbers nobody reads."""
+
+MOST_KINDS = 16
+"""Kinds of slices that are remembered at a time. Flows of several texts have another one where a text ends."""
 
 Span = tuple[int, int]
 """The lifetime of a value: the positions in a clock of the first and the last step that need it."""
@@ -245,7 +249,7 @@ class HostIntermediates:
         self.not_on_host = not_on_host
         self._reused = by_value(assign_host_buffers(graph, one_pass, not_on_host))
         self._memory: dict[Hashable, np.ndarray] = {}
-        self._last: dict[int, tuple[int, int, np.ndarray]] = {}
+        self._arrays = Recent[tuple[int, int], dict[int, np.ndarray]](MOST_KINDS, dict)
 
     def array(self, value: int, offset: int, items: int) -> np.ndarray:
         """Return the memory for `items` records of a value, from record `offset` of the batch on.
@@ -253,12 +257,10 @@ class HostIntermediates:
         Each slice of a batch uses its own part of the memory. A value that is not in host memory gets a placeholder.
         Who asks for the same part again gets the same array.
         """
-        last = self._last.get(value)
-        if last is not None and last[:2] == (offset, items):
-            return last[2]
-        array = self._new_array(value, offset, items)
-        self._last[value] = offset, items, array
-        return array
+        arrays = self._arrays.take((offset, items))
+        if value not in arrays:
+            arrays[value] = self._new_array(value, offset, items)
+        return arrays[value]
 
     def _new_array(self, value: int, offset: int, items: int) -> np.ndarray:
         spec, one = self._nodes[value].spec, self._reused.get(value)
@@ -274,19 +276,21 @@ class HostIntermediates:
     def forget(self) -> None:
         """Allocate new memory from now on, since the current memory is still being read."""
         self._memory = {}
-        self._last = {}
+        self._arrays.clear()
 
 
 def lasting_values(graph: Graph, one_pass: Pass) -> frozenset[int]:
     """Return the values along the stream whose arrays stay while batches have as many records.
 
-    Kernels make them in `HostIntermediates`, or they are strided views of such values.
+    Kernels and scans of the host make them in `HostIntermediates`, or they are strided views of such values.
     """
     taken = {sink.value for sink in one_pass.sinks}
     lasting: set[int] = set()
     for step in one_pass.steps:
         if not isinstance(step, NodeStep):
             lasting.update(set(step.region.outputs) - taken if step.region.stream else ())
+        elif step.node.kind is Kind.SCAN:
+            lasting.update({step.node.id} - taken)
         elif step.node.kind is Kind.VIEW and not is_copied(graph, step.node.id) and step.node.id not in taken:
             lasting.update((step.node.id,) if lasting.issuperset(step.node.inputs) else ())
     return frozenset(lasting)

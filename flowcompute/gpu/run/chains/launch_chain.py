@@ -95,7 +95,7 @@ class LaunchChain:
         Of an argument that passes `buffer` gives the address, or the number. The launch before has ended then.
         """
         if not self._numbers:
-            self._prepare(launcher)
+            self.prepare(launcher)
         if self._passing:
             self._table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
         # Of a launch that is still in progress the numbers must stay.
@@ -116,9 +116,13 @@ class LaunchChain:
             assert one.carry is not None
             one.carry.advanced(start + one.items)
 
-    def _prepare(self, launcher: Launcher) -> None:
-        """Note what the phases are given."""
-        memory = launcher.memory
+    def prepare(self, launcher: Launcher) -> None:
+        """Note what the phases are given.
+
+        Raises:
+            DeviceFullError: where the device has no room now; whoever launches the chain prepares it again.
+        """
+        memory, carries = launcher.memory, list[tuple[RepeatedLaunch, slice]]()
         values, types, row = list[Any](), list[np.dtype | None](), 0
         holes: dict[int, tuple[RepeatedLaunch, int]] = {}
         for one in self.launches:
@@ -131,7 +135,7 @@ class LaunchChain:
                 self._rows[row] = number, place, one.groups, one.chunk, stage
                 row += 1
             if one.carry is not None:
-                self._carries.append((one, slice(row - len(one.phases), row)))
+                carries.append((one, slice(row - len(one.phases), row)))
         # What is asked for at once fills whole turns.
         table = self._table = np.zeros(len(values) + ASKED, np.uint64)
         addresses = np.zeros(len(values) + ASKED, np.uint64)
@@ -149,7 +153,7 @@ class LaunchChain:
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
             if dtype is not None and place not in holes:
                 table[place] = _bits(value, dtype)
-        self._numbers = [memory.output(NAME, table), memory.output(NAME, counters)]
+        self._carries, self._numbers = carries, [memory.output(NAME, table), memory.output(NAME, counters)]
 
 
 class ChainMaker:
@@ -164,8 +168,15 @@ class ChainMaker:
         self._capabilities, self._kernels = capabilities, kernels
         self._tells_addresses: bool | None = None
 
-    def joined(self, launches: Sequence[RepeatedLaunch], launcher: Launcher) -> Sequence[RepeatedLaunch | LaunchChain]:
-        """Return what does the same as launches that follow each other; programs of chains are built and compiled.
+    def joined(
+        self, launches: Sequence[RepeatedLaunch], launcher: Launcher, *, build: bool
+    ) -> Sequence[RepeatedLaunch | LaunchChain] | None:
+        """Return what does the same as launches that follow each other.
+
+        Args:
+            launches: in their order.
+            launcher: of the device.
+            build: whether programs of chains are built and compiled; None is given where one is missing otherwise.
 
         Raises:
             KernelError: if one does not compile.
@@ -175,7 +186,12 @@ class ChainMaker:
         made: list[RepeatedLaunch | LaunchChain] = []
         for program, run in self._runs(launches):
             if len(run) >= max(LEAST, SHARED * len(program.key)):
-                made.append(self._chain(program, run, launcher))
+                if not build and not self._kernels.has_text(NAME, program.key):
+                    return None
+                chain = self._chain(program, run, launcher)
+                with contextlib.suppress(DeviceFullError):
+                    chain.prepare(launcher)
+                made.append(chain)
             else:
                 made += run
         return made
@@ -202,7 +218,9 @@ class ChainMaker:
         workers = min(self._capabilities.units, len(own_cores()))
         compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
         asking = self._asking(launcher)
-        _compile(compiled, asking, launcher)
+        # Where there is no room now, whoever launches the chain is told.
+        with contextlib.suppress(DeviceFullError):
+            _compile(compiled, launcher)
         return LaunchChain(run, program, compiled, asking, workers)
 
     def _asking(self, launcher: Launcher) -> Any:
@@ -237,13 +255,10 @@ class ChainMaker:
         yield program, run
 
 
-def _compile(compiled: Any, asking: Any, launcher: Launcher) -> None:
-    """Launch the kernels of a chain over no phases: PoCL compiles a kernel when it is first launched."""
-    nothing = launcher.memory.output(NAME, np.zeros(ASKED, np.uint64))
-    # Where there is no room now, whoever launches the chain is told.
-    with contextlib.suppress(DeviceFullError):
-        launcher.launch(asking, [*[nothing] * ASKED, nothing, 0], 1, 1, (nothing,), timed=False)
-        launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0], 1, 1, (), timed=False)
+def _compile(compiled: Any, launcher: Launcher) -> None:
+    """Launch the kernel of a chain over no phases: PoCL compiles a kernel when it is first launched."""
+    nothing = launcher.memory.output(NAME, np.zeros(1, np.uint64))
+    launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0], 1, 1, (), timed=False)
 
 
 def _bits(value: Any, dtype: np.dtype | None) -> int:
