@@ -72,6 +72,9 @@ class RepeatedRuns:
                 return None
             elif not step.there:
                 added.append(step)
+        # The host adds up when the device has done all of a run, so nothing of the run may read these sums.
+        if {step.node.id for step in added} & {i for step in one.after for i in _read_by(step)}:
+            return None
         whole = (*before, *one.after)
         # What the host makes of a fold that comes from the device is nothing that the device can do again.
         staying = [step.node.id for step in (*whole, *device_folds(clock.steps)) if isinstance(step, NodeStep)]
@@ -358,6 +361,13 @@ def _is_one_batch(state: PassState, runners: Runners) -> bool:
     (clock,) = one.clocks
     is_whole = not clock.entries and clock.length is not None and 0 < clock.length <= clock.batch_items
     return is_whole and not any(sink.spec.is_stream for sink in one.sinks)
+
+
+def _read_by(step: Step) -> Collection[int]:
+    """Return the values that a step reads."""
+    if isinstance(step, NodeStep):
+        return step.node.inputs
+    return () if step.kernel is None else [argument.value for argument in step.kernel.arguments]
 
 
 def _is_launched(state: PassState, step: RegionStep) -> bool:
