@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from flowcompute.schedule.memory import StayingValues
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.train import trainer as trainer_module
 from tests.gpu.shapes import gpu_shaped
+from tests.support.interrupts import Interrupt
 
 pytestmark = pytest.mark.compiles
 
@@ -380,6 +382,66 @@ def test_a_step_after_a_load_finds_its_buffers(tmp_path: Path) -> None:
     with through_the_host():
         wanted = train(tmp_path / "host")
     same(train(tmp_path / "device"), wanted)
+
+
+@pytest.mark.parametrize("kind", ["scalar", "factor", "two losses", "loss of a mean"])
+def test_steps_read_what_the_host_has_added_up(kind: str) -> None:
+    (a, b, _), _ = problem()
+    number = fc.parameter(np.float32(0.3), name="number")
+    x = fc.source(X)
+    scores = (x @ a)[:, :3]
+    crossed = fc.nn.cross_entropy(scores * number if kind == "factor" else scores, fc.source(Y), reduction="mean")
+    held, loss = {
+        "scalar": ([a, number], ((x @ a + number) ** 2).mean()),
+        "factor": ([a, number], crossed),
+        "two losses": ([a, b], crossed + ((x @ a + b) ** 2).mean()),
+        "loss of a mean": ([a], fc.sqrt(crossed)),
+    }[kind]
+
+    def train() -> list[Any]:
+        with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
+            return [*(trainer.step(loss) for _ in range(12)), *trainer.values.values()]
+
+    with through_the_host():
+        wanted = train()
+    same(train(), wanted)
+
+
+def test_a_step_that_is_interrupted_between_any_two_lines_leaves_nothing_behind(tmp_path: Path) -> None:
+    a, b, c, table = held = [*problem()[0], fc.parameter(np.ones((3, 6), np.float32), name="table")]
+    x, y = fc.source(X), fc.source(Y)
+    hidden = fc.nn.relu((x.astype("float16") @ a.astype("float16")).astype("float32") + b)
+    loss = fc.nn.cross_entropy(hidden @ c, y, reduction="mean") + (fc.take(table, y, axis=0) ** 2).mean()
+    places = set()
+    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
+        wanted = [trainer.step(loss) for _ in range(250)]
+        last = [*trainer.values.values()]
+    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
+
+        def check_steps(count: int) -> None:
+            first = trainer.steps
+            same([trainer.step(loss) for _ in range(count)], wanted[first : first + count])
+
+        check_steps(1)
+        with Interrupt() as whole:
+            check_steps(1)
+        trainer.save(tmp_path)
+        for k in range(60):
+            # Steps are derived, recorded, recorded again and repeated: each of them is interrupted, soon and late.
+            interrupt = Interrupt(whole.lines * k // 60)
+            with contextlib.suppress(KeyboardInterrupt), interrupt:
+                trainer.step(loss)
+            places.add(interrupt.place)
+            try:
+                check_steps(1 + k % 3)
+            except RunError as refusal:
+                # While the device handed on its values.
+                assert "a step was interrupted" in str(refusal)
+                trainer.load(tmp_path)
+                check_steps(1 + k % 3)
+        check_steps(len(wanted) - trainer.steps)
+        same([*trainer.values.values()], last)
+    assert len(places) > 20
 
 
 def test_values_of_two_steps_are_refused(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ class CarriedValues:
         self._check_whole()
         # A step is made over what the last but one has left.
         self._bring_marked()
+        if job.has_failed:
+            self.leave(job)
+            job.close()
         before = None if self._job is job else self._job
         if before is not None:
             if self._marked[0] is self._arrays:

@@ -29,6 +29,7 @@ class InnerJob:
 
     Attributes:
         kept: where the device has what the last run has handed on, by the value that it is in the next one.
+        has_failed: whether a run ended by an error or an interrupt. What it left half done is unknown: `close` ends it.
     """
 
     def __init__(self, job: PlannedJob, handed_on: Mapping[int, str] | None = None) -> None:
@@ -45,6 +46,7 @@ class InnerJob:
         self._staying = StayingValues.of(job.plan, pairs)
         self._in_place = job.plan.backend.capabilities.host_memory
         self.kept: Mapping[int, object] = {}
+        self.has_failed = False
         self._there: Mapping[int, object] = {}
         self._executors: list[Executor] = []
         self._resident: dict[int, np.ndarray] = {}
@@ -67,6 +69,8 @@ class InnerJob:
         Raises:
             FlowError: as a run.
         """
+        # Until the end: an interrupt comes between any two lines.
+        self.has_failed = True
         for i, element in self._given.items():
             self._resident[i] = placeholder_array(element.spec) if i in self.kept else values(element)
         found: dict[int, np.ndarray | None] = {}
@@ -78,6 +82,7 @@ class InnerJob:
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
             if lent := self._staying.lent[index]:
                 self._there = {**self._there, **{i: self._executors[index].lend(i) for i in lent}}
+        self.has_failed = False
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
 
     def _made(self, index: int, records: Records) -> Mapping[int, np.ndarray]:
@@ -193,6 +198,7 @@ class InnerJob:
         """Release all memory, until it runs again; harmless when called twice. What it has handed on is lost."""
         self.let_go()
         executors, self._executors = self._executors, []
+        self.has_failed = False
         self._resident.clear()
         close_all(executors)
 
