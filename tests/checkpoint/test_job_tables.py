@@ -22,7 +22,7 @@ from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.functions.callable_tables import FMOD
 from flowcompute.elements.functions.host_function import HOST, TRY_HOST
 from flowcompute.elements.functions.opencl_function import SourceOp
-from flowcompute.elements.math import QUIET_NAN
+from flowcompute.elements.math import FMAX, NATIVE_EXP2, QUIET_NAN
 from flowcompute.elements.op import PARAMETER, RECOMPUTE, STOP_GRADIENT, Op
 from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
@@ -52,7 +52,7 @@ OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSin
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
 """Operations whose elements have a class of their own."""
 
-NOT_IN_GRAPHS = (FMOD, QUIET_NAN, PARAMETER, RECOMPUTE, STOP_GRADIENT)
+NOT_IN_GRAPHS = (FMAX, FMOD, NATIVE_EXP2, QUIET_NAN, PARAMETER, RECOMPUTE, STOP_GRADIENT)
 """What stands in users' functions or in kernels only."""
 
 

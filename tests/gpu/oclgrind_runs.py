@@ -37,11 +37,10 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.errors import FlowError
-from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu import OpenCLBackend, rendered_programs
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
-from flowcompute.gpu.render import renderer
 from flowcompute.gpu.render.renderer import render
 from flowcompute.ir.kernel import Kernel
 from flowcompute.schedule.explain.plan_view import Plan
@@ -154,7 +153,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         mock.patch.object(cl, "enqueue_fill_buffer", filled),
         mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)),
         mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
-        mock.patch.object(renderer, "render", text),
+        mock.patch.object(rendered_programs, "render", text),
     ):
         yield
 
