@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,7 +20,6 @@ from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import DeviceArena
-from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
@@ -29,7 +27,6 @@ from flowcompute.schedule.memory import StayingValues
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.train import trainer as trainer_module
 from tests.gpu.shapes import gpu_shaped
-from tests.support.interrupts import Interrupt
 
 pytestmark = pytest.mark.compiles
 
@@ -382,98 +379,6 @@ def test_a_step_after_a_load_finds_its_buffers(tmp_path: Path) -> None:
     with through_the_host():
         wanted = train(tmp_path / "host")
     same(train(tmp_path / "device"), wanted)
-
-
-@pytest.mark.parametrize("kind", ["scalar", "factor", "two losses", "loss of a mean"])
-def test_steps_read_what_the_host_has_added_up(kind: str) -> None:
-    (a, b, _), _ = problem()
-    number = fc.parameter(np.float32(0.3), name="number")
-    x = fc.source(X)
-    scores = (x @ a)[:, :3]
-    crossed = fc.nn.cross_entropy(scores * number if kind == "factor" else scores, fc.source(Y), reduction="mean")
-    held, loss = {
-        "scalar": ([a, number], ((x @ a + number) ** 2).mean()),
-        "factor": ([a, number], crossed),
-        "two losses": ([a, b], crossed + ((x @ a + b) ** 2).mean()),
-        "loss of a mean": ([a], fc.sqrt(crossed)),
-    }[kind]
-
-    def train() -> list[Any]:
-        with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
-            return [*(trainer.step(loss) for _ in range(12)), *trainer.values.values()]
-
-    with through_the_host():
-        wanted = train()
-    same(train(), wanted)
-
-
-def test_a_step_that_is_interrupted_between_any_two_lines_leaves_nothing_behind(tmp_path: Path) -> None:
-    a, b, c, table = held = [*problem()[0], fc.parameter(np.ones((3, 6), np.float32), name="table")]
-    x, y = fc.source(X), fc.source(Y)
-    hidden = fc.nn.relu((x.astype("float16") @ a.astype("float16")).astype("float32") + b)
-    loss = fc.nn.cross_entropy(hidden @ c, y, reduction="mean") + (fc.take(table, y, axis=0) ** 2).mean()
-    places = set()
-    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
-        wanted = [trainer.step(loss) for _ in range(250)]
-        last = [*trainer.values.values()]
-    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
-
-        def check_steps(count: int) -> None:
-            first = trainer.steps
-            same([trainer.step(loss) for _ in range(count)], wanted[first : first + count])
-
-        check_steps(1)
-        with Interrupt() as whole:
-            check_steps(1)
-        trainer.save(tmp_path)
-        for k in range(60):
-            # Steps are derived, recorded, recorded again and repeated: each of them is interrupted, soon and late.
-            interrupt = Interrupt(whole.lines * k // 60)
-            with contextlib.suppress(KeyboardInterrupt), interrupt:
-                trainer.step(loss)
-            places.add(interrupt.place)
-            try:
-                check_steps(1 + k % 3)
-            except RunError as refusal:
-                # While the device handed on its values.
-                assert "a step was interrupted" in str(refusal)
-                trainer.load(tmp_path)
-                check_steps(1 + k % 3)
-        check_steps(len(wanted) - trainer.steps)
-        same([*trainer.values.values()], last)
-    assert len(places) > 20
-
-
-def test_values_of_two_steps_are_refused(tmp_path: Path) -> None:
-    held, loss = problem()
-    with fc.train.Trainer(held, fc.train.adam(0.05), device="gpu") as trainer:
-        trainer.step(loss)
-        trainer.save(tmp_path)
-        wanted = trainer.step(loss)
-        calls: list[int] = []
-        original = DeviceMemory.hand_on
-
-        def hand_on(memory: DeviceMemory, *values: Any) -> Any:
-            calls.append(1)
-            if len(calls) == 4:
-                raise KeyboardInterrupt
-            return original(memory, *values)
-
-        with mock.patch.object(DeviceMemory, "hand_on", hand_on), pytest.raises(KeyboardInterrupt):
-            trainer.step(loss)
-        assert trainer.steps == 2
-        for use in (lambda: trainer.step(loss), lambda: trainer.values["a"], lambda: trainer.save(tmp_path)):
-            with pytest.raises(RunError, match="a step was interrupted"):
-                use()
-        trainer.load(tmp_path)
-        assert trainer.step(loss) == wanted
-        with (
-            mock.patch.object(DeviceMemory, "hand_on", side_effect=KeyboardInterrupt),
-            pytest.raises(KeyboardInterrupt),
-        ):
-            trainer.step(loss)
-    with pytest.raises(RunError, match="load what was saved"):
-        _ = trainer.values
 
 
 def test_values_stay_where_a_step_reads_its_records_several_times() -> None:
