@@ -42,7 +42,7 @@ class Stretch:
 
 
 class SliceKind:
-    """What is known of slices with as many records, at the same offset.
+    """A kind of slices, which have as many records at the same offset, and what is known of them.
 
     Attributes:
         stretches: by the place of the first step.

@@ -16,7 +16,7 @@ _FUNCTIONS: dict[str, RenderedBody] = {}
 """By the text of a program what its kernel has inside of its frame: a model renders a fifth of a second for them."""
 
 MOST_FUNCTIONS = 256
-"""Of these, before all are forgotten: as many as programs of a device."""
+"""Functions that are kept, at most; then all are forgotten. A device keeps as many programs."""
 
 
 def function_of(kernel: Kernel) -> RenderedBody:

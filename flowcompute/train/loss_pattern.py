@@ -21,7 +21,7 @@ _MOST_CONSTANT_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """What the plan of a step follows from at one element.
+    """Facts about one element, from which the plan of a step follows.
 
     Attributes:
         kind: class of the element; None for a parameter or a source.

@@ -47,6 +47,7 @@ class CarriedValues:
         # A step is made over what the last but one has left.
         self._bring_marked()
         if job.has_failed:
+            # Its memory is given up, so what it has handed on is brought to the host before.
             self.leave(job)
             job.close()
         before = None if self._job is job else self._job

@@ -75,7 +75,7 @@ TASK, TASKS, AFTER = Name("t"), Name("tasks"), Name("after")
 """A strip of columns of a block of rows, how many there are, and the end of those of a work-item."""
 FIRST_STRIP, LAST_STRIP, STRIP_INDEX = Name("first_strip"), Name("last_strip"), Name("strip")
 HEIGHT, BEGIN, END, TILED = Name("height"), Name("begin"), Name("end"), Name("tiled")
-"""How many rows a block has, those of one, and the end of those in whole tiles."""
+"""Rows of a block: their number, the first, their end, and the end of those in whole tiles."""
 FROM, TO = Name("from"), Name("to")
 """Places of a group of rows that choose one matrix."""
 ROW, COLUMN, WITHIN, PART = Name("r"), Name("j"), Name("c"), Name("d")

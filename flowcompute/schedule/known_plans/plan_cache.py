@@ -33,11 +33,11 @@ _T = TypeVar("_T")
 
 _MOST_PLANS = 64
 _MOST_NODES = 8192
-"""Of the graphs of all plans that are kept, each of which takes 1.5 kB."""
+"""Nodes of the graphs of all plans that are kept, at most. Each takes 1.5 kB."""
 
 _MOST_CONSTANT_BYTES = 1 << 20
-"""Of an array that is compared, which takes a millisecond a MB: numbers of all words of a language model have as many.
-Larger ones are not read for it."""
+"""Bytes of an array that is compared, at most: a millisecond is taken for each MB. Numbers of all words of a language
+model have as many."""
 
 
 class PlanCache:

@@ -27,7 +27,7 @@ LIMIT_BYTES = 64 << 20
 """Bytes of all plans together; that of a language model takes one MB."""
 
 LEAST_NODES = 256
-"""Of a graph whose plan is kept. Smaller ones are planned in less than 0.1 s."""
+"""Nodes of a graph whose plan is kept, at least. Smaller ones are planned in less than 0.1 s."""
 
 MOST_WAITING = 16
 """Plans of a process that are kept at its end."""
