@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.errors import DeviceFullError
-from flowcompute.schedule import Clock, LaunchLog
+from flowcompute.schedule import Clock, LaunchLog, Step
 from flowcompute.schedule.placement import alignment, pipeline_stages_of
 
 
@@ -45,6 +45,13 @@ class BatchesAhead(ABC):
 
     def open(self, log: LaunchLog | None, tuner: KernelTuner | None) -> None:  # noqa: B027 - some have no devices
         """Get devices ready that the pass does not have; called when the pass itself is open."""
+
+    def begin_again(self, changing: Sequence[Step]) -> None:  # noqa: B027 - as above
+        """Begin anew with other values; see `Executor.begin_again`.
+
+        Args:
+            changing: steps before the streams that read these values.
+        """
 
     @abstractmethod
     def upload(self, batch: Batch) -> int:

@@ -88,6 +88,8 @@ class PassExecutor(Executor):
             self._repeated.begin(self._kept)
         self.reset()
         self.launches += self._steps.run_resident(self._changing)
+        if self._ahead is not None:
+            self._ahead.begin_again(self._changing)
 
     def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
         """Repeat a run that a device has recorded, or whose launches are known; see `Executor.repeat`."""

@@ -23,7 +23,7 @@ from flowcompute.engine import (
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
-from flowcompute.schedule import Clock, LaunchLog
+from flowcompute.schedule import Clock, LaunchLog, Step
 from flowcompute.schedule.placement import PipelineStage
 
 
@@ -53,6 +53,11 @@ class _Share:
         """Get the device ready, and compute whole values there, too."""
         self._runners.attach(None, None)
         self.batches[0].steps.run_resident(self._before)
+
+    def begin_again(self, changing: Sequence[Step]) -> None:
+        """Forget the values that are given anew, and compute again there what is made of them."""
+        self._runners.forget_resident()
+        self.batches[0].steps.run_resident(changing)
 
     def take(self, batch: Batch, slot: int) -> int:
         """Upload and compute a batch in a slot; gives the bytes uploaded. Several threads may ask."""
@@ -111,6 +116,11 @@ class SharedBatches(BatchesAhead):
             share.open()
             share.runner.log = log
         self._shares[0].runner.tuner = tuner
+
+    def begin_again(self, changing: Sequence[Step]) -> None:
+        """Let all devices read the values of the next run; see `BatchesAhead.begin_again`."""
+        for share in self._shares:
+            share.begin_again(changing)
 
     def upload(self, batch: Batch) -> int:
         """Let a device that is free upload and compute a batch, unless it begins or ends inside a block of a fold."""
