@@ -158,3 +158,15 @@ def test_places_that_need_64_bits_have_another_form(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(transpose_form, "MOST_NUMBERS", most)
         (kernel,) = plan_on_paper(x.mT + most, capabilities=GPU).kernels
         assert (kernel.ir.form == TRANSPOSE.name) is expected
+
+
+@pytest.mark.parametrize("columns", [1023, 1025, 4097, 20_000])
+def test_long_rows_that_move_alone_are_shared_by_work_groups(columns: int) -> None:
+    """Neighbours stay neighbours, so nothing goes through tiles. No number is left out, and none is moved twice."""
+    x = fc.source(numbers(3, 2, 2, columns, dtype="f4"))
+    moved = fc.permute_dims(x, (0, 2, 1, 3)) * np.float32(3)
+    checked(moved, form="rows")
+    (kernel,) = plan_for_gpu(moved).kernels
+    assert kernel.ir.tile == (1, -(-4 * columns // 4096))
+    made, whole = (resolve_on_gpu(moved, strategy=fc.Strategy(batch_bytes=size)) for size in (1, 1 << 20))
+    assert made[0].tobytes() == whole[0].tobytes()

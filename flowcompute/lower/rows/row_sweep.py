@@ -140,6 +140,9 @@ class RowSweep:
         scope: where its statements go.
         folds: adds a record's columns to the folds of the region.
         together: columns that a work-item of a GPU loads before it stores the first of them.
+
+    Attributes:
+        first, apart: a work-item's first column on a GPU, and how far its columns lie apart.
     """
 
     def __init__(
@@ -149,7 +152,8 @@ class RowSweep:
         self.arguments = arguments
         self.scope = scope
         self.folds = folds
-        self.together = together
+        self.together, self.apart = together, shape.group
+        self.first: IndexLike = LID
         self.row = RowPoint(self, scope)
         self.bases: dict[tuple[str, RowStrides, int], IndexLike] = {}
         self.arrays: dict[int, str] = {}
@@ -294,7 +298,7 @@ class RowSweep:
         shape = self.shape
         lanes, columns = shape.lanes, shape.columns
         if not shape.cpu:
-            return (For(COLUMN, LID, columns, shape.group, body(COLUMN, None)),)
+            return (For(COLUMN, self.first, columns, self.apart, body(COLUMN, None)),)
         if shape.tiled:
             return (
                 SetInteger(_WHOLE, TILL - (TILL - FROM) % lanes),
@@ -302,12 +306,8 @@ class RowSweep:
                 If(_WHOLE < TILL, (SetInteger(_LEFT, TILL - _WHOLE), *body(_WHOLE, _LEFT))),
             )
         whole = columns - columns % lanes
-        statements: tuple[Stmt, ...] = ()
-        if whole:
-            statements += (For(COLUMN, 0, whole, lanes, body(COLUMN, None), unroll=shape.turns),)
-        if columns % lanes:
-            statements += (If(True, body(whole, columns % lanes)),)
-        return statements
+        every = (For(COLUMN, 0, whole, lanes, body(COLUMN, None), unroll=shape.turns),) if whole else ()
+        return every if whole == columns else (*every, If(True, body(whole, columns % lanes)))
 
     def _keep(self, phase: int) -> None:
         """Emit a separate loop for values that this sweep computes and later ones need again."""
@@ -383,17 +383,17 @@ class RowSweep:
         if self.together == 1:
             self.scope.add(*self.all_columns(store))
             return
-        columns, group, wide = self.shape.columns, self.shape.group, self.shape.group * self.together
+        columns, wide = self.shape.columns, self.apart * self.together
         whole = columns // wide * wide
         if whole:
-            self.scope.add(For(COLUMN, LID, whole, wide, self._stored_together(2 * phase)))
+            self.scope.add(For(COLUMN, self.first, whole, wide, self._stored_together(2 * phase)))
         if whole < columns:
-            self.scope.add(For(COLUMN, whole + LID, columns, group, store(COLUMN, None)))
+            self.scope.add(For(COLUMN, whole + self.first, columns, self.apart, store(COLUMN, None)))
 
     def _stored_together(self, phase: int) -> tuple[Stmt, ...]:
         """Return the stores of several columns behind all loads: compilers let no load pass a store, or a division."""
-        scope, group = self.scope.inner(self.shape.lanes), self.shape.group
-        points = [self.point(scope.beside(), COLUMN + turn * group, None, phase) for turn in range(self.together)]
+        scope, apart = self.scope.inner(self.shape.lanes), self.apart
+        points = [self.point(scope.beside(), COLUMN + turn * apart, None, phase) for turn in range(self.together)]
         for point in points:
             for access in self._read_at(point):
                 point.value(access)

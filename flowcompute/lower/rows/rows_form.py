@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from flowcompute.fuse import Reason
-from flowcompute.ir import GID, GSIZE, Kernel, N, Stmt
+from flowcompute.ir import GID, GSIZE, LID, For, Kernel, N, SetInteger, Stmt, names
 from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_blocks, by_rows
@@ -22,7 +22,14 @@ from flowcompute.lower.kernel_knobs import (
 )
 from flowcompute.lower.rows.column_folds import ColumnFolds
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ROW_LANES, RowSweep
+from flowcompute.lower.rows.row_sweep import ROW, ROW_LANES, RowSweep
+
+_TURN, _PART = names("t part")
+"""Turn of a work-group, and the part of a row that it takes."""
+_TOGETHER = 8
+"""Columns that a work-item of a part of a row loads before it stores the first of them."""
+_COLUMNS_EACH = 2 * _TOGETHER
+"""Columns that a work-item of a part of a row takes."""
 
 
 def _lower(task: LoweringTask) -> Kernel:
@@ -31,9 +38,13 @@ def _lower(task: LoweringTask) -> Kernel:
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None
-    walk = RowSweep(shape, arguments, scope, None if columns is None else columns.accumulate)
+    parts = _parts(shape) if columns is None else 1
+    together = _TOGETHER if parts > 1 else 1
+    walk = RowSweep(shape, arguments, scope, None if columns is None else columns.accumulate, together)
+    if parts > 1:
+        walk.first, walk.apart = _PART * shape.group + LID, parts * shape.group
     walk.emit()
-    body = rows_body(walk) if columns is None else columns.body(walk)
+    body = rows_body(walk, parts) if columns is None else columns.body(walk)
     return Kernel(
         task.name,
         region.name,
@@ -45,15 +56,26 @@ def _lower(task: LoweringTask) -> Kernel:
         columns=shape.tile if shape.tiled else 0,
         units=shape.rows,
         lanes=shape.lanes,
+        tile=(1, parts),
         knobs=shape.knobs,
         notes={"depth": shape.depth, "kept": len(shape.kept)},
     )
 
 
-def rows_body(walk: RowSweep) -> list[Stmt]:
-    """Distribute rows: a work-item (CPU) takes a range of rows; work-groups (GPU) take rows in turn."""
+def _parts(shape: RowShape) -> int:
+    """Return the work-groups of a GPU that share a row: several where it is long, and nothing is the same along it."""
+    if shape.cpu or shape.depth or not all(map(shape.full_key, shape.region.outputs)):
+        return 1
+    return -(-shape.columns // (_COLUMNS_EACH * shape.group))
+
+
+def rows_body(walk: RowSweep, parts: int = 1) -> list[Stmt]:
+    """Distribute rows: a work-item (CPU) takes a range of rows; groups (GPU) take rows, or parts of them, in turn."""
     if walk.shape.cpu:
         return [*CHUNK_RANGE, walk.loop(START, STOP, 1)]
+    if parts > 1:
+        places = SetInteger(ROW, _TURN // parts), SetInteger(_PART, _TURN % parts)
+        return [For(_TURN, GID, N * parts, GSIZE, (*places, *walk.one_row()))]
     return [walk.loop(GID, N, GSIZE)]
 
 
