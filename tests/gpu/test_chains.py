@@ -117,6 +117,13 @@ def test_all_is_built_with_the_first_single_record(chained: list[int]) -> None:
     assert counts[1] == counts[-1]
 
 
+def test_what_is_sent_once_looks_for_no_chain() -> None:
+    with mock.patch.object(ChainProgram, "number_of", side_effect=AssertionError("looked")):
+        flown(attending(feed()), [DATA[:5]])
+        # So few launches are none, however often they are repeated.
+        flown(fc.tanh(feed()) @ fc.constant(WEIGHTS[0]), [*DATA[:3, None]])
+
+
 def test_texts_that_begin_and_end_change_chains(chained: list[int]) -> None:
     """A batch has a record of each open text. A number of records that comes again finds its chain."""
     texts = [[0, 1, 2]] * 6 + [[0, 2]] * 5 + [[0, 4, 2]] * 4

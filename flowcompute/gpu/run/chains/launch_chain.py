@@ -167,6 +167,7 @@ class ChainMaker:
     def __init__(self, capabilities: DeviceCapabilities, kernels: BuiltKernels) -> None:
         self._capabilities, self._kernels = capabilities, kernels
         self._tells_addresses: bool | None = None
+        self._has_programs = False
 
     def joined(
         self, launches: Sequence[RepeatedLaunch], launcher: Launcher, *, build: bool
@@ -181,8 +182,11 @@ class ChainMaker:
         Raises:
             KernelError: if one does not compile.
         """
-        if not self._capabilities.chains:
+        if not self._capabilities.chains or len(launches) < LEAST:
             return launches
+        # To find the runs renders their kernels once more, and most slices are not repeated.
+        if not build and not self._has_programs:
+            return None
         made: list[RepeatedLaunch | LaunchChain] = []
         for program, run in self._runs(launches):
             if len(run) >= max(LEAST, SHARED * len(program.key)):
@@ -214,6 +218,7 @@ class ChainMaker:
         return made
 
     def _chain(self, program: ChainProgram, run: Sequence[RepeatedLaunch], launcher: Launcher) -> LaunchChain:
+        self._has_programs = True
         # One that waits takes the core that another needs.
         workers = min(self._capabilities.units, len(own_cores()))
         compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
