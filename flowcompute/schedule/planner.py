@@ -88,13 +88,12 @@ def make_plan(
     if plan is None:
         name = KEPT.digest(key, graph, backend)
         kept = None if name is None else KEPT.get(name, graph, asked, (backend, config, strategy, shaping))
+        made = kept or _planned(graph, config, strategy, backend, asked, shaping)
+        bare = PLANS.keep(key, made)
+        if name is not None and bare is not None:
+            KEPT.keep(name, bare)
         if kept is None:
-            made = _planned(graph, config, strategy, backend, asked, shaping)
-            bare = PLANS.keep(key, made)
-            if name is not None and bare is not None:
-                KEPT.keep(name, bare)
             return made
-        PLANS.keep(key, kept)
         plan = bound(kept, graph, asked)
     check_surroundings(graph)
     return plan

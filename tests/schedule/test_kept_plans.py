@@ -83,6 +83,18 @@ def test_another_process_neither_plans_nor_renders(folder: Path) -> None:
         assert one.ir is not other.ir
 
 
+def test_texts_are_added_once_they_are_known(folder: Path) -> None:
+    job().plan(device="cpu")
+    assert begin_anew() == 1
+    with mock.patch.object(planner, "_planned", side_effect=AssertionError("planned again")):
+        job().run(device="cpu", progress=False)
+        assert begin_anew() == 1
+        with mock.patch.object(rendered_programs, "render", side_effect=AssertionError("rendered again")):
+            job().run(device="cpu", progress=False)
+    assert begin_anew() == 0
+    assert len(list(folder.iterdir())) == 1
+
+
 @pytest.mark.slow
 def test_no_job_gets_the_kept_plan_of_another(tmp_path: Path) -> None:
     every = jobs(tmp_path)
@@ -146,8 +158,8 @@ def test_a_text_of_a_kernel_that_is_not_there_is_refused(folder: Path) -> None:
     begin_anew()
     (file,) = folder.iterdir()
     kept = json.loads(file.read_bytes()[struct.calcsize("<8sQ32s") :])
-    for texts in ([[99, 0, "x"]], [[0, 99, "x"]]):
-        file.write_bytes(sealed(file.stem, json.dumps(kept | {"texts": texts}).encode()))
+    for kernels in ([[99, 0, 0]], [[0, 99, 0]], [[0, 0, 1]]):
+        file.write_bytes(sealed(file.stem, json.dumps(kept | {"texts": ["x"], "kernels": kernels}).encode()))
         with mock.patch.object(planner, "_planned", wraps=planner._planned) as planned:
             assert exactly(job().plan(device="cpu")) == first
         assert planned.call_count == 1

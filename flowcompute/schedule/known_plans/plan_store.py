@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flowcompute.files import SealedStore
@@ -43,10 +43,12 @@ class KeptPlans:
 
     A file is sealed like a compiled program, in a folder that nobody else can write to. It holds instances of the
     classes of plans and the texts of kernels. It names no file and no element: these are those of the graph in hand.
+    It is written again by a process that knows texts of more kernels.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Plan, int]] = {}
+        self._texts: dict[str, int] = {}
         self._lock = threading.Lock()
         self._registered = False
 
@@ -71,6 +73,7 @@ class KeptPlans:
     ) -> Plan | None:
         """Return the plan that is kept under a digest, without the elements of its stages; None where there is none."""
         store = SealedStore("plans", b"fcplan1\n", LIMIT_BYTES)
+        self._texts.pop(name, None)
         content = store.load(name)
         if content is None:
             return None
@@ -89,7 +92,8 @@ class KeptPlans:
                 **parts,
             )
             if backend.texts is not None:
-                _note_texts(plan, kept["texts"], backend.texts)
+                _note_texts(plan, kept["texts"], kept["kernels"], backend.texts)
+            self._texts[name] = len(kept["kernels"])
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             _LOG.info("the plan %s is not used: %s", name, error)
             store.remove(name)
@@ -98,6 +102,8 @@ class KeptPlans:
 
     def keep(self, name: str, plan: Plan) -> None:
         """Keep a plan at the end of the process, with the texts that its kernels have by then.
+
+        One that `get` has read is written where its file has fewer texts.
 
         Args:
             name: its digest.
@@ -123,30 +129,36 @@ class KeptPlans:
             # A forked child has the plans of its parent, which keeps them itself.
             if process != os.getpid() or time.monotonic() - began_s > _EXIT_LIMIT_S:
                 continue
+            assert plan.backend.texts is not None
+            found = [(number, depth, plan.backend.texts.known(kernel)) for number, depth, kernel in _kernels(plan)]
+            known = [(number, depth, text) for number, depth, text in found if text is not None]
+            if len(known) <= self._texts.get(name, -1):
+                continue
             try:
-                content = _content(plan)
+                content = _content(plan, known)
             except (RecursionError, UnknownError):
                 continue
+            self._texts[name] = len(known)
             SealedStore("plans", b"fcplan1\n", LIMIT_BYTES).store(name, content)
             written += 1
         return written
 
 
-def _content(plan: Plan) -> bytes:
+def _content(plan: Plan, known: Sequence[tuple[int, int, str]]) -> bytes:
     """Return a plan as bytes.
+
+    Args:
+        plan: without elements.
+        known: texts of kernels, with the place of each among those of `_kernels`.
 
     Raises:
         UnknownError: if it holds what no file can.
     """
     writer = PlanWriter()
     places = [writer.place(getattr(plan, name)) for name in _FIELDS]
-    texts: dict[str, tuple[int, int, str]] = {}
-    assert plan.backend.texts is not None
-    for number, depth, kernel in _kernels(plan):
-        text = plan.backend.texts.known(kernel)
-        if text is not None:
-            texts.setdefault(text, (number, depth, text))
-    return json.dumps({"rows": writer.rows, "plan": places, "texts": list(texts.values())}).encode()
+    texts: dict[str, int] = {}
+    kernels = [(number, depth, texts.setdefault(text, len(texts))) for number, depth, text in known]
+    return json.dumps({"rows": writer.rows, "plan": places, "texts": [*texts], "kernels": kernels}).encode()
 
 
 def _kernels(plan: Plan) -> Iterator[tuple[int, int, Kernel]]:
@@ -159,8 +171,8 @@ def _kernels(plan: Plan) -> Iterator[tuple[int, int, Kernel]]:
             found, depth = found.of_few, depth + 1
 
 
-def _note_texts(plan: Plan, kept: Any, texts: KernelTexts) -> None:
-    """Give kernels the texts that equal ones had. Others of the same body and frame share them."""
+def _note_texts(plan: Plan, texts: Any, kept: Any, into: KernelTexts) -> None:
+    """Give kernels the texts that equal ones had."""
     kernels = [kernel for one in plan.passes for kernel in one.kernels]
     for number, depth, text in kept:
         kernel: Kernel = kernels[number]
@@ -168,4 +180,4 @@ def _note_texts(plan: Plan, kept: Any, texts: KernelTexts) -> None:
             if kernel.of_few is None:
                 raise LookupError(f"kernel {number} has no form for fewer rows")
             kernel = kernel.of_few
-        texts.note(kernel, text)
+        into.note(kernel, texts[text])
