@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -13,9 +16,10 @@ from flowcompute.engine.backend import DRAIN, Executor, PlannedJob, close_all
 from flowcompute.engine.stopping import check_stopped, part_done
 from flowcompute.schedule import Clock, ExecutionPlan
 from flowcompute.schedule.memory import StayingValues, placeholder_array
+from flowcompute.thread_pool import PendingCalls, ThreadPool
 
 Records = Callable[[int, int, int], np.ndarray]
-"""`records(place, start, stop)` gives records of the source at that place; the array is kept until the next call."""
+"""`records(place, start, stop)` gives records of the source at that place; the array is kept until the run ends."""
 
 
 class InnerJob:
@@ -49,6 +53,7 @@ class InnerJob:
         self.has_failed = False
         self._there: Mapping[int, object] = {}
         self._executors: list[Executor] = []
+        self._threads = ThreadPool("flowcompute-step")
         self._resident: dict[int, np.ndarray] = {}
 
     @property
@@ -175,24 +180,23 @@ class InnerJob:
         clocks = self.plan.passes[index].clocks
         starts = [0] * len(clocks)
         number = 0
-        while (wanted := executor.wants()) is not None:
-            check_stopped()
-            if wanted == DRAIN:
-                executor.drain({})
-                continue
-            clock, start = clocks[wanted], starts[wanted]
-            stop = min(start + clock.batch_items, clock.length or 0)
-            if start == stop:
-                executor.end(wanted, {})
-                continue
-            batch = Batch(number, start, stop, _read(clock, start, stop, records), wanted)
-            if executor.in_flight > 1:
-                executor.upload(batch)
-            executor.process(batch, {})
-            if executor.in_flight > 1:
-                executor.download(batch)
-            starts[wanted], number = stop, number + 1
-            part_done()
+        with _BatchesUnderWay(executor, self._threads) as under_way:
+            while (wanted := executor.wants()) is not None:
+                check_stopped()
+                if wanted == DRAIN:
+                    executor.drain({})
+                    continue
+                clock, length = clocks[wanted], clocks[wanted].length or 0
+                while under_way.has_room and starts[wanted] < length:
+                    start = starts[wanted]
+                    stop = starts[wanted] = min(start + clock.batch_items, length)
+                    batch = Batch(number, start, stop, _read(clock, start, stop, records), wanted)
+                    under_way.begin(batch, alone=stop - start == length)
+                    number += 1
+                if under_way.process_next():
+                    part_done()
+                else:
+                    executor.end(wanted, {})
 
     def close(self) -> None:
         """Release all memory, until it runs again; harmless when called twice. What it has handed on is lost."""
@@ -200,7 +204,59 @@ class InnerJob:
         executors, self._executors = self._executors, []
         self.has_failed = False
         self._resident.clear()
-        close_all(executors)
+        close_all([*executors, self._threads])
+
+
+class _BatchesUnderWay:
+    """Batches of a pass that were given to an executor, in the order of their records.
+
+    Where batches may overlap, each is uploaded in a thread, and several devices compute at a time.
+
+    Args:
+        executor: of the pass. Batches of several clocks are given one by one.
+        threads: that upload.
+    """
+
+    def __init__(self, executor: Executor, threads: ThreadPool) -> None:
+        self._executor, self._threads = executor, threads
+        self._begun: deque[tuple[Batch, PendingCalls[int] | None]] = deque()
+
+    @property
+    def has_room(self) -> bool:
+        """True while another batch may begin."""
+        return len(self._begun) < self._executor.in_flight
+
+    def begin(self, batch: Batch, *, alone: bool) -> None:
+        """Upload a batch, in a thread where it is not `alone`: others can be computed meanwhile."""
+        executor, uploaded = self._executor, None
+        if executor.in_flight > 1:
+            upload = partial(executor.upload, batch)
+            if alone:
+                upload()
+            else:
+                uploaded = self._threads.begin([upload], executor.lanes)
+        self._begun.append((batch, uploaded))
+
+    def process_next(self) -> bool:
+        """Process the first batch that has begun; False where there is none."""
+        if not self._begun:
+            return False
+        batch, uploaded = self._begun.popleft()
+        if uploaded is not None:
+            uploaded.wait()
+        self._executor.process(batch, {})
+        if self._executor.in_flight > 1:
+            self._executor.download(batch)
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for uploads that nobody wants any more."""
+        for _batch, uploaded in self._begun:
+            if uploaded is not None:
+                uploaded.forget()
 
 
 def _read(clock: Clock, start: int, stop: int, records: Records) -> dict[int, np.ndarray]:
