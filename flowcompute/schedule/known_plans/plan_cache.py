@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flowcompute.elements import Compute, Constant, Element
+from flowcompute.elements import Compute, Constant, Element, Op
 from flowcompute.elements.streams import KernelScan
+from flowcompute.errors import Site
 from flowcompute.graph import Graph, Node, TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.model_files import PlacedWeight, Weight
 from flowcompute.schedule.backend_description import BackendDescription
@@ -94,42 +95,73 @@ def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> ob
     if len(graph.nodes) > _MOST_NODES:
         return None
     try:
-        nodes = tuple((node.name, node.inputs, *_facts(node.element)) for node in graph.nodes)
+        facts = _Facts()
+        nodes = tuple([(node.name, node.inputs, *facts.of(node.element)) for node in graph.nodes])
         return nodes, graph.roots, _backend_facts(backend), settings
     except UnknownError:
         return None
 
 
-def _facts(element: Element) -> tuple[object, ...]:
-    """Return what planning may ask an element for.
+class _Facts:
+    """Reader of what planning may ask elements for.
 
-    Raises:
-        UnknownError: if its class is not known, or may say something else each time.
+    Equal specs, lines and records are one object each, which `digest` writes out once.
     """
-    kind = type(element)
-    spec = exact(element.spec)
-    if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
-        # Verbs make some at their own line, so that `plan` and `run` would have plans of their own.
-        return kind, spec, element.in_memory, element.lent, element.takes_numbers
-    # Operations of one line are placed together.
-    site = element.site
-    if isinstance(element, Compute) and kind in _OPERATIONS:
-        pin = None if element.pin is None else (element.pin.device, element.pin.site)
-        # Those that it was made of, which rewriting may have replaced in the graph.
-        operands = tuple(exact(operand.spec) for operand in element.inputs)
-        begin = (operation_key(element.step), *map(_contents, element.inits)) if isinstance(element, KernelScan) else ()
-        operation = operation_key(element.op), exact(element.attrs), *begin
-        return kind, spec, site, operation, operands, pin, element.again
-    if isinstance(element, Weight) and kind in _WEIGHTS:
-        # The state of its file stands for its numbers.
-        return kind, spec, site, element.identity, element.tensor.type, element.memory_bytes
-    if isinstance(element, Constant) and kind is Constant:
-        return kind, spec, site, _contents(element.value)
-    if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
-        columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
-        how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
-        return kind, spec, site, columns, *how
-    raise UnknownError
+
+    def __init__(self) -> None:
+        self._specs: dict[tuple[object, ...], object] = {}
+        self._sites: dict[Site | None, Site | None] = {}
+        self._operations: dict[int, object] = {}
+
+    def of(self, element: Element) -> tuple[object, ...]:
+        """Return what planning may ask an element for.
+
+        Raises:
+            UnknownError: if its class is not known, or may say something else each time.
+        """
+        kind = type(element)
+        spec = self._spec(element)
+        if isinstance(element, Compute) and kind in _OPERATIONS:
+            pin = None if element.pin is None else (element.pin.device, element.pin.site)
+            # Those that it was made of, which rewriting may have replaced in the graph.
+            operands = tuple([self._spec(operand) for operand in element.inputs])
+            begin: tuple[object, ...] = ()
+            if isinstance(element, KernelScan):
+                begin = operation_key(element.step), *map(_contents, element.inits)
+            operation = self._operation(element.op), exact(element.attrs), *begin
+            return kind, spec, self._site(element), operation, operands, pin, element.again
+        if isinstance(element, Weight) and kind in _WEIGHTS:
+            # The state of its file stands for its numbers.
+            return kind, spec, self._site(element), element.identity, element.tensor.type, element.memory_bytes
+        if isinstance(element, Constant) and kind is Constant:
+            return kind, spec, self._site(element), _contents(element.value)
+        if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
+            # Verbs make some at their own line, so that `plan` and `run` would have plans of their own.
+            return kind, spec, element.in_memory, element.lent, element.takes_numbers
+        if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
+            columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
+            how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
+            return kind, spec, self._site(element), columns, *how
+        raise UnknownError
+
+    def _spec(self, element: Element) -> object:
+        spec = element.spec
+        # The elements hold their dtypes for as long as the key is made. To hash one takes longer.
+        key = id(spec.dtype), spec.shape, spec.stream is None, spec.length
+        found = self._specs.get(key)
+        if found is None:
+            found = self._specs[key] = exact(spec)
+        return found
+
+    def _operation(self, op: Op) -> object:
+        found = self._operations.get(id(op))
+        if found is None:
+            found = self._operations[id(op)] = operation_key(op)
+        return found
+
+    def _site(self, element: Element) -> Site | None:
+        """Return the line of an element: operations of one line are placed together."""
+        return self._sites.setdefault(element.site, element.site)
 
 
 def _contents(array: np.ndarray) -> tuple[object, ...]:

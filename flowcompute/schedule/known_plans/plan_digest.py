@@ -46,14 +46,18 @@ def digest(key: object) -> str | None:
     if code is None:
         return None
     try:
-        text = f"{code}\n{_written(key)}"
+        text = f"{code}\n{_written(key, {})}"
     except UnknownError:
         return None
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, texts: dict[int, str]) -> str:
     """Return a value as text that no other value has.
+
+    Args:
+        value: a key or a part of it.
+        texts: of parts of the key that were written, by identity: many are shared.
 
     Raises:
         UnknownError: for what is known by its identity, which another process does not have.
@@ -62,21 +66,29 @@ def _written(value: Any) -> str:
     if kind in _PLAIN:
         return repr(value)
     if kind is tuple or kind is Site:
-        return f"({','.join(map(_written, value))})"
+        text = texts.get(id(value))
+        if text is None:
+            parts = [repr(one) if type(one) in _PLAIN else _written(one, texts) for one in value]
+            text = texts[id(value)] = f"({','.join(parts)})"
+        return text
     if kind is float:
         return str(value.hex())
     if isinstance(value, np.dtype):
         return _dtype(value)
     if kind is TheVeryObject:
-        return _record(value.held)
+        text = texts.get(id(value))
+        if text is None:
+            text = texts[id(value)] = _record(value.held)
+        return text
     if isinstance(value, type | Enum):
         return _name(value)
     if kind in _RECORDS:
-        return f"{kind.__name__}({','.join([_written(getattr(value, name)) for name in _RECORDS[kind]])})"
+        return f"{kind.__name__}({','.join([_written(getattr(value, name), texts) for name in _RECORDS[kind]])})"
     if isinstance(value, Mapping):
-        return f"{{{','.join([f'{_written(key)}:{_written(one)}' for key, one in value.items()])}}}"
+        parts = [f"{_written(key, texts)}:{_written(one, texts)}" for key, one in value.items()]
+        return f"{{{','.join(parts)}}}"
     if kind is frozenset:
-        return f"<{','.join(sorted(map(_written, value)))}>"
+        return f"<{','.join(sorted([_written(one, texts) for one in value]))}>"
     raise UnknownError
 
 
