@@ -27,7 +27,7 @@ from flowcompute.rewrite import (
     move_parts_to_sources,
     move_shuffles_to_sources,
     move_views,
-    multiply_half_windows,
+    multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
     share_repeated_matrices,
@@ -123,8 +123,7 @@ def _plan(
     config = Config(budget, names, options.precision, by_hand, resumable, isolate, limit_s, options.device_memory_bytes)
     first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     graph = move_shuffles_to_sources(replace_small_windows(replace_idle_reductions(asked)))
-    if first.half_windows and backend.capabilities.warp_groups:
-        graph = multiply_half_windows(graph)
+    graph = multiply_halves(graph, backend.capabilities, windows=first.half_windows)
     # Products of NumPy have other bits for other numbers of rows.
     graph = share_repeated_matrices(graph) if first.fused else graph
     graph = move_views(move_parts_to_sources(move_lookups(graph)))

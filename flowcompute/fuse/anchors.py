@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowcompute.elements import Kind
-from flowcompute.elements.nn import ATTENTION, SELF_ATTENTION
+from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, SELF_ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Node
 
@@ -23,7 +23,7 @@ def anchor_name(node: Node) -> str:
         return node.name
     if node.kind is Kind.ELEMENTWISE:
         return "a stencil"
-    return "attention" if node.op is ATTENTION else "a matrix product"
+    return "attention" if node.op in (ATTENTION, ATTENTION_PART) else "a matrix product"
 
 
 def share_carry(node: Node, other: Node) -> bool:

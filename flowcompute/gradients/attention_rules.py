@@ -11,7 +11,6 @@ are further numbers of queries and keys, so that a gate or a score is one produc
 
 from __future__ import annotations
 
-import builtins
 import functools
 import itertools
 import math
@@ -21,13 +20,26 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Compute, cast
-from flowcompute.elements.axes import broadcast_to, concat, flip, matrix_transpose, repeat, reshape
-from flowcompute.elements.creation import ones_like, stop_gradient, zeros_like
+from flowcompute.elements.axes import concat, matrix_transpose, repeat, reshape
+from flowcompute.elements.creation import ones_like, stop_gradient
 from flowcompute.elements.math import add, divide, exp, log, matmul, maximum, multiply, subtract, sum, where
 from flowcompute.elements.math import max as max_along
-from flowcompute.elements.nn import WEIGHED_SIZE, visible_keys, weighed
+from flowcompute.elements.nn import (
+    PART_SIZE,
+    WEIGHED_SIZE,
+    as_weighed,
+    attention_part,
+    of_keys,
+    of_queries,
+    of_values,
+    padded,
+    sums_less,
+    visible_keys,
+    weighed,
+)
 from flowcompute.gradients.backward import pulled
 from flowcompute.gradients.cotangents import Term, full
+from flowcompute.gradients.product_rules import as_factor
 from flowcompute.gradients.rules import Contribution, Equivalent, rule
 
 _STORED_BYTES = 1 << 22
@@ -35,9 +47,6 @@ _STORED_BYTES = 1 << 22
 
 _MOST_RUNS = 8
 """Runs of queries: each has kernels of its own."""
-
-_VECTOR = 8
-"""Numbers of scores and of gates are whole vectors, with zeros behind them."""
 
 
 @rule("contract.attention")
@@ -60,7 +69,7 @@ def _attention(node: Compute, g: Any) -> Equivalent | tuple[Contribution, ...]:
 def _fits(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
     """Check whether kernels take these operands: of one stack, and causal ones with as many keys as queries."""
     shape, keys = node.spec.shape, k.spec.shape[-2]
-    lead, width = shape[:-2], _padded(q.spec.shape[-1] + 1) + _padded(v.spec.shape[-1] + 1)
+    lead, width = shape[:-2], padded(q.spec.shape[-1] + 1) + padded(v.spec.shape[-1] + 1)
     shared = (*lead[:-1], lead[-1] // sharing) if sharing > 1 else lead
     alike = q.spec.shape[:-2] == lead and k.spec.shape[:-2] == v.spec.shape[:-2] == shared
     streams = {one.spec.is_stream for one in (q, k, v)} == {node.spec.is_stream}
@@ -68,33 +77,25 @@ def _fits(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
     return alike and streams and square and width <= WEIGHED_SIZE and 0 not in (*q.spec.shape, *v.spec.shape)
 
 
-def _padded(numbers: int) -> int:
-    return -(-numbers // _VECTOR) * _VECTOR
-
-
 def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]:
-    causal, window = node.attrs["causal"], node.attrs["window"]
-    q, k, v, *mask = (cast(one, node.dtype) for one in node.inputs)
+    seen = {"causal": node.attrs["causal"], "window": node.attrs["window"]}
+    cotangent, scale = full(node, g), node.attrs["scale"]
+    shift = multiply(sum(multiply(cotangent, node), -1, keepdims=True), -1.0)
+    q, k, v, *mask = node.inputs
     if sharing > 1:
         k, v = (repeat(one, sharing, axis=one.ndim - 3) for one in (k, v))
-    cotangent, scaled, added = full(node, g), multiply(q, node.attrs["scale"]), mask[0] if mask else None
-    shift = multiply(sum(multiply(cotangent, node), -1, keepdims=True), -1.0)
-    one = ones_like(k[..., :1])
-    sums = weighed(scaled, k, one, added, causal=causal, window=window, gate=0, result="log")
-    # A query that sees nothing has weights of 0.
-    less = where(sums == -np.inf, -np.inf, multiply(sums, -1.0))
-    # Rows of queries and of keys: what scores are made of, and what gates are made of.
-    gates, width = ([cotangent, shift], [v, one]), _padded(v.spec.shape[-1] + 1)
-    of_q = weighed(
-        _rows([scaled], gates[0]), _rows([k], gates[1]), k, added,
-        causal=causal, window=window, gate=width, result="mean",
-    )  # fmt: skip
-    turned = None if added is None else matrix_transpose(added)
-    of_v = _turned(_rows([k, one]), _rows([scaled, less]), cotangent, turned, causal, window, 0)
-    queries, keys = _rows([scaled, less], gates[0]), _rows([k, one], gates[1])
-    of_k = _turned(keys, queries, scaled, turned, causal, window, width)
+    half = as_factor(q, v, cotangent)
+    if half is not cotangent and not mask and _are_parts(q, v):
+        return _by_parts(q, k, v, half, shift, sharing, {**seen, "scale": scale})
+    q, k, v, *mask = (cast(one, node.dtype) for one in (q, k, v, *mask))
+    scaled, added = multiply(q, scale), mask[0] if mask else None
+    sums = weighed(scaled, k, ones_like(k[..., :1]), added, **seen, gate=0, result="log")
+    less, turned = sums_less(sums), None if added is None else matrix_transpose(added)
+    of_q = of_queries(scaled, k, v, cotangent, shift, added, **seen)
+    of_v = of_values(scaled, k, cotangent, less, turned, **seen)
+    of_k = of_keys(scaled, k, v, cotangent, less, shift, turned, **seen)
     of_k, of_v = (_of_shared(one, sharing) for one in (of_k, of_v))
-    made: list[Contribution] = [multiply(of_q, node.attrs["scale"]), of_k, of_v]
+    made: list[Contribution] = [multiply(of_q, scale), of_k, of_v]
     if mask:
         # A mask that is learnt is as large as all scores.
         terms = pulled(_stored(node, 0).value, [Term(None, g)], node.inputs[3:]).get(id(node.inputs[3]), [])
@@ -103,28 +104,30 @@ def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]
     return tuple(made)
 
 
-def _rows(*sides: list[Any]) -> Any:
-    """Return numbers side by side on the last axis, those of each side with zeros up to a whole vector."""
-    parts = []
-    for side in sides:
-        numbers = builtins.sum(one.spec.shape[-1] for one in side)
-        parts += side
-        if numbers < _padded(numbers):
-            nothing = zeros_like(side[0][..., :1])
-            lead = (-1,) if nothing.spec.is_stream else ()
-            shape = (*lead, *nothing.spec.shape[:-1], _padded(numbers) - numbers)
-            parts.append(broadcast_to(nothing, shape))
-    return concat(parts, axis=parts[0].ndim - 1) if len(parts) > 1 else parts[0]
+def _are_parts(q: Any, v: Any) -> bool:
+    """Check whether tensor cores take heads of this size."""
+    return bool(max(q.spec.shape[-1], v.spec.shape[-1]) <= PART_SIZE)
 
 
-def _turned(q: Any, k: Any, v: Any, mask: Any, causal: bool, window: int | None, gate: int) -> Any:
-    """Sum values of queries for each key: causal ones from the end, where a key is seen by the queries behind it."""
-    if not causal:
-        return weighed(q, k, v, mask, causal=False, window=None, gate=gate, result="sum")
-    q, k, v = (flip(one, axis=one.ndim - 2) for one in (q, k, v))
-    seen = None if mask is None else flip(mask, axis=(mask.ndim - 2, mask.ndim - 1))
-    made = weighed(q, k, v, seen, causal=True, window=window, gate=gate, result="sum")
-    return flip(made, axis=made.ndim - 2)
+def _by_parts(
+    q: Any, k: Any, v: Any, cotangent: Any, shift: Any, sharing: int, attrs: dict[str, Any]
+) -> tuple[Contribution, ...]:
+    """Return the gradients of halves whose result was rounded, by kernels that multiply halves."""
+    less = sums_less(attention_part("log", q, k, **attrs))
+    operands = q, k, v, cotangent, less, shift
+    both: Any = attention_part("keys", *operands, **attrs)
+    # Rounded by the kernel that makes both. Views of what others round would be stored in float32.
+    both = both if sharing > 1 else cast(both, k.dtype)
+    size = k.spec.shape[-1]
+    of_k, of_v = (_of_shared(one, sharing) for one in (both[..., :size], both[..., size:]))
+    return attention_part("queries", *operands, **attrs), of_k, of_v
+
+
+@rule("contract.attention_part")
+def _attention_part(node: Compute, g: Any) -> Equivalent:
+    """Differentiate a part as the one in float32, whose own gradient is made of products."""
+    del g
+    return Equivalent(as_weighed(node))
 
 
 def _of_shared(cotangent: Any, sharing: int) -> Any:

@@ -27,7 +27,7 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
     cotangent = full(node, g)
     if "depth" in node.attrs:
         return _of_windows(node, left, right, cotangent)
-    factor = _as_factor(left, right, cotangent)
+    factor = as_factor(left, right, cotangent)
     if len(left.spec.shape) > 1:
         return _stacked(left, right, factor)
     if len(right.spec.shape) > 2:
@@ -48,7 +48,7 @@ def _matmul(node: Compute, g: Any) -> tuple[Contribution, ...]:
     return matmul(factor, turned, dtype=cotangent.dtype), of_right
 
 
-def _as_factor(left: Any, right: Any, cotangent: Any) -> Any:
+def as_factor(left: Any, right: Any, cotangent: Any) -> Any:
     """Return the value of a half format that a cotangent was widened from, where both operands have that format.
 
     A product of halves is summed in float32 and rounded. So its cotangent has been rounded, too, and widened again.

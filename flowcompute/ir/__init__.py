@@ -13,7 +13,17 @@ from flowcompute.ir.access import (
     view_array,
     views_of,
 )
-from flowcompute.ir.attention_rows import ATTENTION_KEYS, row_bytes, rows_kept, rows_seen, slots_of
+from flowcompute.ir.attention_rows import (
+    ATTENTION_KEYS,
+    PART_ROWS,
+    PART_STAGES,
+    part_bytes,
+    part_width,
+    row_bytes,
+    rows_kept,
+    rows_seen,
+    slots_of,
+)
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.fold_spec import (
     CANONICAL_FOLDS,
@@ -195,6 +205,8 @@ __all__ = [
     "MOST_MAPS",
     "MOST_PRODUCTS",
     "ORDER_VERSION",
+    "PART_ROWS",
+    "PART_STAGES",
     "PHASE",
     "RING_GROUP",
     "ROLLED",
@@ -332,6 +344,8 @@ __all__ = [
     "merge_dtype",
     "minimum",
     "names",
+    "part_bytes",
+    "part_width",
     "product_block",
     "reduce_block",
     "reduce_rows",

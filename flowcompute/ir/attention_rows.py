@@ -1,11 +1,17 @@
-"""Sizes of the state of self-attention along the stream."""
+"""Sizes of the state of self-attention along the stream, and of tiles of attention's gradient."""
 
 from __future__ import annotations
 
 from flowcompute.graph import Node
+from flowcompute.spec import FLOAT16
 
 ATTENTION_KEYS = 64
 """Keys of a tile, which count from the first record of a text."""
+
+PART_ROWS = 64
+"""Rows of a tile that passes by a work-group, of a part of attention's gradient."""
+PART_STAGES = 2
+"""Tiles in local memory at a time."""
 
 _UNBOUNDED = 1 << 62
 
@@ -34,3 +40,19 @@ def slots_of(node: Node) -> int:
 def row_bytes(node: Node) -> int:
     """Count the bytes of the keys and values of a record."""
     return sum(one.spec.item_numbers for one in node.element.inputs[1:3]) * node.spec.dtype.itemsize
+
+
+def part_width(numbers: int) -> int:
+    """Return the halves of a row in local memory: 64 bytes, or a multiple of 128."""
+    return 32 if numbers <= 32 else -(-numbers // 64) * 64
+
+
+def part_bytes(size: int, columns: int, edges: int = 1) -> int:
+    """Count the bytes of local memory in which tensor cores multiply a part of the gradient of attention.
+
+    Args:
+        size: numbers of a query and of a key.
+        columns: numbers of a value.
+        edges: a work-group has so many times 64 rows.
+    """
+    return (edges + PART_STAGES) * PART_ROWS * (part_width(size) + part_width(columns)) * FLOAT16.itemsize

@@ -13,6 +13,7 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
 from flowcompute.lower.attention import (
+    ATTENTION_PARTS,
     CPU_ATTENTION,
     CPU_STREAM_ATTENTION,
     TENSOR_ATTENTION,
@@ -63,6 +64,7 @@ FORMS: tuple[Form, ...] = (
     CPU_ATTENTION,
     TILED_STREAM_ATTENTION,
     CPU_STREAM_ATTENTION,
+    ATTENTION_PARTS,
     TRANSPOSE,
     GATHER,
     SORTED_ROWS,

@@ -13,12 +13,12 @@ import numpy as np
 
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.math import exp
-from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN, SELF_ATTENTION
+from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, SELECTIVE_SCAN, SELF_ATTENTION
 from flowcompute.graph import Graph, Node
 from flowcompute.imports import dataclass
 from flowcompute.ir import below_views, register_dtype, rows_seen
 from flowcompute.schedule.steps import RegionStep, Step
-from flowcompute.spec import FLOAT64, is_float
+from flowcompute.spec import FLOAT64, Spec, is_float
 from flowcompute.strategy import Unit
 
 _OPERATIONS_OF_NUMBER: Mapping[str, int] = {
@@ -80,6 +80,8 @@ def operations_of(graph: Graph, node: Node) -> float:
         return 0.0
     if node.op is ATTENTION:
         return _attention_operations(node, inputs[0].shape[-1], inputs[1].shape[-2])
+    if node.op is ATTENTION_PART:
+        return _part_operations(node, inputs)
     if node.op is SELF_ATTENTION:
         (heads, width), size = node.spec.shape, inputs[0].shape[-1]
         seen = min(rows_seen(node), TEXT_RECORDS) / 2
@@ -96,13 +98,27 @@ def operations_of(graph: Graph, node: Node) -> float:
 
 def _attention_operations(node: Node, size: int, keys: int) -> float:
     *heads, queries, values = node.spec.shape
+    pairs = math.prod(heads) * _pairs(node, queries, keys)
+    return float(pairs * (2 * size + 2 * values + exp.op.cost + _SOFTMAX_OPERATIONS))
+
+
+def _part_operations(node: Node, inputs: list[Spec]) -> float:
+    """Count the operations of a part of attention's gradient: scores, slopes of weights, and sums of either."""
+    (*heads, queries, size), part = inputs[0].shape, node.attrs["part"]
+    columns = 0 if part == "log" else inputs[2].shape[-1]
+    products = {"log": size, "queries": 2 * size + columns, "keys": 2 * size + 2 * columns}[part]
+    pairs = math.prod(heads) * _pairs(node, queries, inputs[1].shape[-2])
+    return float(pairs * (2 * products + exp.op.cost + _SOFTMAX_OPERATIONS))
+
+
+def _pairs(node: Node, queries: int, keys: int) -> int:
+    """Count the pairs of a query and a key that it sees."""
     last = np.arange(queries) + (keys - queries)
     seen = np.full(queries, keys)
     if node.attrs["causal"]:
         first = 0 if node.attrs["window"] is None else np.clip(last + 1 - node.attrs["window"], 0, keys)
         seen = np.clip(last + 1, 0, keys) - first
-    pairs = math.prod(heads) * int(seen.sum())
-    return float(pairs * (2 * size + 2 * values + exp.op.cost + _SOFTMAX_OPERATIONS))
+    return int(seen.sum())
 
 
 def _unit(graph: Graph, node: Node, step: RegionStep) -> Unit:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements.nn import weighed
+from flowcompute.elements.nn import attention_part, weighed
 from tests.checkpoint.operands import Build, items, numbers, rows
+
+
+def halves(count: int) -> list[fc.Element]:
+    return [items(3, 8).astype("float16")] * count
+
 
 NETWORKS: dict[str, Build] = {
     "convolution": lambda _: (
@@ -21,6 +26,8 @@ NETWORKS: dict[str, Build] = {
     "parts of attention's gradient": lambda _: (
         weighed(items(3, 8), items(4, 8), items(4, 6), None, causal=False, window=None, gate=3, result="sum"),
         weighed(items(3, 8), items(3, 8), items(3, 1), None, causal=True, window=2, gate=0, result="log"),
+        attention_part("log", *halves(2), causal=True, window=2, scale=0.5),
+        attention_part("keys", *halves(4), items(3, 1), items(3, 1), causal=False, window=None, scale=0.5),
     ),
     "windows of items": lambda _: (
         fc.nn.unfold(items(6, 7), (2, 3), (1, 2), step=(1, 2), dilation=2),

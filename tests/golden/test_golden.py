@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.elements.nn import attention_part
 from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import Graph, build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.rewrite import multiply_half_windows
+from flowcompute.rewrite import multiply_halves
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config, Precision
@@ -119,6 +120,12 @@ def long_attention() -> list[fc.Element]:
     return [fc.nn.attention(x, x, x, causal=True)]
 
 
+def attention_back() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 70, 16), "f2"), name="x")
+    terms = [fc.source(np.zeros((8, 70, 1), "f4"), name=name) for name in ("less", "shift")]
+    return [attention_part("keys", x, x, x, x, *terms, causal=True, window=None, scale=0.25)]
+
+
 def half_convolution() -> list[fc.Element]:
     x = fc.source(np.zeros((8, 16, 6, 24), "f2"), name="x")
     return [fc.nn.conv2d(x, fc.constant(np.zeros((16, 16, 3, 3), "f2")), padding=1)]
@@ -144,6 +151,7 @@ GRAPHS = {
     "attention": (attention, CPU),
     "attention_on_a_gpu": (attention, GPU),
     "attention_by_tensor_cores": (half_attention, NVIDIA),
+    "attention_back_by_tensor_cores": (attention_back, NVIDIA),
     "attention_by_warp_groups": (long_attention, HOPPER),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
     "convolution_by_warp_groups": (half_convolution, HOPPER),
@@ -177,8 +185,7 @@ PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
 
 def graph_of(elements: list[fc.Element], capabilities: DeviceCapabilities) -> Graph:
     """The graph that is planned for such a device."""
-    graph = build_graph([element >> fc.discard() for element in elements])
-    return multiply_half_windows(graph) if capabilities.warp_groups else graph
+    return multiply_halves(build_graph([element >> fc.discard() for element in elements]), capabilities)
 
 
 def text_of(name: str) -> str:

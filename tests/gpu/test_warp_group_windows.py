@@ -18,7 +18,7 @@ from flowcompute.graph import build_graph
 from flowcompute.lower.flat import TRANSPOSE
 from flowcompute.lower.matmul import WARP_GROUP_MATMUL, WARP_GROUP_WINDOWS
 from flowcompute.lower.matmul.tensor_cores.warp_group_windows import COLUMNS, WIDE, Patches, patches_of
-from flowcompute.rewrite import multiply_half_windows
+from flowcompute.rewrite import multiply_halves
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import HOPPER
@@ -198,7 +198,7 @@ def test_names_stay_and_padded_images_are_shared() -> None:
         fc.nn.conv2d(IMAGES, fc.constant(numbers(16, 16, 3, 3)), padding=1),
     ]
     asked = build_graph([fc.to_array().bind(one) for one in both])
-    graph = multiply_half_windows(asked)
+    graph = multiply_halves(asked, HOPPER)
     names = [node.name for node in graph.nodes]
     assert len(names) == len(set(names))
     assert [graph.nodes[i].name for i in graph.roots] == [asked.nodes[i].name for i in asked.roots]

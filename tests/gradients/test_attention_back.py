@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.gradients import attention_rules
+from flowcompute.schedule.planner import make_plan
+from flowcompute.strategy.config import Config
+from tests.golden.test_golden import NVIDIA, graph_of, on_paper
 from tests.gpu.shapes import resolve_on_gpu
 from tests.support.slow import compiled_but
 
@@ -86,6 +90,51 @@ def test_half_formats_are_computed_in_float32(dtype: str, monkeypatch: pytest.Mo
     # The result is rounded once before its cotangent meets it.
     for one, exact in zip(found, fc.resolve(*fc.grad(loss("causal", wide), wide), progress=False), strict=True):
         np.testing.assert_allclose(one, exact, rtol=0.02, atol=0.02 * np.abs(exact).max())
+
+
+def test_halves_have_the_bits_of_float32_where_no_tensor_cores_multiply_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_kernels(monkeypatch)
+    operands = tuple(one.astype("float16") for one in leaves("window", "f4"))
+    parts = fc.grad(loss("window", operands), operands)
+    monkeypatch.setattr(attention_rules, "_are_parts", lambda *_: False)
+    for device in ("numpy", "cpu"):
+        found = fc.resolve(*parts, device=device, progress=False)
+        for one, other in zip(
+            found, fc.resolve(*fc.grad(loss("window", operands), operands), device=device), strict=True
+        ):
+            assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("size", "capabilities", "parts"),
+    [
+        (16, NVIDIA, 3),
+        (128, NVIDIA, 3),
+        (128, replace(NVIDIA, local_bytes=48 << 10), 0),
+        (130, NVIDIA, 0),
+        (16, replace(NVIDIA, tensor_cores=False), 0),
+    ],
+)
+def test_tensor_cores_multiply_halves_that_fit(
+    size: int, capabilities: Any, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_kernels(monkeypatch)
+    q, k, v = (fc.source(np.zeros((2, 70, size), np.float16), name=name) for name in "qkv")
+    made = fc.nn.attention(q, k, v, causal=True).astype("float32")
+    gradients = fc.grad((made * np.zeros((2, 70, size), np.float32)).sum(), [q, k, v])
+    plan = make_plan(graph_of(gradients, capabilities), Config(1 << 32), fc.Strategy(), on_paper(capabilities))
+    assert sum(kernel.ir.form == "attention parts" for kernel in plan.kernels) == parts
+
+
+def test_second_derivatives_of_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_kernels(monkeypatch)
+    found = []
+    for dtype in ("float16", "float32"):
+        operands = tuple(one.astype("float16").astype(dtype) for one in leaves("all keys", "f4"))
+        total = sum((one.astype("float32") ** 2).sum() for one in fc.grad(loss("all keys", operands), operands))
+        found.append(fc.resolve(*fc.grad(total, operands), device="numpy", progress=False))
+    for one, exact in zip(*found, strict=True):
+        np.testing.assert_allclose(one.astype("f4"), exact, rtol=0.05, atol=0.02 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("name", ["all keys", "causal", "mask"])

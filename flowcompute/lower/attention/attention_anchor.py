@@ -75,6 +75,7 @@ class AttentionAnchor(Anchor):
         queries, keys: how many of them an item has.
         size: numbers of a query and of a key.
         columns: numbers of a value.
+        others: operands behind queries and keys.
         mask: operand that is added to the scores, if there is one.
         gate: numbers at the end of a query and of a key whose products multiply weights; see `weighed`.
         result: what is made of weights and values; see `weighed`.
@@ -93,8 +94,9 @@ class AttentionAnchor(Anchor):
             column_axes=1,
             dtype=node.spec.dtype,
         )
-        self.q, self.k, self.v, *rest = (self.operand(i, 1, 1) for i in node.inputs)
-        self.mask = rest[0] if rest else None
+        self.q, self.k, *self.others = (self.operand(i, 1, 1) for i in node.inputs)
+        self.v = self.others[0] if self.others else self.k
+        self.mask = self.others[1] if len(self.others) == 2 else None
         self.queries, self.size = self.q.spec.shape[-2:]
         self.keys, self.columns = self.v.spec.shape[-2:]
         self.causal: bool = node.attrs["causal"]
@@ -104,6 +106,9 @@ class AttentionAnchor(Anchor):
         self.result: str = node.attrs.get("result", "mean")
         self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
+
+    is_turned = False
+    """Flag that keys take the place of queries, so that the first blocks see most."""
 
     @property
     def is_plain(self) -> bool:
@@ -143,20 +148,21 @@ class AttentionAnchor(Anchor):
 
     def block_count(self, rows: int) -> int:
         """Return the number of blocks of `rows` queries in a record."""
-        return self.units // self.queries * -(-self.queries // rows)
+        return self.units // self.height * -(-self.height // rows)
 
     def block(self, scope: Scope, rows: int) -> QueryBlock:
         """Declare the indices of block `b` of the `n` blocks of a launch on a GPU."""
-        many, blocks = self.units // self.queries, -(-self.queries // rows)
+        many, blocks = self.units // self.height, -(-self.height // rows)
         if self.causal:
             # The longest blocks come first, so that all work-groups end at about the same time.
             heads = scope.integer(N // blocks)
-            number, place = scope.integer(BLOCK_INDEX % heads), blocks - 1 - BLOCK_INDEX // heads
+            turn = BLOCK_INDEX // heads
+            number, place = scope.integer(BLOCK_INDEX % heads), turn if self.is_turned else blocks - 1 - turn
         else:
             number, place = scope.integer(BLOCK_INDEX // blocks), BLOCK_INDEX % blocks
         record, matrix = scope.integer(number // many), scope.integer(number % many)
         first = scope.integer(place * rows)
-        return QueryBlock(record, matrix, first, scope.integer(index_min(first + rows, self.queries) - 1))
+        return QueryBlock(record, matrix, first, scope.integer(index_min(first + rows, self.height) - 1))
 
     # -- what a query sees ----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
-from flowcompute.elements.nn import ATTENTION, EXPERTS
+from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, EXPERTS
 from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
@@ -158,7 +158,8 @@ class MatmulAnchor(Anchor):
 
 def why_no_product(task: LoweringTask) -> Reason | None:
     """Return why a region is none around a product of matrices."""
-    if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op is not ATTENTION:
+    attending = (ATTENTION, ATTENTION_PART)
+    if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op not in attending:
         return None
     return task.refuse("its anchor is no product of matrices")
 

@@ -135,6 +135,7 @@ class Feed:
         line_at: Callable[[Scope, IndexLike], IndexLike],
         stride: int | None,
         exists: Callable[[IndexLike, IndexLike], ConditionLike],
+        step: int = 1,
     ) -> None:
         """Declare the places of the work-item's copies.
 
@@ -147,9 +148,10 @@ class Feed:
             line_at: returns the begin of a line of the first stage.
             stride: distance from one line to the next; None if it varies.
             exists: condition under which number `at` of a line exists in any stage.
+            step: distance from one number of a line to the next, if numbers are copied one by one.
         """
         self.tile, self.argument, self.numbers, self.group = tile, argument, numbers, group
-        self.line_at, self.exists = line_at, exists
+        self.line_at, self.exists, self.step = line_at, exists, step
         self.per_line = tile.width // numbers
         self.turns = -(-tile.lines * self.per_line // group)
         assert self.turns * group == tile.lines * self.per_line, "all work-items bring as much"
@@ -173,7 +175,7 @@ class Feed:
         chunks = (at // chunk ^ tile.turned(line)) * chunk
         within = 0 if self.numbers == chunk else at % chunk
         place = scope.narrow(line * tile.width + chunks + within)
-        start = scope.integer(self.line_at(scope, line) + at)
+        start = scope.integer(self.line_at(scope, line) + at * self.step)
         return _CopyIndices(line, at, place, start, self._exists(scope, line, at))
 
     def _exists(self, scope: Scope, line: IndexLike, at: IndexLike) -> ConditionLike:
