@@ -1,12 +1,13 @@
 """Attention in one kernel against its definition (a product, a softmax, a product) and PyTorch's, on one device.
 
     python -m benchmarks.device.attention [--device cpu] [--heads 8] [--size 64] [--lengths 512 1024 2048]
-        [--dtype float16] [--causal]
+        [--dtype float16] [--causal] [--gradient]
 
 Kernels run over one resident batch of one item, without transfers; repetitions are interleaved,
 medians are given as TFLOP/s of 4 * heads * length^2 * size operations (half of them if causal).
 The answers of all are compared with float64 at the shortest length. PyTorch takes part where it
-can be imported: on its CUDA device with --device gpu, else on the CPU.
+can be imported: on its CUDA device with --device gpu, else on the CPU. `--gradient` computes attention
+and its gradient in one run, of 3.5 times as many operations, and compares it with PyTorch's.
 """
 
 from __future__ import annotations
@@ -83,6 +84,27 @@ def torch_run(array: np.ndarray, device: str, *, causal: bool) -> Callable[[], A
     return run
 
 
+def sloped(form: Callable[..., Any], x: Any, cotangent: np.ndarray, *, causal: bool) -> Any:
+    """The gradient of the sum of attention times a cotangent, by all three operands side by side."""
+    made = form(*(x[:, i] for i in range(3)), causal=causal)
+    return fc.grad((made.astype("float32") * fc.constant(cotangent)).sum(), x)
+
+
+def torch_gradient(array: np.ndarray, cotangent: np.ndarray, device: str, *, causal: bool) -> Callable[[], Any]:
+    where = "cuda" if device.startswith("gpu") else "cpu"
+    x = torch.from_numpy(array.astype("f4")).to(where, getattr(torch, array.dtype.name)).requires_grad_()
+    g = torch.from_numpy(cotangent).to(x.device, x.dtype)[None]
+
+    def run() -> Any:
+        made = torch.nn.functional.scaled_dot_product_attention(*x.unbind(1), is_causal=causal)
+        (slopes,) = torch.autograd.grad(made, x, g)
+        if where == "cuda":
+            torch.cuda.synchronize()
+        return slopes
+
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
@@ -91,6 +113,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048])
     parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--gradient", action="store_true")
     parser.add_argument("--without-naive", action="store_true")
     parser.add_argument("--reps", type=int, default=5)
     options = parser.parse_args()
@@ -107,16 +130,30 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
     forms: dict[str, Callable[..., Any]] = {"one kernel": fc.nn.attention, "naive": _naive_attention}
     if options.without_naive:
         del forms["naive"]
-    jobs = {name: Recorded(form(q, k, v, causal=options.causal), array, options.device) for name, form in forms.items()}
+    cotangent = np.random.default_rng(2).standard_normal(array.shape[2:], dtype=np.float32)
+    roots = {
+        name: sloped(form, x, cotangent, causal=options.causal)
+        if options.gradient
+        else form(q, k, v, causal=options.causal)
+        for name, form in forms.items()
+    }
+    jobs = {name: Recorded(root, array, options.device) for name, root in roots.items()}
     calls: dict[str, Callable[[], Any]] = {name: job.run for name, job in jobs.items()}
     results = {name: job.output for name, job in jobs.items()}
     if torch is not None:
-        calls["torch"] = torch_run(array, options.device, causal=options.causal)
+        calls["torch"] = (
+            torch_gradient(array, cotangent, options.device, causal=options.causal)
+            if options.gradient
+            else torch_run(array, options.device, causal=options.causal)
+        )
         results["torch"] = calls["torch"]().float().cpu().numpy()
     seconds = interleaved(calls, options.reps, twice=options.device.startswith("gpu"))
     heads, length, size = array.shape[2:]
-    operations = 4 * heads * length**2 * size / (2 if options.causal else 1)
-    print(f"length {length}, {heads} heads of {size}, {array.dtype}{', causal' if options.causal else ''}")
+    operations = 4 * heads * length**2 * size / (2 if options.causal else 1) * (3.5 if options.gradient else 1)
+    print(
+        f"length {length}, {heads} heads of {size}, {array.dtype}{', causal' if options.causal else ''}"
+        f"{', with its gradient' if options.gradient else ''}"
+    )
     for name, times in seconds.items():
         rate, fastest = operations / statistics.median(times) / 1e12, operations / min(times) / 1e12
         line = f"  {name:10} {rate:8.3f} TFLOP/s, best {fastest:8.3f}"
@@ -126,7 +163,12 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
                 f", {len(job.calls)} kernels built in {job.build_s:.1f} s, {job.plan.memory.host_bytes} bytes planned"
             )
         print(line, flush=True)
-    if check:
+    if options.gradient:
+        slopes = results.pop("torch", None)
+        for name, result in results.items() if slopes is not None else ():
+            found = np.abs(result.astype("f4") - slopes).max() / np.abs(slopes).max()
+            print(f"  {name:10} largest difference from PyTorch's, of its largest number: {found:.1e}")
+    elif check:
         wide = (one[0].astype("f8") for one in np.moveaxis(array, 1, 0))
         wanted = attention_of(*wide, causal=options.causal, window=None, scale=1 / math.sqrt(size))
         for name, result in results.items():

@@ -23,6 +23,7 @@ from flowcompute.rewrite import (
     levels_of,
     move_lookups,
     move_views,
+    multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
     share_repeated_matrices,
@@ -214,7 +215,9 @@ def plan_step(
         PlanError: if it cannot be run as asked, or results of it would be streams.
     """
     asked = build_graph([to_array().bind(root) for root in roots])
-    graph = replace_small_windows(replace_idle_reductions(asked))
+    # Convolutions of steps keep sums in float32.
+    graph = multiply_halves(asked, backend.capabilities, windows=False)
+    graph = replace_small_windows(replace_idle_reductions(graph))
     graph = share_repeated_matrices(graph) if shaping.fused else graph
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     # No state has names of a step's nodes, so devices may differ in them.

@@ -105,6 +105,19 @@ def test_halves_have_the_bits_of_float32_where_no_tensor_cores_multiply_them(mon
             assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_halves_are_trained_where_no_tensor_cores_multiply_them(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_kernels(monkeypatch)
+    q, k, v = leaves("causal", "f4")
+    scale = fc.parameter(np.float32(2), name="scale")
+    made = fc.nn.attention(*((one * scale).astype("float16") for one in (q, k, v)), causal=True)
+    total = (made.astype("float32") ** 2).sum()
+    expected = fc.resolve(fc.grad(total, scale), device="numpy", progress=False)
+    with fc.train.Trainer([scale], fc.train.sgd(1.0), device=device) as trainer:
+        trainer.step(total)
+        np.testing.assert_allclose(2 - trainer.values["scale"], expected, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("size", "capabilities", "parts"),
     [
