@@ -83,7 +83,8 @@ class DeviceMerges(Accumulator):
         self._value, self._node_spec, self._spec = node.id, node.spec, spec
         self._there, self._stays = there, stays
         self._told = partial(there.launcher.told, node.name, node.element.site)
-        self._levels = tree_levels(length, spec.block)
+        self._length, self._levels = length, tree_levels(length, spec.block)
+        self._is_ended = False
 
     @property
     def description(self) -> FoldSpec:
@@ -123,10 +124,20 @@ class DeviceMerges(Accumulator):
         """
         block = self._spec.block
         whole, rest = divmod(phase + records, block)
-        next_block = self.records // block
+        next_block, done = self.records // block, self.records + records
         with self._told():
-            self._launch("merge_blocks", [blocks, self._tree(), self.open()], [next_block, whole, rest])
-        self.records += records
+            if not whole and done == self._length:
+                # Nothing comes behind the one block that goes on, so it is read where it is.
+                self._end(blocks, next_block, rest, done)
+            else:
+                self._launch("merge_blocks", [blocks, self._tree(), self.open()], [next_block, whole, rest])
+        self.records = done
+
+    def _end(self, opened: cl.Buffer, next_block: int, rest: int, records: int) -> None:
+        """Make the value over all records, of which `opened` has the block that is not whole."""
+        numbers = [next_block, rest, records, int(self._spec.op == "mean"), int(self._spec.selected)]
+        self._launch("end_merge", [self._tree(), opened, self._made()], numbers)
+        self._is_ended = True
 
     def result(self) -> np.ndarray:
         """Return the value over all records so far. The device has it, too.
@@ -134,11 +145,12 @@ class DeviceMerges(Accumulator):
         The array is a placeholder where nobody on the host reads it.
         """
         spec = self._spec
-        next_block, rest = divmod(self.records, spec.block)
         with self._told():
-            # Of no records a sum is 0, and a mean 0 / 0.
-            numbers = [next_block, rest, self.records, int(spec.op == "mean"), int(spec.selected)]
-            self._launch("end_merge", [self._tree(), self.open(), self._made()], numbers)
+            if not self._is_ended:
+                # Of no records a sum is 0, and a mean 0 / 0.
+                self._end(self.open(), *divmod(self.records, spec.block), self.records)
+            # What was made before the end of the pass is found there from now on.
+            self._made()
             if self._stays:
                 return placeholder_array(self._node_spec)
             array = np.empty(spec.result_shape, spec.result_dtype)
