@@ -272,7 +272,31 @@ class Anchor:
 
     def store(self, scope: Scope, row: Row, column: IndexLike, count: IndexLike | None, total: Var) -> None:
         """Apply the epilogue to `total`, the result at columns `column` to `column + lanes` of a row, and store."""
-        point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
+        self._finish(AfterPoint(self, scope.beside(), *self.placed(row, column), count), total)
+
+    def store_together(self, scope: Scope, row: Row, totals: Sequence[tuple[IndexLike, Var]]) -> None:
+        """Do so for several runs of columns, each given with its first one: all that is loaded comes before all stores.
+
+        Compilers let no load pass a store that a condition guards, so each would wait for memory.
+        """
+        points = [AfterPoint(self, scope.beside(), *self.placed(row, column), None) for column, _ in totals]
+        for point in points:
+            for access in self._read_after(point):
+                point.value(access)
+        for point, (_, total) in zip(points, totals, strict=True):
+            self._finish(point, total)
+
+    def _read_after(self, point: AfterPoint) -> list[Access]:
+        """Return what the epilogue reads for each of its numbers."""
+        seen: dict[int | Access, None] = {}
+        todo: list[int | Access] = [*self.region.outputs]
+        while todo:
+            if (key := todo.pop()) not in seen and key != self.node.id:
+                seen[key] = None
+                todo.extend(point.operands(key))
+        return [key for key in seen if isinstance(key, Access)]
+
+    def _finish(self, point: AfterPoint, total: Var) -> None:
         made = self.node.spec.dtype
         if made != self.dtype:
             total = point.scope.let(Convert(total, self.dtype, made), made)

@@ -213,207 +213,171 @@ void k0(
             float2 v34 = (float2)(fc_across(v33.s0, 1), fc_across(v33.s1, 1));
             float2 v35 = (v28 ? v34 : v31);
             float2 v36 = (v28 ? v32 : v34);
-            if (i10 + i29 < n && i11 + i30 < 128) {
-                float4 v37 = (float4)(v35.s0, v35.s1, v36.s0, v36.s1);
-                long i38 = i11 + i30;
-                long i39 = i10 + i29;
-                float4 v40 = fc_round_float16_4(v37);
-                fc_store_float16_4(out0 + (i39 * 128 + i38), v37);
-            }
-            float2 v41 = v12.hi;
-            float2 v42 = v13.hi;
-            float2 v43 = (v28 ? v41 : v42);
-            float2 v44 = (float2)(fc_across(v43.s0, 1), fc_across(v43.s1, 1));
-            float2 v45 = (v28 ? v44 : v41);
-            float2 v46 = (v28 ? v42 : v44);
-            if (i10 + (i29 + 8) < n && i11 + i30 < 128) {
-                float4 v47 = (float4)(v45.s0, v45.s1, v46.s0, v46.s1);
-                long i48 = i11 + i30;
-                long i49 = i10 + (i29 + 8);
-                float4 v50 = fc_round_float16_4(v47);
-                fc_store_float16_4(out0 + (i49 * 128 + i48), v47);
-            }
-            float2 v51 = v14.lo;
-            float2 v52 = v15.lo;
-            float2 v53 = (v28 ? v51 : v52);
-            float2 v54 = (float2)(fc_across(v53.s0, 1), fc_across(v53.s1, 1));
-            float2 v55 = (v28 ? v54 : v51);
-            float2 v56 = (v28 ? v52 : v54);
-            if (i10 + i29 < n && i11 + (i30 + 16) < 128) {
-                float4 v57 = (float4)(v55.s0, v55.s1, v56.s0, v56.s1);
-                long i58 = i11 + (i30 + 16);
+            float2 v37 = v14.lo;
+            float2 v38 = v15.lo;
+            float2 v39 = (v28 ? v37 : v38);
+            float2 v40 = (float2)(fc_across(v39.s0, 1), fc_across(v39.s1, 1));
+            float2 v41 = (v28 ? v40 : v37);
+            float2 v42 = (v28 ? v38 : v40);
+            float2 v43 = v16.lo;
+            float2 v44 = v17.lo;
+            float2 v45 = (v28 ? v43 : v44);
+            float2 v46 = (float2)(fc_across(v45.s0, 1), fc_across(v45.s1, 1));
+            float2 v47 = (v28 ? v46 : v43);
+            float2 v48 = (v28 ? v44 : v46);
+            float2 v49 = v18.lo;
+            float2 v50 = v19.lo;
+            float2 v51 = (v28 ? v49 : v50);
+            float2 v52 = (float2)(fc_across(v51.s0, 1), fc_across(v51.s1, 1));
+            float2 v53 = (v28 ? v52 : v49);
+            float2 v54 = (v28 ? v50 : v52);
+            if (i10 + i29 < n) {
+                float4 v55 = (float4)(v35.s0, v35.s1, v36.s0, v36.s1);
+                float4 v56 = (float4)(v41.s0, v41.s1, v42.s0, v42.s1);
+                float4 v57 = (float4)(v47.s0, v47.s1, v48.s0, v48.s1);
+                float4 v58 = (float4)(v53.s0, v53.s1, v54.s0, v54.s1);
                 long i59 = i10 + i29;
-                float4 v60 = fc_round_float16_4(v57);
-                fc_store_float16_4(out0 + (i59 * 128 + i58), v57);
+                long i60 = i11 + i30;
+                long i61 = i11 + (i30 + 16);
+                long i62 = i11 + (i30 + 32);
+                long i63 = i11 + (i30 + 48);
+                float4 v64 = fc_round_float16_4(v55);
+                fc_store_float16_4(out0 + (i59 * 128 + i60), v55);
+                float4 v65 = fc_round_float16_4(v56);
+                fc_store_float16_4(out0 + (i59 * 128 + i61), v56);
+                float4 v66 = fc_round_float16_4(v57);
+                fc_store_float16_4(out0 + (i59 * 128 + i62), v57);
+                float4 v67 = fc_round_float16_4(v58);
+                fc_store_float16_4(out0 + (i59 * 128 + i63), v58);
             }
-            float2 v61 = v14.hi;
-            float2 v62 = v15.hi;
-            float2 v63 = (v28 ? v61 : v62);
-            float2 v64 = (float2)(fc_across(v63.s0, 1), fc_across(v63.s1, 1));
-            float2 v65 = (v28 ? v64 : v61);
-            float2 v66 = (v28 ? v62 : v64);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 16) < 128) {
-                float4 v67 = (float4)(v65.s0, v65.s1, v66.s0, v66.s1);
-                long i68 = i11 + (i30 + 16);
-                long i69 = i10 + (i29 + 8);
-                float4 v70 = fc_round_float16_4(v67);
-                fc_store_float16_4(out0 + (i69 * 128 + i68), v67);
+            float2 v68 = v12.hi;
+            float2 v69 = v13.hi;
+            float2 v70 = (v28 ? v68 : v69);
+            float2 v71 = (float2)(fc_across(v70.s0, 1), fc_across(v70.s1, 1));
+            float2 v72 = (v28 ? v71 : v68);
+            float2 v73 = (v28 ? v69 : v71);
+            float2 v74 = v14.hi;
+            float2 v75 = v15.hi;
+            float2 v76 = (v28 ? v74 : v75);
+            float2 v77 = (float2)(fc_across(v76.s0, 1), fc_across(v76.s1, 1));
+            float2 v78 = (v28 ? v77 : v74);
+            float2 v79 = (v28 ? v75 : v77);
+            float2 v80 = v16.hi;
+            float2 v81 = v17.hi;
+            float2 v82 = (v28 ? v80 : v81);
+            float2 v83 = (float2)(fc_across(v82.s0, 1), fc_across(v82.s1, 1));
+            float2 v84 = (v28 ? v83 : v80);
+            float2 v85 = (v28 ? v81 : v83);
+            float2 v86 = v18.hi;
+            float2 v87 = v19.hi;
+            float2 v88 = (v28 ? v86 : v87);
+            float2 v89 = (float2)(fc_across(v88.s0, 1), fc_across(v88.s1, 1));
+            float2 v90 = (v28 ? v89 : v86);
+            float2 v91 = (v28 ? v87 : v89);
+            if (i10 + (i29 + 8) < n) {
+                float4 v92 = (float4)(v72.s0, v72.s1, v73.s0, v73.s1);
+                float4 v93 = (float4)(v78.s0, v78.s1, v79.s0, v79.s1);
+                float4 v94 = (float4)(v84.s0, v84.s1, v85.s0, v85.s1);
+                float4 v95 = (float4)(v90.s0, v90.s1, v91.s0, v91.s1);
+                long i96 = i10 + (i29 + 8);
+                long i97 = i11 + i30;
+                long i98 = i11 + (i30 + 16);
+                long i99 = i11 + (i30 + 32);
+                long i100 = i11 + (i30 + 48);
+                float4 v101 = fc_round_float16_4(v92);
+                fc_store_float16_4(out0 + (i96 * 128 + i97), v92);
+                float4 v102 = fc_round_float16_4(v93);
+                fc_store_float16_4(out0 + (i96 * 128 + i98), v93);
+                float4 v103 = fc_round_float16_4(v94);
+                fc_store_float16_4(out0 + (i96 * 128 + i99), v94);
+                float4 v104 = fc_round_float16_4(v95);
+                fc_store_float16_4(out0 + (i96 * 128 + i100), v95);
             }
-            float2 v71 = v16.lo;
-            float2 v72 = v17.lo;
-            float2 v73 = (v28 ? v71 : v72);
-            float2 v74 = (float2)(fc_across(v73.s0, 1), fc_across(v73.s1, 1));
-            float2 v75 = (v28 ? v74 : v71);
-            float2 v76 = (v28 ? v72 : v74);
-            if (i10 + i29 < n && i11 + (i30 + 32) < 128) {
-                float4 v77 = (float4)(v75.s0, v75.s1, v76.s0, v76.s1);
-                long i78 = i11 + (i30 + 32);
-                long i79 = i10 + i29;
-                float4 v80 = fc_round_float16_4(v77);
-                fc_store_float16_4(out0 + (i79 * 128 + i78), v77);
-            }
-            float2 v81 = v16.hi;
-            float2 v82 = v17.hi;
-            float2 v83 = (v28 ? v81 : v82);
-            float2 v84 = (float2)(fc_across(v83.s0, 1), fc_across(v83.s1, 1));
-            float2 v85 = (v28 ? v84 : v81);
-            float2 v86 = (v28 ? v82 : v84);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 32) < 128) {
-                float4 v87 = (float4)(v85.s0, v85.s1, v86.s0, v86.s1);
-                long i88 = i11 + (i30 + 32);
-                long i89 = i10 + (i29 + 8);
-                float4 v90 = fc_round_float16_4(v87);
-                fc_store_float16_4(out0 + (i89 * 128 + i88), v87);
-            }
-            float2 v91 = v18.lo;
-            float2 v92 = v19.lo;
-            float2 v93 = (v28 ? v91 : v92);
-            float2 v94 = (float2)(fc_across(v93.s0, 1), fc_across(v93.s1, 1));
-            float2 v95 = (v28 ? v94 : v91);
-            float2 v96 = (v28 ? v92 : v94);
-            if (i10 + i29 < n && i11 + (i30 + 48) < 128) {
-                float4 v97 = (float4)(v95.s0, v95.s1, v96.s0, v96.s1);
-                long i98 = i11 + (i30 + 48);
-                long i99 = i10 + i29;
-                float4 v100 = fc_round_float16_4(v97);
-                fc_store_float16_4(out0 + (i99 * 128 + i98), v97);
-            }
-            float2 v101 = v18.hi;
-            float2 v102 = v19.hi;
-            float2 v103 = (v28 ? v101 : v102);
-            float2 v104 = (float2)(fc_across(v103.s0, 1), fc_across(v103.s1, 1));
-            float2 v105 = (v28 ? v104 : v101);
-            float2 v106 = (v28 ? v102 : v104);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 48) < 128) {
-                float4 v107 = (float4)(v105.s0, v105.s1, v106.s0, v106.s1);
-                long i108 = i11 + (i30 + 48);
-                long i109 = i10 + (i29 + 8);
-                float4 v110 = fc_round_float16_4(v107);
-                fc_store_float16_4(out0 + (i109 * 128 + i108), v107);
-            }
-            float2 v111 = v20.lo;
-            float2 v112 = v21.lo;
+            float2 v105 = v20.lo;
+            float2 v106 = v21.lo;
+            float2 v107 = (v28 ? v105 : v106);
+            float2 v108 = (float2)(fc_across(v107.s0, 1), fc_across(v107.s1, 1));
+            float2 v109 = (v28 ? v108 : v105);
+            float2 v110 = (v28 ? v106 : v108);
+            float2 v111 = v22.lo;
+            float2 v112 = v23.lo;
             float2 v113 = (v28 ? v111 : v112);
             float2 v114 = (float2)(fc_across(v113.s0, 1), fc_across(v113.s1, 1));
             float2 v115 = (v28 ? v114 : v111);
             float2 v116 = (v28 ? v112 : v114);
-            if (i10 + i29 < n && i11 + (i30 + 64) < 128) {
-                float4 v117 = (float4)(v115.s0, v115.s1, v116.s0, v116.s1);
-                long i118 = i11 + (i30 + 64);
-                long i119 = i10 + i29;
-                float4 v120 = fc_round_float16_4(v117);
-                fc_store_float16_4(out0 + (i119 * 128 + i118), v117);
+            float2 v117 = v24.lo;
+            float2 v118 = v25.lo;
+            float2 v119 = (v28 ? v117 : v118);
+            float2 v120 = (float2)(fc_across(v119.s0, 1), fc_across(v119.s1, 1));
+            float2 v121 = (v28 ? v120 : v117);
+            float2 v122 = (v28 ? v118 : v120);
+            float2 v123 = v26.lo;
+            float2 v124 = v27.lo;
+            float2 v125 = (v28 ? v123 : v124);
+            float2 v126 = (float2)(fc_across(v125.s0, 1), fc_across(v125.s1, 1));
+            float2 v127 = (v28 ? v126 : v123);
+            float2 v128 = (v28 ? v124 : v126);
+            if (i10 + i29 < n) {
+                float4 v129 = (float4)(v109.s0, v109.s1, v110.s0, v110.s1);
+                float4 v130 = (float4)(v115.s0, v115.s1, v116.s0, v116.s1);
+                float4 v131 = (float4)(v121.s0, v121.s1, v122.s0, v122.s1);
+                float4 v132 = (float4)(v127.s0, v127.s1, v128.s0, v128.s1);
+                long i133 = i10 + i29;
+                long i134 = i11 + (i30 + 64);
+                long i135 = i11 + (i30 + 80);
+                long i136 = i11 + (i30 + 96);
+                long i137 = i11 + (i30 + 112);
+                float4 v138 = fc_round_float16_4(v129);
+                fc_store_float16_4(out0 + (i133 * 128 + i134), v129);
+                float4 v139 = fc_round_float16_4(v130);
+                fc_store_float16_4(out0 + (i133 * 128 + i135), v130);
+                float4 v140 = fc_round_float16_4(v131);
+                fc_store_float16_4(out0 + (i133 * 128 + i136), v131);
+                float4 v141 = fc_round_float16_4(v132);
+                fc_store_float16_4(out0 + (i133 * 128 + i137), v132);
             }
-            float2 v121 = v20.hi;
-            float2 v122 = v21.hi;
-            float2 v123 = (v28 ? v121 : v122);
-            float2 v124 = (float2)(fc_across(v123.s0, 1), fc_across(v123.s1, 1));
-            float2 v125 = (v28 ? v124 : v121);
-            float2 v126 = (v28 ? v122 : v124);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 64) < 128) {
-                float4 v127 = (float4)(v125.s0, v125.s1, v126.s0, v126.s1);
-                long i128 = i11 + (i30 + 64);
-                long i129 = i10 + (i29 + 8);
-                float4 v130 = fc_round_float16_4(v127);
-                fc_store_float16_4(out0 + (i129 * 128 + i128), v127);
-            }
-            float2 v131 = v22.lo;
-            float2 v132 = v23.lo;
-            float2 v133 = (v28 ? v131 : v132);
-            float2 v134 = (float2)(fc_across(v133.s0, 1), fc_across(v133.s1, 1));
-            float2 v135 = (v28 ? v134 : v131);
-            float2 v136 = (v28 ? v132 : v134);
-            if (i10 + i29 < n && i11 + (i30 + 80) < 128) {
-                float4 v137 = (float4)(v135.s0, v135.s1, v136.s0, v136.s1);
-                long i138 = i11 + (i30 + 80);
-                long i139 = i10 + i29;
-                float4 v140 = fc_round_float16_4(v137);
-                fc_store_float16_4(out0 + (i139 * 128 + i138), v137);
-            }
-            float2 v141 = v22.hi;
-            float2 v142 = v23.hi;
-            float2 v143 = (v28 ? v141 : v142);
-            float2 v144 = (float2)(fc_across(v143.s0, 1), fc_across(v143.s1, 1));
-            float2 v145 = (v28 ? v144 : v141);
-            float2 v146 = (v28 ? v142 : v144);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 80) < 128) {
-                float4 v147 = (float4)(v145.s0, v145.s1, v146.s0, v146.s1);
-                long i148 = i11 + (i30 + 80);
-                long i149 = i10 + (i29 + 8);
-                float4 v150 = fc_round_float16_4(v147);
-                fc_store_float16_4(out0 + (i149 * 128 + i148), v147);
-            }
-            float2 v151 = v24.lo;
-            float2 v152 = v25.lo;
-            float2 v153 = (v28 ? v151 : v152);
-            float2 v154 = (float2)(fc_across(v153.s0, 1), fc_across(v153.s1, 1));
-            float2 v155 = (v28 ? v154 : v151);
-            float2 v156 = (v28 ? v152 : v154);
-            if (i10 + i29 < n && i11 + (i30 + 96) < 128) {
-                float4 v157 = (float4)(v155.s0, v155.s1, v156.s0, v156.s1);
-                long i158 = i11 + (i30 + 96);
-                long i159 = i10 + i29;
-                float4 v160 = fc_round_float16_4(v157);
-                fc_store_float16_4(out0 + (i159 * 128 + i158), v157);
-            }
-            float2 v161 = v24.hi;
-            float2 v162 = v25.hi;
-            float2 v163 = (v28 ? v161 : v162);
-            float2 v164 = (float2)(fc_across(v163.s0, 1), fc_across(v163.s1, 1));
-            float2 v165 = (v28 ? v164 : v161);
-            float2 v166 = (v28 ? v162 : v164);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 96) < 128) {
-                float4 v167 = (float4)(v165.s0, v165.s1, v166.s0, v166.s1);
-                long i168 = i11 + (i30 + 96);
-                long i169 = i10 + (i29 + 8);
-                float4 v170 = fc_round_float16_4(v167);
-                fc_store_float16_4(out0 + (i169 * 128 + i168), v167);
-            }
-            float2 v171 = v26.lo;
-            float2 v172 = v27.lo;
-            float2 v173 = (v28 ? v171 : v172);
-            float2 v174 = (float2)(fc_across(v173.s0, 1), fc_across(v173.s1, 1));
-            float2 v175 = (v28 ? v174 : v171);
-            float2 v176 = (v28 ? v172 : v174);
-            if (i10 + i29 < n && i11 + (i30 + 112) < 128) {
-                float4 v177 = (float4)(v175.s0, v175.s1, v176.s0, v176.s1);
-                long i178 = i11 + (i30 + 112);
-                long i179 = i10 + i29;
-                float4 v180 = fc_round_float16_4(v177);
-                fc_store_float16_4(out0 + (i179 * 128 + i178), v177);
-            }
-            float2 v181 = v26.hi;
-            float2 v182 = v27.hi;
-            float2 v183 = (v28 ? v181 : v182);
-            float2 v184 = (float2)(fc_across(v183.s0, 1), fc_across(v183.s1, 1));
-            float2 v185 = (v28 ? v184 : v181);
-            float2 v186 = (v28 ? v182 : v184);
-            if (i10 + (i29 + 8) < n && i11 + (i30 + 112) < 128) {
-                float4 v187 = (float4)(v185.s0, v185.s1, v186.s0, v186.s1);
-                long i188 = i11 + (i30 + 112);
-                long i189 = i10 + (i29 + 8);
-                float4 v190 = fc_round_float16_4(v187);
-                fc_store_float16_4(out0 + (i189 * 128 + i188), v187);
+            float2 v142 = v20.hi;
+            float2 v143 = v21.hi;
+            float2 v144 = (v28 ? v142 : v143);
+            float2 v145 = (float2)(fc_across(v144.s0, 1), fc_across(v144.s1, 1));
+            float2 v146 = (v28 ? v145 : v142);
+            float2 v147 = (v28 ? v143 : v145);
+            float2 v148 = v22.hi;
+            float2 v149 = v23.hi;
+            float2 v150 = (v28 ? v148 : v149);
+            float2 v151 = (float2)(fc_across(v150.s0, 1), fc_across(v150.s1, 1));
+            float2 v152 = (v28 ? v151 : v148);
+            float2 v153 = (v28 ? v149 : v151);
+            float2 v154 = v24.hi;
+            float2 v155 = v25.hi;
+            float2 v156 = (v28 ? v154 : v155);
+            float2 v157 = (float2)(fc_across(v156.s0, 1), fc_across(v156.s1, 1));
+            float2 v158 = (v28 ? v157 : v154);
+            float2 v159 = (v28 ? v155 : v157);
+            float2 v160 = v26.hi;
+            float2 v161 = v27.hi;
+            float2 v162 = (v28 ? v160 : v161);
+            float2 v163 = (float2)(fc_across(v162.s0, 1), fc_across(v162.s1, 1));
+            float2 v164 = (v28 ? v163 : v160);
+            float2 v165 = (v28 ? v161 : v163);
+            if (i10 + (i29 + 8) < n) {
+                float4 v166 = (float4)(v146.s0, v146.s1, v147.s0, v147.s1);
+                float4 v167 = (float4)(v152.s0, v152.s1, v153.s0, v153.s1);
+                float4 v168 = (float4)(v158.s0, v158.s1, v159.s0, v159.s1);
+                float4 v169 = (float4)(v164.s0, v164.s1, v165.s0, v165.s1);
+                long i170 = i10 + (i29 + 8);
+                long i171 = i11 + (i30 + 64);
+                long i172 = i11 + (i30 + 80);
+                long i173 = i11 + (i30 + 96);
+                long i174 = i11 + (i30 + 112);
+                float4 v175 = fc_round_float16_4(v166);
+                fc_store_float16_4(out0 + (i170 * 128 + i171), v166);
+                float4 v176 = fc_round_float16_4(v167);
+                fc_store_float16_4(out0 + (i170 * 128 + i172), v167);
+                float4 v177 = fc_round_float16_4(v168);
+                fc_store_float16_4(out0 + (i170 * 128 + i173), v168);
+                float4 v178 = fc_round_float16_4(v169);
+                fc_store_float16_4(out0 + (i170 * 128 + i174), v169);
             }
         }
     }

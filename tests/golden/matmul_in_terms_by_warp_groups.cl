@@ -372,7 +372,7 @@ void k0(
         for (long e = lid; e < 4096; e += 384) {
             int i119 = (int)((int)e / 32);
             int i120 = (int)((int)e % 32 * 4);
-            if (i4 + i119 < n && i5 + i120 < 128) {
+            if (i4 + i119 < n) {
                 float4 v121 = *(__local float4 *)(tiles + i119 * 136 + i120);
                 long i122 = i5 + i120;
                 long i123 = i4 + i119;

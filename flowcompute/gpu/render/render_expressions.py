@@ -21,7 +21,7 @@ from flowcompute.gpu.render.opencl_types import (
 )
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
-from flowcompute.gpu.render.ptx import of_fragments, rounding_helper
+from flowcompute.gpu.render.ptx import LANES, load_packed, of_fragments, rounding_helper
 from flowcompute.gpu.render.render_block_words import block_run
 from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
@@ -37,11 +37,12 @@ class ExpressionRenderer:
         cpu: whether kernels have one work-item in a work-group.
         unroll: iterations that are unrolled in loops of users' functions that do not say so.
         tensor: whether the device has tensor cores, and so instructions that round to half formats.
+        packs: whether vectors of four numbers are loaded at once where they lie at a multiple of their size.
     """
 
-    def __init__(self, cpu: bool, unroll: int = 1, *, tensor: bool = False) -> None:
+    def __init__(self, cpu: bool, unroll: int = 1, *, tensor: bool = False, packs: bool = False) -> None:
         self.cpu = cpu
-        self.tensor = tensor
+        self.tensor, self.packs = tensor, packs
         self.unroll = unroll
         self.helpers: dict[str, str] = {}
 
@@ -91,6 +92,8 @@ class ExpressionRenderer:
         """Return the load of a vector from any element's address, or from one that is a multiple of its size."""
         if aligned:
             return f"*(const __global {memory_type(dtype)}{lanes} *)({place})"
+        if self.packs and lanes == LANES:
+            return load_packed(memory_type(dtype), dtype, place, self.helpers)
         if not self.cpu:
             return f"vload{lanes}(0, {place})"
         return f"*(const __global {loose_vector(dtype, lanes, self.helpers)} *)({place})"

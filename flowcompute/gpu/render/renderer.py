@@ -50,6 +50,9 @@ INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
 """Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
 of the batch's first record, and its offset in its block."""
 
+_ROUNDED = ((FLOAT32, FLOAT16), (FLOAT32, BFLOAT16), (BFLOAT16, BFLOAT16))
+"""Conversions that a store of halves repeats."""
+
 
 def render(kernel: Kernel) -> str:
     """Return the OpenCL C of one kernel, complete with the functions that it needs."""
@@ -74,9 +77,11 @@ class _Renderer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.cpu = kernel.work_group == 1
-        self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1, tensor=kernel.tensor)
         # Kernels with a ring run on Hopper alone.
         self.packs = any(isinstance(statement, ir.OpenRing) for statement in kernel.body)
+        self.expressions = ExpressionRenderer(
+            self.cpu, kernel.knobs.function_unroll or 1, tensor=kernel.tensor, packs=self.packs
+        )
         self.before_rounding: dict[ir.Var, ir.Var] = {}
         self.lines: list[str] = []
         self.depth = 1
@@ -154,7 +159,7 @@ class _Renderer:
     def _statement(self, statement: Stmt) -> None:
         match statement:
             case ir.Let(var, expr):
-                if self.packs and isinstance(expr, ir.Convert) and (expr.source, expr.target) == (FLOAT32, FLOAT16):
+                if self.packs and isinstance(expr, ir.Convert) and (expr.source, expr.target) in _ROUNDED:
                     self.before_rounding[var] = expr.operand
                 self._line(f"{var_type(var)} {var.name} = {self.expressions.expression(expr, var)};")
             case ir.CallFunction():
@@ -274,8 +279,10 @@ class _Renderer:
     def _store(self, store: ir.Store) -> None:
         if self.packs and takes_packed(store):
             # A store of halves rounds by itself and writes one NaN. Rounding before it takes instructions for nothing.
-            before = self.before_rounding.get(store.var) if store.argument.dtype == FLOAT16 else None
-            value = before.name if before else self._canonical(store)
+            halves = store.argument.dtype in (FLOAT16, BFLOAT16)
+            value = self.before_rounding.get(store.var, store.var).name if halves else self._canonical(store)
+            if store.argument.dtype == BOOL:
+                value = self._bits(value, store.var, store.var.lanes)
             self._line(store_packed(store, value, self.expressions.helpers))
             return
         self._write(store, self._canonical(store), store.var.lanes)

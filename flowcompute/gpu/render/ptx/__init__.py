@@ -1,13 +1,7 @@
 """Inline PTX for NVIDIA's tensor cores."""
 
-from flowcompute.gpu.render.ptx.fragments import (
-    copying,
-    multiply_helper,
-    of_fragments,
-    rounding_helper,
-    store_packed,
-    takes_packed,
-)
+from flowcompute.gpu.render.ptx.aligned_vectors import LANES, load_packed, store_packed, takes_packed
+from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments, rounding_helper
 from flowcompute.gpu.render.ptx.rings import (
     MARK,
     await_stage,
@@ -26,6 +20,7 @@ from flowcompute.gpu.render.ptx.rings import (
 )
 
 __all__ = [
+    "LANES",
     "MARK",
     "await_stage",
     "begin_copies",
@@ -35,6 +30,7 @@ __all__ = [
     "free_stage",
     "group_barrier",
     "group_multiply",
+    "load_packed",
     "multiply_helper",
     "of_fragments",
     "open_ring",

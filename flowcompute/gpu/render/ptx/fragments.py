@@ -25,7 +25,6 @@ from flowcompute.ir import (
     OfFragments,
     PrefetchRun,
     Rest,
-    Store,
     Var,
     Words,
     WordsOf,
@@ -79,53 +78,6 @@ _ACROSS = """static inline float fc_across(float a, uint bit) {
     return b;
 }
 """
-
-_QUIET = """static inline ushort4 fc_packed(float4 x) {
-    uint2 both;
-    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s0) : "f"(x.s0), "f"(x.s1));
-    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(both.s1) : "f"(x.s2), "f"(x.s3));
-    // Platforms give NaNs different bits.
-    return convert_short4(x == x) ? as_ushort4(both) : (ushort4)(0x7e00);
-}
-"""
-
-_PACKED = {
-    FLOAT16: """static inline void fc_store_float16_4(__global half *to, float4 x) {
-    const ushort4 bits = fc_packed(x);
-    if ((ulong)to % 8 == 0) *(__global ushort4 *)to = bits;
-    else vstore4(bits, 0, (__global ushort *)to);
-}
-""",
-    FLOAT32: """static inline void fc_store_float32_4(__global float *to, float4 x) {
-    if ((ulong)to % 16 == 0) *(__global float4 *)to = x;
-    else vstore4(x, 0, to);
-}
-""",
-}
-
-_FIRST_PACKED = {
-    FLOAT16: """static inline void fc_store_first_float16_4(__global half *first, float4 x, long count) {
-    const ushort4 bits = fc_packed(x);
-    __global ushort *to = (__global ushort *)first;
-    if (count > 3 && (ulong)to % 4 == 0) {
-        *(__global ushort2 *)to = bits.lo;
-        *(__global ushort2 *)(to + 2) = bits.hi;
-    } else {
-        if (count > 0) to[0] = bits.s0;
-        if (count > 1) to[1] = bits.s1;
-        if (count > 2) to[2] = bits.s2;
-        if (count > 3) to[3] = bits.s3;
-    }
-}
-""",
-    FLOAT32: """static inline void fc_store_first_float32_4(__global float *to, float4 x, long count) {
-    if (count > 0) to[0] = x.s0;
-    if (count > 1) to[1] = x.s1;
-    if (count > 2) to[2] = x.s2;
-    if (count > 3) to[3] = x.s3;
-}
-""",
-}
 
 _POWER = """static inline float fc_normal_power(float x) {
     float y;
@@ -216,28 +168,6 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             return _each_lane(operand, "fc_normal_power({})")
         case _:
             raise NotImplementedError(expr)
-
-
-def takes_packed(store: Store) -> bool:
-    """Check whether `store_packed` stores this vector: at most four floats of 16 or 32 bits side by side."""
-    plain = store.each is None and store.stride == 1
-    return plain and store.canonical and store.argument.dtype in _PACKED and store.var.lanes == 4
-
-
-def store_packed(store: Store, value: str, helpers: dict[str, str]) -> str:
-    """Return the statement that stores four floats at once where they lie at a multiple of their size.
-
-    `vstore_half4` and `vstore4` know no alignment, and store one by one. So do stores of fewer floats, but without a
-    branch for the NaNs of each.
-    """
-    argument = store.argument
-    if argument.dtype == FLOAT16:
-        helpers.setdefault("fc_packed", _QUIET)
-    part, texts = ("", _PACKED) if store.count is None else ("first_", _FIRST_PACKED)
-    name = f"fc_store_{part}{argument.dtype.name}_4"
-    helpers.setdefault(name, texts[argument.dtype])
-    count = "" if store.count is None else f", {index_text(store.count)}"
-    return f"{name}({argument.name} + ({index_text(store.index)}), {value}{count});"
 
 
 def _each_lane(operand: Var, call: str) -> str:

@@ -38,6 +38,8 @@ from flowcompute.spec import FLOAT32, INT32
 LANES = 4
 PITCH = 8
 """Padding between the rows of a result tile in numbers, so that a sub-group writes to different banks."""
+TOGETHER = 4
+"""Vectors of a row that a work-item loads what follows a product for, before it stores the first of them."""
 STRIP = 64
 """Most columns that a group of a ring stores at a time."""
 _VECTOR = Name("e")
@@ -58,6 +60,8 @@ class Results:
         workers: work-items that hold sums, the first ones; None where all do.
         array: local array that the sums go through, by default that of the operands.
         apart: whether each group of four sub-groups of a ring stores its own 64 rows and waits for no other one.
+        store_row: adds to a scope the statements that store vectors of a row, given the row in the tile, and column and
+            vector of each; None where `store` stores each. All columns of the tile then exist where the first does.
     """
 
     rows: int
@@ -69,6 +73,7 @@ class Results:
     workers: int | None = None
     array: str = TILES
     apart: bool = False
+    store_row: Callable[[Scope, IndexLike, Sequence[tuple[IndexLike, Var]]], None] | None = None
 
     @property
     def width(self) -> int:
@@ -127,18 +132,27 @@ class Results:
         odd = scope.let(Integer(LID % 2), INT32, 1)
         row = scope.narrow(top + LID % SUBGROUP // 4)
         column = scope.narrow(left + LID % 2 * 8 + LID % 4 // 2 * LANES)
-        for at, (even, next_sums) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
+        pairs = [*zip(sums[::2], sums[1::2], strict=True)]
+        together = 1 if self.store_row is None else TOGETHER
+        for begin in range(0, len(pairs), together):
             for lower in (False, True):
-                own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (even, next_sums))
-                given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
-                taken = scope.let(Across(given, 1), FLOAT32, 2)
-                first = scope.let(Select(odd, taken, own), FLOAT32, 2)
-                last = scope.let(Select(odd, next_own, taken), FLOAT32, 2)
-                inside = scope.inner(LANES)
-                made = inside.let(Picked((first, last), (0, 1, 2, 3)), FLOAT32, LANES)
-                place = row + 8 * lower, column + 16 * at
-                self.store(inside, *place, made)
-                scope.add(If(self.exists(*place), tuple(inside.statements)))
+                vectors = [self._exchanged(scope, odd, *pair, lower) for pair in pairs[begin : begin + together]]
+                inside, place = scope.inner(LANES), row + 8 * lower
+                joined = [inside.let(Picked(vector, (0, 1, 2, 3)), FLOAT32, LANES) for vector in vectors]
+                if self.store_row is None:
+                    self.store(inside, place, column + 16 * begin, joined[0])
+                else:
+                    self.store_row(
+                        inside, place, [(column + 16 * at, made) for at, made in enumerate(joined, begin)]
+                    )
+                scope.add(If(self.exists(place, column + 16 * begin), tuple(inside.statements)))
+
+    def _exchanged(self, scope: Scope, odd: Var, even: Var, next_sums: Var, lower: bool) -> tuple[Var, Var]:
+        """Return both halves of the `LANES` neighbours that a work-item has, once it has exchanged with the next one."""
+        own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (even, next_sums))
+        given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
+        taken = scope.let(Across(given, 1), FLOAT32, 2)
+        return scope.let(Select(odd, taken, own), FLOAT32, 2), scope.let(Select(odd, next_own, taken), FLOAT32, 2)
 
     def add_held(self, scope: Scope, hold: Callable[[Scope], None]) -> None:
         """Store what `hold` adds to a scope to put into the tile; afterwards the local memory is free again."""
@@ -191,11 +205,16 @@ def results_of(
     """
 
     def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-        return all_of(place.row + row < place.until, place.column + column < one.columns)
+        return all_of(place.row + row < place.until, one.columns % size[1] == 0 or place.column + column < one.columns)
 
     def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
         column = scope.integer(place.column + column)
         count = None if one.columns % LANES == 0 else scope.integer(index_min(LANES, one.columns - column))
         one.store(scope, one.row(scope, scope.integer(place.row + row)), column, count, made)
 
-    return Results(*size, group, store, exists, workers=workers)
+    def store_row(scope: Scope, row: IndexLike, vectors: Sequence[tuple[IndexLike, Var]]) -> None:
+        own = one.row(scope, scope.integer(place.row + row))
+        one.store_together(scope, own, [(scope.integer(place.column + column), made) for column, made in vectors])
+
+    is_whole = one.columns % size[1] == 0
+    return Results(*size, group, store, exists, workers=workers, store_row=store_row if is_whole else None)
