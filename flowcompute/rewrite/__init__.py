@@ -4,6 +4,7 @@ from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.copied_views import store_copied_views
 from flowcompute.rewrite.idle_reductions import replace_idle_reductions
 from flowcompute.rewrite.item_splitting import split_items
+from flowcompute.rewrite.joined_pads import join_pads
 from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
@@ -23,6 +24,7 @@ __all__ = [
     "find_passes",
     "fold_selected",
     "image_windows",
+    "join_pads",
     "levels_of",
     "move_lookups",
     "move_parts_to_sources",

@@ -20,6 +20,7 @@ from flowcompute.rewrite import (
     find_clocks,
     find_passes,
     fold_selected,
+    join_pads,
     levels_of,
     move_lookups,
     move_views,
@@ -221,7 +222,7 @@ def plan_step(
     graph = share_repeated_matrices(graph) if shaping.fused else graph
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     # No state has names of a step's nodes, so devices may differ in them.
-    graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
+    graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:

@@ -142,13 +142,11 @@ class Results:
                 if self.store_row is None:
                     self.store(inside, place, column + 16 * begin, joined[0])
                 else:
-                    self.store_row(
-                        inside, place, [(column + 16 * at, made) for at, made in enumerate(joined, begin)]
-                    )
+                    self.store_row(inside, place, [(column + 16 * at, made) for at, made in enumerate(joined, begin)])
                 scope.add(If(self.exists(place, column + 16 * begin), tuple(inside.statements)))
 
     def _exchanged(self, scope: Scope, odd: Var, even: Var, next_sums: Var, lower: bool) -> tuple[Var, Var]:
-        """Return both halves of the `LANES` neighbours that a work-item has, once it has exchanged with the next one."""
+        """Return both halves of the `LANES` neighbours that a work-item has after an exchange with the next one."""
         own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (even, next_sums))
         given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
         taken = scope.let(Across(given, 1), FLOAT32, 2)
