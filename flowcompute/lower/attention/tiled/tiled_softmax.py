@@ -19,7 +19,7 @@ from flowcompute.ir import (
     WorkGroupBarrier,
 )
 from flowcompute.lower.attention.attention_anchor import LANES, AttentionAnchor, Combination
-from flowcompute.lower.attention.attention_tiling import Shape
+from flowcompute.lower.attention.tiled.attention_tiling import Shape
 from flowcompute.lower.emit import Scope
 
 WEIGHTS = "weights"

@@ -52,9 +52,9 @@ from flowcompute.lower.attention.attention_anchor import (
     AttentionAnchor,
     why_no_attention,
 )
-from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
-from flowcompute.lower.attention.attention_tiling import KNOBS, Shape, choose_shape
-from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
+from flowcompute.lower.attention.tiled.attention_slab import TILES, Origin, Slab, Space
+from flowcompute.lower.attention.tiled.attention_tiling import KNOBS, Shape, choose_shape
+from flowcompute.lower.attention.tiled.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tiles

@@ -37,7 +37,6 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
-from flowcompute.lower.attention.attention_tiling import KNOBS, Shape, few_shape
 from flowcompute.lower.attention.stream_anchor import (
     HEAD,
     STAGES,
@@ -47,7 +46,8 @@ from flowcompute.lower.attention.stream_anchor import (
     blocks_of,
     why_no_stream_attention,
 )
-from flowcompute.lower.attention.tiled_attention import TiledAttentionLowering
+from flowcompute.lower.attention.tiled.attention_tiling import KNOBS, Shape, few_shape
+from flowcompute.lower.attention.tiled.tiled_attention import TiledAttentionLowering
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_records
