@@ -21,6 +21,7 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     AwaitCopies,
+    ConditionLike,
     Copy,
     EarlyRead,
     EndCopies,
@@ -60,6 +61,8 @@ TILE = WorkGroupTile(128, 256, 8, 16)
 DEPTH = 8
 """Numbers of k in a stage; divides `PANEL`."""
 STAGES = 4
+COPIES_AT = 2
+"""Number of a stage whose products the copies of a later stage stand beside."""
 DOWN, ACROSS = 8, 4
 """Work-items of a sub-group in a column, and in a row, of its part of the tile."""
 PART_ROWS, PART_COLUMNS = TILE.item_rows * DOWN, TILE.item_columns * ACROSS
@@ -152,12 +155,18 @@ class CopiedMatmulLowering(TiledMatmulLowering):
         return left, self._side_of(scope, b.argument, TILE.columns, DEPTH * self.pitches[0], base, strides)
 
     @staticmethod
-    def _copy(scope: Scope, sides: tuple[_Side, _Side], sources: Sequence[IndexLike], into: IndexLike) -> None:
-        """Start the copies of `DEPTH` numbers of k from `sources` into the stage at `into`."""
+    def _copy(
+        scope: Scope,
+        sides: tuple[_Side, _Side],
+        sources: Sequence[IndexLike],
+        into: IndexLike,
+        exist: ConditionLike = True,
+    ) -> None:
+        """Start the copies of `DEPTH` numbers of k from `sources` into the stage at `into`; zeros unless they exist."""
         for side, source in zip(sides, sources, strict=True):
             own = scope.narrow(into + side.place)
             for place, distance in side.turns:
-                scope.add(Copy(TILES, own + place, side.argument, source + distance, side.numbers))
+                scope.add(Copy(TILES, own + place, side.argument, source + distance, side.numbers, exist))
 
     # -- sums ---------------------------------------------------------------------------------------
 
@@ -170,8 +179,9 @@ class CopiedMatmulLowering(TiledMatmulLowering):
         sides = self._both(scope, row, column)
         part, item = scope.narrow(LID // SUBGROUP), scope.narrow(LID % SUBGROUP)
         parts = TILE.columns // PART_COLUMNS
-        top = scope.narrow(part // parts * PART_ROWS + item // ACROSS * LANES)
-        left = scope.narrow(part % parts * PART_COLUMNS + item % ACROSS * LANES)
+        # Of four neighbouring work-items, pairs share rows and pairs share columns.
+        top = scope.narrow(part // parts * PART_ROWS + (item // (2 * ACROSS) * 2 + item % 2) * LANES)
+        left = scope.narrow(part % parts * PART_COLUMNS + item // 2 % ACROSS * LANES)
         sums = self._zeros(scope)
         self.arrays.append(Array(TILES, FLOAT32, 1, STAGES * self.stage, local=True))
         if one.inner > PANEL:
@@ -203,11 +213,12 @@ class CopiedMatmulLowering(TiledMatmulLowering):
             if last:
                 body.add(AwaitCopies(ahead - 1), WorkGroupBarrier())
             following = self._fragments(body, there if last else here, 0 if last else k + 1)
-            if k == 0:
-                # Behind the barrier of the step before, all have read the stage that is written.
-                more = body.inner()
-                self._copy(more, sides, sources, more.narrow(choose(equal(HERE, 0), last_stage, HERE - self.stage)))
-                body.add(If(STEP + ahead < steps, (*more.statements, *further)), EndCopies())
+            if k == COPIES_AT:
+                # Behind the barrier of the step before, all have read the stage that is written. A branch round these
+                # copies would keep the assembler from moving reads away from their products.
+                before = body.narrow(choose(equal(HERE, 0), last_stage, HERE - self.stage))
+                self._copy(body, sides, sources, before, STEP + ahead < steps)
+                body.add(EndCopies(), *further)
             self._add_products(body, now, sums)
             now = following
         body.add(*(Assign(old, Splat(new)) for old, new in zip(chain(*ready), chain(*now), strict=True)))
