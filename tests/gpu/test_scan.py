@@ -100,16 +100,32 @@ def test_columns(item: tuple[int, ...], length: int) -> None:
 @pytest.mark.parametrize("knobs", [{}, {"work_group": 128, "tile_columns": 32}])
 def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
     """One column in the last panel, and ends of batches around tiles and stretches of them, with what they leave."""
-    x = fc.source(drawn("float32", (200, 1009), special=True))
+    x = fc.source(drawn("float32", (600, 1009), special=True))
     half = fc.source(drawn("float16", (130, 1009)))
     exclusive = fc.cumulative_sum(half * 2, axis=0, exclusive=True) + half
     scans = [fc.cumulative_sum(x, axis=0), exclusive]
     wanted = [np.asarray(one) for one in fc.resolve(*scans, device="numpy", progress=False)]
-    for records in (7, 4 * 16 + 1, 200):
+    for records in (7, 4 * 16 + 1, 600):
         strategy = fc.Strategy(joined_batches=1, batch_bytes=4 * 1009 * records, **knobs)
         plan = plan_for_gpu(*scans, strategy=strategy)
         assert {kernel.ir.family for kernel in plan.kernels} == {"column scan"}
         assert [one.tobytes() for one in resolve_on_gpu(*scans, strategy=strategy)] == [one.tobytes() for one in wanted]
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 5000), ("float64", 1500), ("int8", 257), ("float32", 20000)])
+def test_tiles_of_few_records(dtype: str, width: int) -> None:
+    """Work-items with several tiles, of which batches have some; items that CPUs leave to NumPy; words for stretches."""
+    data = drawn(dtype, (9 * (16384 // width + 1) * 8 + 5, width), special=dtype == "float32")
+    scan = fc.cumulative_sum(fc.source(data), axis=0)
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    tile = scan_tile(width)
+    for records in (1, tile * 8, tile * 8 + 1, len(data)):
+        length = min(len(data), 20 * records)
+        part = fc.cumulative_sum(fc.source(data[:length]), axis=0)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=data[0].nbytes * records, work_group=128, tile_columns=32)
+        assert [kernel.ir.family for kernel in plan_for_gpu(part, strategy=strategy).kernels] == ["column scan"]
+        (got,) = resolve_on_gpu(part, fc.constant(0), strategy=strategy)[:1]
+        assert got.tobytes() == wanted[:length].tobytes(), f"{records} records at a time"
 
 
 def test_wide_items_leave_what_other_backends_go_on_from() -> None:

@@ -15,7 +15,7 @@ from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
 from flowcompute.imports import dataclass
 from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype, slots_of
-from flowcompute.lower.scan import identity_of, scan_wide
+from flowcompute.lower.scan import identity_of, scan_wide, tiles_handed_on
 from flowcompute.spec import FLOAT64
 
 _PARTS = ("carry", "runs", "run")
@@ -154,20 +154,21 @@ class TileCarry(DeviceCarry):
     Args:
         node: the scan.
         records: records in a tile.
+        together: tiles for which one prefix is handed on, at least.
         memory: where the device finds it.
         batch_items: records in a batch, which the words that tiles hand on are allocated for.
     """
 
-    def __init__(self, node: Node, records: int, memory: Memory, batch_items: int) -> None:
+    def __init__(self, node: Node, records: int, together: int, memory: Memory, batch_items: int) -> None:
         super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan_wide(node)))
-        self._records = records
+        self._records, self._together = records, together
         self._begun: tuple[bool, ...] = ()
         self._words = np.zeros(2, np.uint64)
         self._room(batch_items // records + 2)
         self.restore({"carry": None, "runs": None, "run": None})
 
     def _room(self, tiles: int) -> None:
-        words = 2 + 2 * tiles * self._node.spec.item_numbers
+        words = 2 + 2 * -(-tiles // self._together) * self._node.spec.item_numbers
         if len(self._words) < words:
             self._words = np.zeros(words, np.uint64)
             self._memory.forget({("words", self._node.id)})
@@ -337,7 +338,7 @@ def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: i
     if kernel.work == "attend":
         made = AttentionCarry if slots_of(node) == 1 else SlotCarry
         return made(node, memory, batch_items)
-    return TileCarry(node, kernel.block, memory, batch_items)
+    return TileCarry(node, kernel.block, tiles_handed_on(node, kernel), memory, batch_items)
 
 
 def begin_nothing() -> int:

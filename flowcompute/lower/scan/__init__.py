@@ -1,6 +1,7 @@
 """Scans: look-back scans along the stream, and serial scans."""
 
 from flowcompute.lower.scan.column_look_back import COLUMN_SCAN
+from flowcompute.lower.scan.column_sizes import tiles_handed_on
 from flowcompute.lower.scan.cpu_look_back import CPU_SCAN, WIDE_SCAN
 from flowcompute.lower.scan.host_reasons import why_on_host
 from flowcompute.lower.scan.number_look_back import NUMBER_SCAN
@@ -20,5 +21,6 @@ __all__ = [
     "identity_of",
     "is_scan",
     "scan_wide",
+    "tiles_handed_on",
     "why_on_host",
 ]

@@ -2,20 +2,21 @@
 
 Tiles of wide items have few records, and the prefix of each depends on the tile before. So the work done
 for each wait decides the speed. Neighbouring work-items take neighbouring columns. Each row of work-items
-takes a tile of its own, whose numbers stay in registers.
+takes tiles of its own, whose numbers stay in registers.
 
 One work-item for each column adds the totals of the tiles in order, and publishes one prefix for all of
 them. The order of summation is that of `engine.scans.host_scan`. A tile of several runs has one row of
-work-items for each run.
+work-items for each run. Short tiles are several to a row, one part after the other.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse import Reason, Region
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph
 from flowcompute.ir import (
     BLOCKS,
     FIRST,
@@ -30,6 +31,7 @@ from flowcompute.ir import (
     For,
     If,
     IndexLike,
+    IsSet,
     Kernel,
     Load,
     N,
@@ -43,82 +45,60 @@ from flowcompute.ir import (
     Var,
     WorkGroupBarrier,
     all_of,
+    any_of,
     choose,
     equal,
     index_max,
     index_min,
     names,
-    register_dtype,
-    scan_tile,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.column_sizes import (
+    ADDED,
+    COLUMNS,
+    FEWEST,
+    FORM,
+    parts_of,
+    takes_columns,
+    work_group_of,
+)
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
     scan_initial,
-    scan_wide,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT64, is_float
 
-BASE, DRAWN, J, STRETCH, T, TASK, TASKS, W = names("base drawn j stretch t task tasks w")
-BEGIN, C, HI, LENGTH, LO, STOP, TEAM = names("begin c hi length lo stop team", narrow=True)
-"""Integers of a work-item: its task (a stretch of tiles, and columns), its tile `t`, column `c` and run.
+BASE, DRAWN, J, PART, START, STRETCH, T, TASK, TASKS, W = names("base drawn j part start stretch t task tasks w")
+BEGIN, C, COLUMN, HI, LENGTH, LO, STOP, TEAM, WHOLE = names("begin c column hi length lo stop team whole", narrow=True)
+"""Integers of a work-item: its task (a stretch of tiles, and a panel of columns), its first tile `t` and column `c`.
 
-The run begins at record `begin` and has `length` records, of which `lo` to `hi` are in the batch; `base` is its first
-number."""
-
-GROUP_BYTES = 2048
-"""Bytes that the work-items of a work-group store at a time: 512 of float32, so that two work-groups fit on a unit.
-
-Every dtype then has as many bytes for each published prefix.
-"""
-
-COLUMNS = 16
-"""Columns of a row of work-items: 64 bytes of float32, which memory transfers without loss."""
-
-FEW_COLUMNS = 8
-"""The same where tiles have several runs; there, more tiles for each wait gain more."""
-
-FEWEST = 64
-"""Fewest numbers of an item for which this form pays."""
-
-REGISTERS_BYTES = 128 << 10
-"""Most bytes for the numbers of all work-items of a work-group: half of the registers of a compute unit."""
-
-
-def takes_columns(node: Node) -> bool:
-    """Check whether a scan along the stream is one by columns: tiles are a few runs, whose steps are unrolled."""
-    return node.spec.item_numbers >= FEWEST and not isinstance(node.element, KernelScan)
-
-
-def column_scan_bytes(node: Node) -> int:
-    """Return the local memory of a work-group in bytes: totals and prefixes of its tiles, and a ticket."""
-    return 2 * _group(node) * scan_wide(node).itemsize + INT64.itemsize
-
-
-def _group(node: Node) -> int:
-    """Return the work-items of a work-group, a power of two."""
-    kept = min(scan_tile(node.spec.item_numbers), RUN) * register_dtype(node.spec.dtype).itemsize
-    most = min(1024, GROUP_BYTES // node.spec.dtype.itemsize, REGISTERS_BYTES // kept)
-    return 1 << most.bit_length() - 1
+That is number `column` of the panel. `base` is its first number in the batch. Of a run, records `lo` to `hi` are in the
+batch. A run of several begins at record `begin` of its tile and has `length` records."""
 
 
 class ColumnLookBackLowering(TileScan):
-    """Lowering of a region around a scan of wide items along the stream for a GPU."""
+    """Lowering of a region around a scan of wide items along the stream for a GPU.
+
+    Attributes:
+        across: columns of a panel.
+        parts: tiles of a work-item, one after the other; 1 where a tile has several runs.
+        tiles: tiles of a stretch.
+    """
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        group = min(_group(self.node), style.capabilities.max_work_group)
+        group = min(work_group_of(self.node), style.capabilities.max_work_group)
         self.runs = -(-self.records // RUN)
-        across = COLUMNS if self.runs == 1 else FEW_COLUMNS
-        self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=across)
-        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
-        self.tiles, self.weight_tiles = self.group // self.across // self.runs, -(-self.columns // self.across)
+        self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=COLUMNS)
+        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or COLUMNS
         # Records of a run, and of the last one of a tile.
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
+        self.parts = parts_of(self.node)
+        self.tiles, self.panels = self.group // self.across * self.parts // self.runs, -(-self.columns // self.across)
         self.meets_twice = not style.capabilities.shuffles
         signed = self.op == "sum" and is_float(self.dtype)
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
@@ -127,60 +107,68 @@ class ColumnLookBackLowering(TileScan):
         """Return the kernel; its work counts tiles."""
         scope = Scope(self.names, lanes=1)
         scope.add(*self._sizes())
-        kept = [scope.let(ConstantValue(0), self.dtype) for _ in range(self.run)]
+        kept = [scope.let(ConstantValue(0), self.dtype) for _ in range(self.run * self.parts)]
         total = scope.let(self.nothing(self.dtype), self.dtype)
         runs = scope.let(self.nothing(self.wide), self.wide)
         scope.add(*self._begin(total, runs))
         begun = scope.let(Splat(total), self.dtype)
-        scope.add(*self._take(kept, total))
-        adds = self.widened(scope, total)
-        adds = self.combined(scope, runs, adds) if self.runs == 1 else adds
-        scope.add(PutItem("adds", LID, adds), WorkGroupBarrier())
+        scope.add(*self._take(kept, total, runs, begun), WorkGroupBarrier())
         if self.meets_twice:
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
             scope.add(WorkGroupBarrier())
-        scope.add(self._chain(), WorkGroupBarrier())
-        carry = scope.let(ArrayItem("before", LID), self.wide)
         if self.runs > 1:
-            scope.add(Assign(runs, ArrayItem("adds", LID)))
-        scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._results(kept, carry, runs, begun))
-        scope.add(self._leave(carry, runs, total, adds))
-        arrays: list[Stmt] = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
+            scope.add(self._add_runs(), WorkGroupBarrier())
+        scope.add(self._chain(), WorkGroupBarrier())
+        if self.runs > 1:
+            carry = scope.let(ArrayItem("before", TEAM // self.runs * self.across + COLUMN), self.wide)
+            scope.add(Assign(runs, ArrayItem("adds", LID)), Ticket(DRAWN, self.words, tickets=TASKS))
+            scope.add(*self._results(kept, carry, runs, begun), self._store_run_state(scope, carry, runs, total))
+        else:
+            scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._part_results(kept, runs, begun))
+            scope.add(self._leave(runs, total))
+        arrays = [self._array("adds", self.tiles * self.runs), self._array("before", self.tiles)]
+        if self.runs > 1:
+            arrays.append(self._array("totals", self.tiles))
         arrays.append(Array("taken", INT64, 1, 1, local=True))
-        arrays.append(SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.weight_tiles))
-        sizes: dict[str, Any] = {"work_group": self.group, "tile": (self.tiles, self.weight_tiles), "knobs": self.knobs}
-        return self.kernel(name, arrays, scope.statements, TASK, DRAWN, TASKS, **sizes)
+        tasks = SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.panels)
+        sizes: dict[str, Any] = {"work_group": self.group, "tile": (self.tiles, self.panels), "knobs": self.knobs}
+        return self.kernel(name, [*arrays, tasks], scope.statements, TASK, DRAWN, TASKS, **sizes)
+
+    def _array(self, name: str, rows: int) -> Array:
+        return Array(name, self.wide, 1, max(rows * self.across, self.group if name == "adds" else 0), local=True)
 
     def _sizes(self) -> list[Stmt]:
-        """Declare the work-item's tile `t` and column `c`; records `lo` to `hi` of its run are in the batch.
+        """Declare the work-item's first tile `t` and column `c`.
 
-        Where tiles have several runs, `begin` is the first record of this one and `length` its number of
-        records.
+        Where tiles have several runs, `begin` is the first record of this one and `length` its number of records, of
+        which `lo` to `hi` are in the batch. Otherwise `whole` tells whether all parts are in the batch.
         """
-        # Surplus rows of work-items have no tile.
-        there = all_of(C < self.columns, self.runs == 1 or TEAM // self.runs < self.tiles)
-        stop = choose(there, index_max(0, index_min(self.records, PHASE + N - T * self.records)), 0)
         where = [
-            SetInteger(STRETCH, TASK // self.weight_tiles),
-            SetInteger(C, TASK % self.weight_tiles * self.across + LID % self.across),
+            SetInteger(STRETCH, TASK // self.panels),
+            SetInteger(COLUMN, LID % self.across),
+            SetInteger(C, TASK % self.panels * self.across + COLUMN),
+            SetInteger(TEAM, LID // self.across),
         ]
         if self.runs == 1:
+            first = all_of(C < self.columns, any_of(T > 0, equal(PHASE, 0)))
             return [
                 *where,
-                SetInteger(T, STRETCH * self.tiles + LID // self.across),
-                SetInteger(LO, choose(equal(T, 0), PHASE, 0)),
-                SetInteger(HI, stop),
+                SetInteger(T, STRETCH * self.tiles + TEAM * self.parts),
+                SetInteger(WHOLE, all_of(first, (T + self.parts) * self.records <= PHASE + N)),
                 SetInteger(BASE, (T * self.records - PHASE) * self.columns + C),
             ]
+        # Surplus rows of work-items have no tile.
+        there = all_of(C < self.columns, TEAM // self.runs < self.tiles)
+        stop = choose(there, index_max(0, index_min(self.records, PHASE + N - T * self.records)), 0)
         return [
             *where,
-            SetInteger(TEAM, LID // self.across),
             SetInteger(T, STRETCH * self.tiles + TEAM // self.runs),
             SetInteger(BEGIN, TEAM % self.runs * RUN),
             SetInteger(LENGTH, index_min(RUN, self.records - BEGIN)),
             SetInteger(STOP, stop - BEGIN),
             SetInteger(LO, choose(equal(T, 0), index_max(0, PHASE - BEGIN), 0)),
             SetInteger(HI, index_min(STOP, RUN)),
+            SetInteger(WHOLE, equal(HI - LO, LENGTH)),
             SetInteger(BASE, (T * self.records + BEGIN - PHASE) * self.columns + C),
         ]
 
@@ -192,18 +180,12 @@ class ColumnLookBackLowering(TileScan):
         if self.runs > 1:
             return [If(all_of(equal(T, 0), HI > 0, PHASE >= BEGIN, PHASE - BEGIN < RUN), tuple(scope.statements))]
         scope.add(Assign(runs, Load(self.state, d + C)))
-        return [If(all_of(equal(T, 0), HI > 0), tuple(scope.statements))]
+        return [If(all_of(equal(T, 0), d > C), tuple(scope.statements))]
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
-    def _each(self, whole: Scope, some: Scope) -> list[Stmt]:
-        """Branch on whether the run is whole: `whole` if it is, else `some` for each record `j`."""
-        partly = For(J, LO, HI, 1, tuple(some.statements))
-        length = self.records if self.runs == 1 else LENGTH
-        return [If(equal(HI - LO, length), tuple(whole.statements), (partly,))]
-
-    def _step(self, scope: Scope, total: Var, number: Var, record: IndexLike) -> Var:
-        """Accumulate a number into `total`, and return the result at its place in the run."""
+    def _step(self, scope: Scope, total: Var, number: Var, place: IndexLike, record: IndexLike) -> Var:
+        """Accumulate a number into `total`, and return the result at record `place` of the stretch's tile."""
         after = self.combined(scope, total, number)
         if not self.exclusive:
             scope.add(Assign(total, Splat(after)))
@@ -211,12 +193,67 @@ class ColumnLookBackLowering(TileScan):
         before = scope.let(Splat(total), self.dtype)
         scope.add(Assign(total, Splat(after)))
         if self.signless is not None and record in (J, 0):
-            place = T if self.runs == 1 else T + BEGIN
             scope.add(If(equal(FIRST + place + record, 0), (Assign(before, ConstantValue(self.signless)),)))
         return before
 
-    def _take(self, kept: list[Var], total: Var) -> list[Stmt]:
+    def _place(self, part: IndexLike) -> IndexLike:
+        """Return the place of a part among the tiles of the stretch, and its column."""
+        return (TEAM * self.parts + part) * self.across + COLUMN
+
+    def _some(self, body: Callable[[Scope, Var, Var], None], begun: Var, runs: Var) -> Stmt:
+        """Loop over the parts of which some records are missing.
+
+        Args:
+            body: takes a scope, what the open run begins with, and what comes before it in its tile.
+            begun, runs: these of the first tile of the batch.
+        """
+        scope, first = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        rest = PHASE + N - (T + PART) * self.records
+        scope.add(
+            SetInteger(LO, choose(equal(T + PART, 0), PHASE, 0)),
+            SetInteger(HI, choose(C < self.columns, index_max(0, index_min(self.records, rest)), 0)),
+            SetInteger(START, BASE + PART * (self.records * self.columns)),
+        )
+        total = scope.let(self.nothing(self.dtype), self.dtype)
+        before = scope.let(self.nothing(self.wide), self.wide)
+        first.add(Assign(total, Splat(begun)), Assign(before, Splat(runs)))
+        scope.add(If(equal(T + PART, 0), tuple(first.statements)))
+        inner = scope.inner()
+        body(inner, total, before)
+        scope.add(If(HI > 0, tuple(inner.statements)))
+        return For(PART, 0, self.parts, 1, tuple(scope.statements))
+
+    def _take(self, kept: list[Var], total: Var, runs: Var, begun: Var) -> list[Stmt]:
         """Compute results inside the run in registers; all numbers are loaded before the first is used."""
+        if self.runs > 1:
+            taken = self._take_run(kept, total)
+            put = Scope(self.names, lanes=1)
+            put.add(PutItem("adds", LID, self.widened(put, total)))
+            return [*taken, *put.statements]
+        whole = Scope(self.names, lanes=1)
+        numbers = [self.operand(whole.beside(), BASE + j * self.columns, None) for j in range(len(kept))]
+        for j, (place, number) in enumerate(zip(kept, numbers, strict=True)):
+            part, record = divmod(j, self.run)
+            if record == 0 and part:
+                whole.add(Assign(total, self.nothing(self.dtype)))
+            whole.add(Assign(place, Splat(self._step(whole, total, number, T + part, record))))
+            if record == self.run - 1:
+                adds = self.widened(whole, total)
+                whole.add(PutItem("adds", self._place(part), adds))
+
+        def add(inner: Scope, own: Var, before: Var) -> None:
+            loop = inner.inner()
+            number = self.operand(loop, loop.integer(START + J * self.columns), None)
+            loop.add(Assign(own, Splat(self.combined(loop, own, number))))
+            inner.add(For(J, LO, HI, 1, tuple(loop.statements)))
+            inner.add(If(equal(T + PART + 1, BLOCKS), (Assign(total, Splat(own)),)))
+            adds = self.combined(inner, before, self.widened(inner, own))
+            inner.add(PutItem("adds", self._place(PART), adds))
+
+        return [If(IsSet(WHOLE), tuple(whole.statements), (self._some(add, begun, runs),))]
+
+    def _take_run(self, kept: list[Var], total: Var) -> list[Stmt]:
+        """Do so for one of several runs of a tile."""
         whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         always, longer = kept[: self.shortest], kept[self.shortest :]
         rest = whole.inner()
@@ -227,32 +264,50 @@ class ColumnLookBackLowering(TileScan):
             whole.add(self._where_longer(rest))
         numbers = [self.operand(whole.beside(), BASE + j * self.columns, None) for j in range(len(always))]
         for j, (place, number) in enumerate(zip(always, numbers, strict=True)):
-            whole.add(Assign(place, Splat(self._step(whole, total, number, j))))
+            whole.add(Assign(place, Splat(self._step(whole, total, number, T + BEGIN, j))))
         rest = whole.inner()
         for j, place in enumerate(longer, len(always)):
-            rest.add(Assign(place, Splat(self._step(rest, total, place, j))))
+            rest.add(Assign(place, Splat(self._step(rest, total, place, T + BEGIN, j))))
         if longer:
             whole.add(self._where_longer(rest))
         number = self.operand(some, some.integer(BASE + J * self.columns), None)
         some.add(Assign(total, Splat(self.combined(some, total, number))))
-        return self._each(whole, some)
+        return [If(IsSet(WHOLE), tuple(whole.statements), (For(J, LO, HI, 1, tuple(some.statements)),))]
 
     def _results(self, kept: list[Var], carry: Var, runs: Var, begun: Var) -> list[Stmt]:
-        """Apply the epilogue to the tile's results, and store.
+        """Apply the epilogue to the results of a run, and store.
 
         A run with missing records is scanned again from `begun`.
         """
         whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
-        before = whole.let(self.nothing(self.wide), self.wide) if self.runs == 1 else runs
         rest = whole.inner()
         for j, place in enumerate(kept):
             scope = (whole if j < self.shortest else rest).beside()
-            self._finish(scope, BASE + j * self.columns, place, carry, before)
+            self._finish(scope, BASE + j * self.columns, place, carry, runs)
         if rest.statements:
             whole.add(self._where_longer(rest))
         at = some.integer(BASE + J * self.columns)
-        self._finish(some, at, self._step(some, begun, self.operand(some, at, None), J), carry, runs)
-        return self._each(whole, some)
+        self._finish(some, at, self._step(some, begun, self.operand(some, at, None), T + BEGIN, J), carry, runs)
+        return [If(IsSet(WHOLE), tuple(whole.statements), (For(J, LO, HI, 1, tuple(some.statements)),))]
+
+    def _part_results(self, kept: list[Var], runs: Var, begun: Var) -> list[Stmt]:
+        """Do so for all parts of a work-item."""
+        whole = Scope(self.names, lanes=1)
+        nothing = whole.let(self.nothing(self.wide), self.wide)
+        for j, place in enumerate(kept):
+            if j % self.run == 0:
+                carry = whole.let(ArrayItem("before", self._place(j // self.run)), self.wide)
+            self._finish(whole.beside(), BASE + j * self.columns, place, carry, nothing)
+
+        def again(inner: Scope, total: Var, before: Var) -> None:
+            carry = inner.let(ArrayItem("before", self._place(PART)), self.wide)
+            loop = inner.inner()
+            at = loop.integer(START + J * self.columns)
+            result = self._step(loop, total, self.operand(loop, at, None), T + PART, J)
+            self._finish(loop, at, result, carry, before)
+            inner.add(For(J, LO, HI, 1, tuple(loop.statements)))
+
+        return [If(IsSet(WHOLE), tuple(whole.statements), (self._some(again, begun, runs),))]
 
     def _where_longer(self, scope: Scope) -> Stmt:
         """Guard statements for runs that are longer than the last run of a tile."""
@@ -264,54 +319,71 @@ class ColumnLookBackLowering(TileScan):
 
     # -- what comes before --------------------------------------------------------------------------
 
+    def _add_runs(self) -> Stmt:
+        """Add up the runs of each tile, and set `adds` to the prefix of each run in its tile."""
+        scope = Scope(self.names, lanes=1)
+        tile = STRETCH * self.tiles + TEAM
+        total = scope.let(self.nothing(self.wide), self.wide)
+        scope.add(If(equal(tile, 0), (Assign(total, Load(self.state, self.columns + C)),)))
+        before = total
+        for run in range(self.runs):
+            place = (TEAM * self.runs + run) * self.across + COLUMN
+            own = scope.let(ArrayItem("adds", place), self.wide)
+            scope.add(PutItem("adds", place, before))
+            before = self.combined(scope, before, own)
+        scope.add(PutItem("totals", LID, before))
+        return If(all_of(LID < self.tiles * self.across, C < self.columns, tile < BLOCKS), tuple(scope.statements))
+
     def _chain(self) -> Stmt:
         """Set `before` to the prefix of each tile, and publish the prefix behind all of them."""
-        d, scope = self.columns, Scope(self.names, lanes=1)
-        first, later = scope.inner(), scope.inner()
+        d, first, scope = self.columns, STRETCH * self.tiles, Scope(self.names, lanes=1)
+        begins, later, whole, some = (scope.inner() for _ in range(4))
         carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
-        first.add(Assign(carry, Load(self.state, C)))
+        begins.add(Assign(carry, Load(self.state, C)))
         later.add(Await(end, self.words, (STRETCH - 1) * d + C), Assign(carry, Splat(end)))
-        scope.add(If(equal(STRETCH, 0), tuple(first.statements), tuple(later.statements)))
-        inner, place = scope.inner(), W * self.across + LID
-        if self.runs == 1:
-            own = inner.let(ArrayItem("adds", place), self.wide)
-            inner.add(PutItem("before", place, carry), Assign(carry, Splat(self.combined(inner, carry, own))))
-        else:
-            self._chain_runs(scope, inner, carry)
-        scope.add(For(W, 0, index_min(self.tiles, BLOCKS - T), 1, tuple(inner.statements), unroll=8))
+        scope.add(If(equal(STRETCH, 0), tuple(begins.statements), tuple(later.statements)))
+        together = math.gcd(ADDED, self.tiles)
+        self._chain_tiles(whole, carry, together)
+        self._chain_tiles(some, carry, 1)
+        every = For(W, 0, self.tiles, together, tuple(whole.statements))
+        partly = For(W, 0, BLOCKS - first, 1, tuple(some.statements))
+        scope.add(If(first + self.tiles <= BLOCKS, (every,), (partly,)))
         publish = Publish(self.words, STRETCH * d + C, carry, prefix=True)
-        scope.add(If(T + self.tiles < BLOCKS, (publish,)))
+        scope.add(If(first + self.tiles < BLOCKS, (publish,)))
         return If(all_of(self.across > LID, d > C), tuple(scope.statements))
 
-    def _chain_runs(self, scope: Scope, inner: Scope, carry: Var) -> None:
-        """Combine a tile of several runs, and set `adds` to the prefix of each run in its tile."""
-        runs = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(If(equal(STRETCH, 0), (Assign(runs, Load(self.state, self.columns + C)),)))
-        total = inner.let(Splat(runs), self.wide)
-        for run in range(self.runs):
-            place = (W * self.runs + run) * self.across + LID
-            own = inner.let(ArrayItem("adds", place), self.wide)
-            inner.add(PutItem("before", place, carry), PutItem("adds", place, total))
-            total = self.combined(inner, total, own)
-        inner.add(Assign(carry, Splat(self.combined(inner, carry, total))))
-        inner.add(Assign(runs, self.nothing(self.wide)))
+    def _chain_tiles(self, scope: Scope, carry: Var, together: int) -> None:
+        """Add the totals of `together` tiles, all read before the first is used."""
+        totals = "adds" if self.runs == 1 else "totals"
+        places = [(W + i) * self.across + COLUMN for i in range(together)]
+        tiles = [scope.let(ArrayItem(totals, place), self.wide) for place in places]
+        before = carry
+        for place, own in zip(places, tiles, strict=True):
+            scope.add(PutItem("before", place, before))
+            before = self.combined(scope, before, own)
+        scope.add(Assign(carry, Splat(before)))
 
-    def _leave(self, carry: Var, runs: Var, total: Var, adds: Var) -> Stmt:
+    # -- state after the batch ------------------------------------------------------------------------
+
+    def _leave(self, runs: Var, total: Var) -> Stmt:
         """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        d, scope = self.columns, Scope(self.names, lanes=1)
-        if self.runs > 1:
-            return self._store_run_state(scope, carry, runs, total)
+        scope = Scope(self.names, lanes=1)
+        part = scope.narrow(BLOCKS - 1 - T)
+        carry = scope.let(ArrayItem("before", self._place(part)), self.wide)
+        nothing = scope.let(self.nothing(self.wide), self.wide)
         ended, still = scope.inner(), scope.inner()
-        nothing = ended.let(self.nothing(self.wide), self.wide)
-        after = self.combined(ended, carry, adds)
-        ended.add(*(Store(self.state, part * d + C, var) for part, var in enumerate((after, nothing, nothing))))
-        parts = (carry, runs, self.widened(still, total))
-        still.add(*(Store(self.state, part * d + C, var) for part, var in enumerate(parts)))
-        scope.add(If(equal(HI, self.records), tuple(ended.statements), tuple(still.statements)))
-        return If(all_of(equal(T + 1, BLOCKS), HI > 0), tuple(scope.statements))
+        after = self.combined(ended, carry, ended.let(ArrayItem("adds", self._place(part)), self.wide))
+        ended.add(*self._store_parts(after, nothing, nothing))
+        # The first tile of the batch alone goes on with runs of an earlier one.
+        before = still.let(Splat(nothing), self.wide)
+        still.add(If(equal(BLOCKS, 1), (Assign(before, Splat(runs)),)))
+        still.add(*self._store_parts(carry, before, self.widened(still, total)))
+        scope.add(If(equal(PHASE + N, BLOCKS * self.records), tuple(ended.statements), tuple(still.statements)))
+        return If(all_of(T < BLOCKS, BLOCKS <= T + self.parts, C < self.columns), tuple(scope.statements))
 
-    def _store_run_state(self, scope: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
-        """Store the state after the batch in the work-items that have its last record."""
+    def _store_run_state(self, outer: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
+        """Store it in the work-items that have the last record of the batch."""
+        scope = outer.inner()
         nothing = scope.let(self.nothing(self.wide), self.wide)
         last = self.widened(scope, total)
         adds = self.combined(scope, runs, last)
@@ -342,7 +414,7 @@ def _lower(task: LoweringTask) -> Kernel:
 
 
 COLUMN_SCAN = Form(
-    name="column scan",
+    name=FORM,
     accepts=_why_not,
     lower=_lower,
     geometry=by_tickets,

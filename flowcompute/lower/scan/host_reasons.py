@@ -7,14 +7,14 @@ from flowcompute.elements.streams import SCAN, TEXT_PLACES, KernelScan
 from flowcompute.elements.training import TRAIN
 from flowcompute.graph import Node
 from flowcompute.ir import DeviceCapabilities
-from flowcompute.lower.scan.column_look_back import column_scan_bytes, takes_columns
+from flowcompute.lower.scan.column_sizes import column_scan_bytes, takes_columns
 from flowcompute.lower.scan.number_look_back import number_scan_bytes, takes_numbers
 from flowcompute.lower.scan.scan_anchor import REDUCTIONS, is_walked, scan_wide
 from flowcompute.lower.scan.work_group_look_back import scan_local_bytes
 from flowcompute.spec import BOOL, FLOAT64
 
 WIDEST_TILE = 1024
-"""Numbers in the widest item that is scanned along the stream in tiles."""
+"""Numbers in the widest item that is scanned along the stream in whole tiles. Tiles by columns may be of any width."""
 
 LEAST_SEQUENCES = 1024
 """Sequences of a recurrence, numbers of an item, that a kernel is launched for where records are sent by hand."""
@@ -42,7 +42,8 @@ def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) 
         return "bools are carried on the host"
     if is_walked(node):
         return None
-    if node.spec.item_numbers > WIDEST_TILE:
+    by_columns = capabilities.code_shape == "gpu" and takes_columns(node)
+    if node.spec.item_numbers > WIDEST_TILE and not by_columns:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
     needed = _local_bytes(node, capabilities)
     if capabilities.code_shape == "gpu" and needed > capabilities.local_bytes:

@@ -1,0 +1,79 @@
+"""Sizes of scans of wide items along the stream on GPUs: work-groups, their columns, and tiles of a work-item."""
+
+from __future__ import annotations
+
+from flowcompute.elements.streams import KernelScan
+from flowcompute.graph import Node
+from flowcompute.ir import RUN, Kernel, register_dtype, scan_tile
+from flowcompute.lower.scan.scan_anchor import scan_wide
+from flowcompute.spec import INT64
+
+FORM = "column scan"
+
+GROUP_BYTES = 1024
+"""Bytes that the work-items of a work-group store at a time: 256 of float32, so that two work-groups fit on a unit."""
+
+FEW_TILES = 32
+"""Tiles of a stretch below which a work-group is twice as large: each stretch waits for the one before it."""
+
+COLUMNS = 16
+"""Columns of a panel: 64 bytes of float32. Rows of 32 bytes reach a smaller part of the rate of memory."""
+
+FEWEST = 64
+"""Fewest numbers of an item for which this form pays."""
+
+KEPT_BYTES = 256
+"""Most bytes of the numbers that a work-item keeps in registers, where these are several tiles."""
+
+MOST_PARTS = 8
+"""Most tiles of a work-item; more of them take the local memory of other work-groups."""
+
+ADDED = 16
+"""Most tiles whose totals are read before the first is added."""
+
+REGISTERS_BYTES = 128 << 10
+"""Most bytes for the numbers of all work-items of a work-group: half of the registers of a compute unit."""
+
+LEAST_ROWS = 2
+"""Fewest rows of work-items: 64 of a work-group, and 32 columns."""
+
+REGISTER_BYTES = 4
+"""Bytes of a register, which narrower numbers take, too."""
+
+
+def takes_columns(node: Node) -> bool:
+    """Check whether a scan along the stream is one by columns: tiles are a few runs, whose steps are unrolled."""
+    return node.spec.item_numbers >= FEWEST and not isinstance(node.element, KernelScan)
+
+
+def column_scan_bytes(node: Node) -> int:
+    """Return the most bytes of local memory of a work-group: what its tiles and runs add up to, and a ticket."""
+    return 2 * work_group_of(node) * parts_of(node) * scan_wide(node).itemsize + INT64.itemsize
+
+
+def parts_of(node: Node) -> int:
+    """Return the tiles of a work-item, one after the other; 1 where a tile has several runs."""
+    if scan_tile(node.spec.item_numbers) > RUN:
+        return 1
+    return max(1, min(MOST_PARTS, KEPT_BYTES // _run_bytes(node)))
+
+
+def work_group_of(node: Node) -> int:
+    """Return the work-items of a work-group, a power of two."""
+    runs, parts = -(-scan_tile(node.spec.item_numbers) // RUN), parts_of(node)
+    group = GROUP_BYTES // max(node.spec.dtype.itemsize, REGISTER_BYTES)
+    if group // COLUMNS * parts // runs < FEW_TILES:
+        group *= 2
+    return 1 << min(group, REGISTERS_BYTES // (_run_bytes(node) * parts)).bit_length() - 1
+
+
+def tiles_handed_on(node: Node, kernel: Kernel) -> int:
+    """Return for how many tiles a kernel hands on one prefix, at least: whatever its knobs are."""
+    if kernel.form != FORM:
+        return 1
+    return max(1, LEAST_ROWS * parts_of(node) // -(-scan_tile(node.spec.item_numbers) // RUN))
+
+
+def _run_bytes(node: Node) -> int:
+    """Return the bytes of the registers that a run takes."""
+    return min(scan_tile(node.spec.item_numbers), RUN) * max(register_dtype(node.spec.dtype).itemsize, REGISTER_BYTES)
