@@ -69,6 +69,9 @@ def _joined(parts: Sequence[BackendDescription], pins: Mapping[str, int]) -> Bac
         name=" and ".join(one.name for one in each),
         kind=" and ".join(one.kind for one in each),
         float64=each[0].float64,
+        # Any of them may get an operation.
+        tensor_cores=all(one.tensor_cores for one in each),
+        local_bytes=min(one.local_bytes for one in each),
         reason="; ".join(f"{one.name}: {one.reason}" for one in each),
     )
     # A kernel says itself what it was lowered for.

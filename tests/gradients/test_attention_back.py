@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.split_backend import _joined
 from flowcompute.gradients import attention_rules
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config
-from tests.golden.test_golden import NVIDIA, graph_of, on_paper
+from tests.golden.test_golden import CPU, NVIDIA, graph_of, on_paper
 from tests.gpu.shapes import resolve_on_gpu
 from tests.support.slow import compiled_but
 
@@ -126,6 +127,7 @@ def test_halves_are_trained_where_no_tensor_cores_multiply_them(device: str, mon
         (128, replace(NVIDIA, local_bytes=48 << 10), 0),
         (130, NVIDIA, 0),
         (16, replace(NVIDIA, tensor_cores=False), 0),
+        (16, _joined([on_paper(NVIDIA), on_paper(CPU)], {}).capabilities, 0),
     ],
 )
 def test_tensor_cores_multiply_halves_that_fit(
