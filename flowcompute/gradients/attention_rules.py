@@ -85,28 +85,34 @@ def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]
     if sharing > 1:
         k, v = (repeat(one, sharing, axis=one.ndim - 3) for one in (k, v))
     half = as_factor(q, v, cotangent)
-    if half is not cotangent and not mask and _are_parts(q, v):
-        return _by_parts(q, k, v, half, shift, sharing, {**seen, "scale": scale})
-    q, k, v, *mask = (cast(one, node.dtype) for one in (q, k, v, *mask))
-    scaled, added = multiply(q, scale), mask[0] if mask else None
+    added = cast(mask[0], node.dtype) if mask else None
+    if half is not cotangent and _are_parts(node, q, v):
+        attrs = {**seen, "scale": scale, "mask": added}
+        made = _by_parts(q, k, v, half, shift, sharing, attrs)
+        return (*made, *_of_mask(node, g))
+    q, k, v = (cast(one, node.dtype) for one in (q, k, v))
+    scaled = multiply(q, scale)
     sums = weighed(scaled, k, ones_like(k[..., :1]), added, **seen, gate=0, result="log")
     less, turned = sums_less(sums), None if added is None else matrix_transpose(added)
     of_q = of_queries(scaled, k, v, cotangent, shift, added, **seen)
     of_v = of_values(scaled, k, cotangent, less, turned, **seen)
     of_k = of_keys(scaled, k, v, cotangent, less, shift, turned, **seen)
     of_k, of_v = (_of_shared(one, sharing) for one in (of_k, of_v))
-    made: list[Contribution] = [multiply(of_q, scale), of_k, of_v]
-    if mask:
-        # A mask that is learnt is as large as all scores.
-        terms = pulled(_stored(node, 0).value, [Term(None, g)], node.inputs[3:]).get(id(node.inputs[3]), [])
-        parts = [one.value if one.scale is None else multiply(one.value, one.scale) for one in terms]
-        made.append(functools.reduce(add, parts) if parts else None)
-    return tuple(made)
+    return multiply(of_q, scale), of_k, of_v, *_of_mask(node, g)
 
 
-def _are_parts(q: Any, v: Any) -> bool:
-    """Check whether tensor cores take heads of this size."""
-    return bool(max(q.spec.shape[-1], v.spec.shape[-1]) <= PART_SIZE)
+def _of_mask(node: Compute, g: Any) -> tuple[Contribution, ...]:
+    """Return the gradient of the mask, if there is one. A mask that is learnt is as large as all scores."""
+    if len(node.inputs) < 4:
+        return ()
+    terms = pulled(_stored(node, 0).value, [Term(None, g)], node.inputs[3:]).get(id(node.inputs[3]), [])
+    parts = [one.value if one.scale is None else multiply(one.value, one.scale) for one in terms]
+    return (functools.reduce(add, parts) if parts else None,)
+
+
+def _are_parts(node: Compute, q: Any, v: Any) -> bool:
+    """Check whether tensor cores take heads of this size, and the scale."""
+    return bool(max(q.spec.shape[-1], v.spec.shape[-1]) <= PART_SIZE and node.attrs["scale"] > 0)
 
 
 def _by_parts(

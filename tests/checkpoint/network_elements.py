@@ -27,6 +27,7 @@ NETWORKS: dict[str, Build] = {
         weighed(items(3, 8), items(4, 8), items(4, 6), None, causal=False, window=None, gate=3, result="sum"),
         weighed(items(3, 8), items(3, 8), items(3, 1), None, causal=True, window=2, gate=0, result="log"),
         attention_part("log", *halves(2), causal=True, window=2, scale=0.5),
+        attention_part("log", *halves(2), causal=False, window=None, scale=0.5, mask=items(1, 3)),
         attention_part("keys", *halves(4), items(3, 1), items(3, 1), causal=False, window=None, scale=0.5),
     ),
     "windows of items": lambda _: (

@@ -30,6 +30,7 @@ class Case:
     causal: bool = False
     window: int | None = None
     crossed: bool = False
+    masked: bool = False
 
     @property
     def scale(self) -> float:
@@ -45,6 +46,9 @@ class Case:
             "g": (self.queries, self.columns),
         }
         made = {name: rng.standard_normal((2, self.heads, *shape)).astype(self.dtype) for name, shape in shapes.items()}
+        if self.masked:
+            made["mask"] = rng.standard_normal((2, 1, self.queries, self.keys)).astype("f4")
+            made["mask"][..., 1], made["mask"][..., 2, :] = -np.inf, -np.inf
         weights, less = self._weights(made)
         out = weights @ made["v"].astype("f8")
         made["less"] = less.astype("f4")
@@ -60,7 +64,8 @@ class Case:
 
     def _weights(self, made: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         q, k = (made[name].astype("f8") for name in "qk")
-        weights = np.where(self._seen(), np.exp(q @ np.swapaxes(k, -1, -2) * self.scale), 0)
+        scores = q @ np.swapaxes(k, -1, -2) * self.scale + made.get("mask", 0)
+        weights = np.where(self._seen(), np.exp(scores), 0)
         total = weights.sum(-1, keepdims=True)
         with np.errstate(divide="ignore"):
             less = np.where(total == 0, -np.inf, -np.log(total))
@@ -68,11 +73,12 @@ class Case:
 
     def root(self, part: Any) -> Any:
         arrays = self.arrays()
-        names = ("q", "k") if part == "log" else tuple(arrays)
+        names = ("q", "k") if part == "log" else ("q", "k", "v", "g", "less", "shift")
+        mask = fc.source(arrays["mask"], name="mask") if self.masked else None
         given = [fc.source(arrays[name], name=name) for name in names]
         if self.crossed:
             given[:4] = [fc.permute_dims(one, (0, 1, 3, 2)) for one in given[:4]]
-        return attention_part(part, *given, causal=self.causal, window=self.window, scale=self.scale)
+        return attention_part(part, *given, causal=self.causal, window=self.window, scale=self.scale, mask=mask)
 
     def check(self, part: str, made: np.ndarray) -> None:
         arrays = self.arrays()
@@ -101,6 +107,8 @@ CASES = {
     "causal": Case(140, 140, 16, 16, causal=True, heads=2),
     "causal, fewer keys": Case(150, 70, 16, 16, causal=True),
     "causal, more keys": Case(70, 150, 16, 16, causal=True),
+    "a mask": Case(70, 90, 16, 16, heads=2, masked=True),
+    "a mask, causal": Case(140, 140, 16, 24, heads=2, masked=True, causal=True),
     "a window": Case(150, 150, 16, 16, causal=True, window=20),
     "a window, fewer keys": Case(150, 80, 8, 16, causal=True, window=70),
 }

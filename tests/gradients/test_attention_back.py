@@ -93,16 +93,15 @@ def test_half_formats_are_computed_in_float32(dtype: str, monkeypatch: pytest.Mo
         np.testing.assert_allclose(one, exact, rtol=0.02, atol=0.02 * np.abs(exact).max())
 
 
-def test_halves_have_the_bits_of_float32_where_no_tensor_cores_multiply_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["window", "mask"])
+def test_halves_have_the_bits_of_float32_without_tensor_cores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernels(monkeypatch)
-    operands = tuple(one.astype("float16") for one in leaves("window", "f4"))
-    parts = fc.grad(loss("window", operands), operands)
+    operands = tuple(one.astype("float16") for one in leaves(name, "f4"))
+    parts = fc.grad(loss(name, operands), operands)
     monkeypatch.setattr(attention_rules, "_are_parts", lambda *_: False)
     for device in ("numpy", "cpu"):
         found = fc.resolve(*parts, device=device, progress=False)
-        for one, other in zip(
-            found, fc.resolve(*fc.grad(loss("window", operands), operands), device=device), strict=True
-        ):
+        for one, other in zip(found, fc.resolve(*fc.grad(loss(name, operands), operands), device=device), strict=True):
             assert one.tobytes() == other.tobytes()
 
 
@@ -122,6 +121,7 @@ def test_halves_are_trained_where_no_tensor_cores_multiply_them(device: str, mon
 @pytest.mark.parametrize(
     ("size", "capabilities", "parts"),
     [
+        (-16, NVIDIA, 0),
         (16, NVIDIA, 3),
         (128, NVIDIA, 3),
         (128, replace(NVIDIA, local_bytes=48 << 10), 0),
@@ -134,9 +134,9 @@ def test_tensor_cores_multiply_halves_that_fit(
     size: int, capabilities: Any, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_kernels(monkeypatch)
-    q, k, v = (fc.source(np.zeros((2, 70, size), np.float16), name=name) for name in "qkv")
-    made = fc.nn.attention(q, k, v, causal=True).astype("float32")
-    gradients = fc.grad((made * np.zeros((2, 70, size), np.float32)).sum(), [q, k, v])
+    q, k, v = (fc.source(np.zeros((2, 70, abs(size)), np.float16), name=name) for name in "qkv")
+    made = fc.nn.attention(q, k, v, causal=True, scale=1 / size).astype("float32")
+    gradients = fc.grad((made * np.zeros((2, 70, abs(size)), np.float32)).sum(), [q, k, v])
     plan = make_plan(graph_of(gradients, capabilities), Config(1 << 32), fc.Strategy(), on_paper(capabilities))
     assert sum(kernel.ir.form == "attention parts" for kernel in plan.kernels) == parts
 

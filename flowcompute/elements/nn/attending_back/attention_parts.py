@@ -30,6 +30,9 @@ PART_SIZE = 128
 Part = Literal["log", "queries", "keys"]
 """Parts of a gradient."""
 
+_COUNTS = {"log": 2, "queries": 6, "keys": 6}
+"""Operands beside a mask."""
+
 
 def attention_part_of(
     q: np.ndarray, k: np.ndarray, *others: np.ndarray, part: Part, causal: bool, window: int | None, scale: float
@@ -38,12 +41,14 @@ def attention_part_of(
 
     Args:
         q, k: queries (..., queries, d) and keys (..., keys, d).
-        others: values (..., keys, dv), the cotangent (..., queries, dv), -L and -D (..., queries, 1); none for "log".
+        others: values (..., keys, dv), the cotangent (..., queries, dv), -L and -D (..., queries, 1), none of them for
+            "log"; and perhaps a mask.
         part, causal, window, scale: see `attention_part`.
     """
     q, k, *wide = (one.astype(FLOAT32, copy=False) for one in (q, k, *others))
     seen = visible_keys(q.shape[-2], k.shape[-2], causal=causal, window=window)
-    scores = np.where(seen, q @ np.swapaxes(k, -1, -2) * FLOAT32.type(scale), -np.inf)
+    mask = wide.pop() if len(wide) % 4 else 0
+    scores = np.where(seen, q @ np.swapaxes(k, -1, -2) * FLOAT32.type(scale) + mask, -np.inf)
     if part == "log":
         highest = scores.max(axis=-1, keepdims=True, initial=np.finfo(FLOAT32).min)
         with np.errstate(divide="ignore"):
@@ -60,9 +65,12 @@ def attention_part_of(
 def _rebuild(kept: KeptOp) -> Any:
     part: Any = kept.attrs.choice("part", get_args(Part))
     window = kept.attrs.maybe("window", kept.attrs.whole)
+    count = _COUNTS[part]
+    operands = kept.operands(count, count + 1)
     return attention_part(
         part,
-        *kept.operands(2 if part == "log" else 6),
+        *operands[:count],
+        mask=operands[count] if len(operands) > count else None,
         causal=kept.attrs.flag("causal"),
         window=window,
         scale=kept.attrs.real("scale"),
@@ -75,7 +83,9 @@ ATTENTION_PART = Op(
 )  # fmt: skip
 
 
-def attention_part(part: Part, *operands: Any, causal: bool, window: int | None, scale: float) -> Compute:
+def attention_part(
+    part: Part, *operands: Any, causal: bool, window: int | None, scale: float, mask: Any = None
+) -> Compute:
     """Return a part of the gradient of attention.
 
     Args:
@@ -83,13 +93,15 @@ def attention_part(part: Part, *operands: Any, causal: bool, window: int | None,
         operands: q (..., queries, d), k (..., keys, d), v (..., keys, dv) and the cotangent g (..., queries, dv), of
             one half format; and -L and -D (..., queries, 1) of float32, -inf in place of -L where no key is seen.
             All are streams of one length, or all residents. "log" takes q and k alone.
-        causal, window, scale: those of the attention.
+        causal, window, scale: those of the attention; the scale is positive.
+        mask: of float32, which is added to scores; broadcasts to (..., queries, keys). None for none.
 
     Returns:
         An element of float32: (..., queries, 1), (..., queries, d) or (..., keys, d + dv).
 
     Raises:
-        SpecError: if operands do not fit each other, d or dv is above 128 or 0, or `window` is not with `causal`.
+        SpecError: if operands do not fit each other, d or dv is above 128 or 0, `window` is not with `causal`, or the
+            scale is not positive.
     """
     specs = [one.spec for one in operands]
     stack, (queries, size), keys = specs[0].shape[:-2], specs[0].shape[-2:], specs[1].shape[-2]
@@ -102,16 +114,29 @@ def attention_part(part: Part, *operands: Any, causal: bool, window: int | None,
     streams = [one for one in operands if one.spec.is_stream]
     fits += [len(streams) in (0, len(operands)), specs[0].dtype in (FLOAT16, BFLOAT16)]
     fits += [min(queries, keys, size, columns) > 0, max(size, columns) <= PART_SIZE]
-    fits += [window is None or (causal and window > 0)]
+    fits += [
+        window is None or (causal and window > 0),
+        scale > 0,
+        mask is None or _broadcasts(mask, (*stack, queries, keys)),
+    ]
     if not all(fits):
         raise SpecError(
             "cannot make a part of attention's gradient",
             element="attention_part",
             site=user_site(),
-            expected=f"half operands of one stack, and up to {PART_SIZE} numbers in each row",
+            expected=f"half operands of one stack, up to {PART_SIZE} numbers in each row, and a scale above 0",
             got=", ".join(f"{one.dtype} {format_shape(one.shape)}" for one in specs),
         )
+    inputs = operands if mask is None else (*operands, mask)
+    streams = [one for one in inputs if one.spec.is_stream]
     stream = Stream(common_length("attention_part", streams)) if streams else None
     shape = {"log": (queries, 1), "queries": (queries, size), "keys": (keys, size + columns)}[part]
     attrs = {"part": part, "causal": causal, "window": window, "scale": scale}
-    return Compute(ATTENTION_PART, tuple(operands), Spec(FLOAT32, (*stack, *shape), stream), attrs)
+    return Compute(ATTENTION_PART, tuple(inputs), Spec(FLOAT32, (*stack, *shape), stream), attrs)
+
+
+def _broadcasts(mask: Any, scores: tuple[int, ...]) -> bool:
+    """Check whether a mask has an axis of queries and one of keys, and is added to scores of this shape."""
+    own = mask.spec.shape
+    fits = len(own) <= len(scores) and all(one in (1, size) for one, size in zip(own[::-1], scores[::-1], strict=False))
+    return fits and len(own) > 1 and mask.dtype == FLOAT32

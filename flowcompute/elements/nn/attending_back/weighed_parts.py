@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes import broadcast_to, concat, flip
+from flowcompute.elements.axes import broadcast_to, concat, flip, matrix_transpose
 from flowcompute.elements.compute import Compute, cast
 from flowcompute.elements.creation import ones_like, zeros_like
 from flowcompute.elements.math import multiply, where
@@ -25,16 +25,18 @@ _VECTOR = 8
 def as_weighed(node: Compute) -> Any:
     """Return a part of a gradient in half formats (`ATTENTION_PART`) as one in float32."""
     q, k, *others = (cast(one, FLOAT32) for one in node.inputs)
+    mask = others.pop() if len(others) % 4 else None
     part, scale = node.attrs["part"], node.attrs["scale"]
     seen: dict[str, Any] = {"causal": node.attrs["causal"], "window": node.attrs["window"]}
     scaled = multiply(q, scale)
     if part == "log":
-        return weighed(scaled, k, ones_like(k[..., :1]), None, **seen, gate=0, result="log")
+        return weighed(scaled, k, ones_like(k[..., :1]), mask, **seen, gate=0, result="log")
     v, cotangent, less, shift = others
     if part == "queries":
-        return multiply(of_queries(scaled, k, v, cotangent, shift, None, **seen), scale)
-    slopes = of_keys(scaled, k, v, cotangent, less, shift, None, **seen)
-    made = of_values(scaled, k, cotangent, less, None, **seen)
+        return multiply(of_queries(scaled, k, v, cotangent, shift, mask, **seen), scale)
+    turned = None if mask is None else matrix_transpose(mask)
+    slopes = of_keys(scaled, k, v, cotangent, less, shift, turned, **seen)
+    made = of_values(scaled, k, cotangent, less, turned, **seen)
     return concat([slopes, made], axis=made.ndim - 1)
 
 

@@ -37,7 +37,9 @@ class PartAnchor(AttentionAnchor):
     def __init__(self, graph: Graph, region: Region) -> None:
         super().__init__(graph, region)
         self.which: str = self.node.attrs["part"]
-        self.mask = None
+        self.mask = self.others.pop() if len(self.others) % 4 else None
+        self.v = self.others[0] if self.others else self.k
+        self.keys, self.columns = self.v.spec.shape[-2:]
         self.is_turned = self.which == "keys"
         self.passing = self.queries if self.is_turned else self.keys
         self.partial = self.passing % PART_ROWS > 0
@@ -71,6 +73,16 @@ class PartAnchor(AttentionAnchor):
         scores = super().visible(scope, scores, start, stop, hidden) if self.partial else scores
         too_early = scope.let(Below(start), BOOL, mask_bytes=size)
         return scope.let(Select(too_early, hidden, scores), self.dtype)
+
+    @property
+    def mask_strides(self) -> tuple[int, int]:
+        """Strides of the mask from row to row, and from one that passes by to the next; 0 where it is broadcast."""
+        of_query, of_key = super().mask_strides
+        return (of_key, of_query) if self.is_turned else (of_query, of_key)
+
+    def existing(self, key: IndexLike) -> IndexLike:
+        """Return a row that passes by; the last one in place of those behind it."""
+        return index_min(key, self.passing - 1) if self.partial else key
 
     def term(self, scope: Scope, number: int, block: QueryBlock, query: IndexLike) -> Var:
         """Load a term of each query from `query` on, as many as there are lanes; of the last one for those behind."""

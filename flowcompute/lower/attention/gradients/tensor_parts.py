@@ -133,6 +133,7 @@ class _PartLowering:
         self.top = scope.narrow(LID // SUBGROUP * (self.edges * EDGE))
         mine = scope.integer(block.first + self.top + LID % SUBGROUP // 4)
         self.own = [[mine + (edge * EDGE + 8 * lower) for lower in HALVES] for edge in range(self.edges)]
+        self.at_mask = one.base(scope, one.mask, block)
         self._feeds(scope)
         self.weights = [Weights(scope, one) for _ in self.own] if one.which == "log" else []
         self.scale = scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
@@ -231,14 +232,16 @@ class _PartLowering:
         one = self.one
         zeros = [[scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(2 * len(parts))] for _ in self.own]
         scores = self._product(scope, 0, parts, zeros)
-        Masking(one, self.block, self.own, 0, parts.start * EDGE).hide(scope, scores, TILE)
+        masking = Masking(one, self.block, self.own, self.at_mask, parts.start * EDGE)
+        masking.add(scope, scores, TILE)
+        masking.hide(scope, scores, TILE)
         if self.weights:
             for of_edge, line in zip(self.weights, scores, strict=True):
                 of_edge.next(scope, line)
             return
         weights = [
             [
-                scope.let(NormalPower(scope.let(MultiplyAdd(score, self.scale, less), FLOAT32, 4)), FLOAT32, 4)
+                scope.let(NormalPower(self._above(scope, score, less)), FLOAT32, 4)
                 for score, less in zip(*lines, strict=True)
             ]
             for lines in zip(scores, self._terms(scope, 0, parts), strict=True)
@@ -251,6 +254,12 @@ class _PartLowering:
         if one.is_turned:
             self._add(scope, 1, parts, weights)
         self._add(scope, 0, parts, slopes)
+
+    def _above(self, scope: Scope, score: Var, less: Var) -> Var:
+        """Return the logarithms of weights, in powers of two. Scores with a mask are in these already."""
+        if self.one.mask is not None:
+            return self.one.added(scope, score, less)
+        return scope.let(MultiplyAdd(score, self.scale, less), FLOAT32, 4)
 
     def _terms(self, scope: Scope, number: int, parts: range) -> list[list[Var]]:
         """Return a term for each 16 rows and each 8 rows of a tile, in the layout of sums; slopes are added to them."""
@@ -320,7 +329,7 @@ class _PartLowering:
     def _store_logarithms(self, scope: Scope) -> None:
         """Store the logarithm of each row's sum of weights, by one of the four work-items that have it."""
         one, inner = self.one, scope.beside(1)
-        scale = inner.let(ConstantValue(one.scale), FLOAT32)
+        scale = inner.let(ConstantValue(one.scale if one.mask is None else math.log(2)), FLOAT32)
         for weights, own in zip(self.weights, self.own, strict=True):
             for lower, row in zip(HALVES, own, strict=True):
                 whole = one.apply(inner, log.op, weights.whole(inner, lower))
