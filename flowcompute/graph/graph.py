@@ -194,7 +194,10 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
             # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
             op = element.op
             operands = tuple(sorted(inputs)) if op.commutes else inputs
-            return (op.kind, op.name, _plain(element.attrs), operands, element.spec, element.again)
+            # To hash a whole spec takes longer.
+            spec = element.spec
+            stream = None if spec.stream is None else (spec.stream.length,)
+            return (op.kind, op.name, _plain(element.attrs), operands, spec.dtype, spec.shape, stream, element.again)
     elif isinstance(element, Constant):
         value = element.value
         if element.identity is not None:

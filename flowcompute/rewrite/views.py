@@ -76,6 +76,7 @@ class _ViewMover(GraphRewriter):
         self.seen: dict[tuple[int, _Steps], int] = {}
         self.chains: dict[Any, _Chain] = {}
         self.moved = [_is_moved(node) for node in graph.nodes]
+        self.passed: dict[int, bool] = {}
         self.wanted = self._wanted()
 
     def rewrite(self, node: Node) -> int:
@@ -127,11 +128,22 @@ class _ViewMover(GraphRewriter):
 
     def _is_passed(self, node: Node) -> bool:
         """Check whether views of a value can become views of its operands without computing anything twice."""
-        if not (node.kind is Kind.ELEMENTWISE or self.moved[node.id]) or isinstance(node.op, Generator | Dequantize):
+        found = self.passed.get(node.id)
+        if found is None:
+            found = self.passed[node.id] = self._lets_pass(node)
+        return found
+
+    def _lets_pass(self, node: Node) -> bool:
+        if not node.spec.is_stream or not (node.kind is Kind.ELEMENTWISE or self.moved[node.id]):
             return False
-        users = [self.graph.nodes[user] for user in self.users[node.id]]
-        few = sum(user.spec.item_numbers for user in users) <= node.spec.item_numbers
-        return node.spec.is_stream and (len(users) == 1 or (all(self.moved[user.id] for user in users) and few))
+        if isinstance(node.op, (Generator, Dequantize)):
+            return False
+        users = self.users[node.id]
+        if len(users) == 1:
+            return True
+        nodes = self.graph.nodes
+        few = sum([nodes[user].spec.item_numbers for user in users]) <= node.spec.item_numbers
+        return few and all(self.moved[user] for user in users)
 
     def _movable(self, *, even: bool) -> list[bool]:
         """Return for each value whether views of it can move to values in memory.
@@ -141,14 +153,19 @@ class _ViewMover(GraphRewriter):
         """
         memory: list[bool] = []
         found: list[bool] = []
-        for node in self.graph.nodes:
-            kind = node.kind if node.spec.is_stream else None
-            strides = self.moved[node.id] or (node.op is BROADCAST and node.spec.is_stream)
-            lies = memory[node.inputs[0]] if strides else kind not in (Kind.ELEMENTWISE, *_NEVER_STORED)
-            inputs = [self.graph.nodes[i] for i in node.inputs]
-            fits = not even or self.moved[node.id] or all(one.spec.shape in ((), node.spec.shape) for one in inputs)
+        nodes = self.graph.nodes
+        for node in nodes:
+            is_stream, moved = node.spec.is_stream, self.moved[node.id]
+            if moved or (is_stream and node.op is BROADCAST):
+                lies = memory[node.inputs[0]]
+            else:
+                lies = not is_stream or node.kind not in (Kind.ELEMENTWISE, *_NEVER_STORED)
             memory.append(lies)
-            found.append(lies or (self._is_passed(node) and fits and all(found[one.id] for one in inputs)))
+            # Most questions are answered before the dearer ones.
+            passes = lies or (self._is_passed(node) and all(found[i] for i in node.inputs))
+            if passes and even and not lies and not moved:
+                passes = all(nodes[i].spec.shape in ((), node.spec.shape) for i in node.inputs)
+            found.append(passes)
         return found
 
     # -- the new graph ----------------------------------------------------------------------------
