@@ -45,7 +45,7 @@ class PlanCache:
     """The plans that were used last, by everything that they depend on. May be used from any thread."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._plans: OrderedDict[Any, tuple[Plan, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -59,10 +59,10 @@ class PlanCache:
     def get(self, key: object, graph: Graph, asked: Graph) -> Plan | None:
         """Return the plan of an equal graph, bound to this one; None where there is none."""
         with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
+            found = self._plans.get(key)
+            if found is not None:
                 self._plans.move_to_end(key)
-        return None if plan is None else bound(plan, graph, asked)
+        return None if found is None else bound(found[0], graph, asked)
 
     def keep(self, key: object, plan: Plan) -> Plan | None:
         """Keep a plan, and forget the one that was not used for longest where there are too many.
@@ -73,15 +73,16 @@ class PlanCache:
         if any(stage.root == SinkStage.NO_ROOT for each in plan.passes for stage in each.sinks):
             # Temporary files belong to one run.
             return None
-        bare = bound(plan, _bare(plan.graph), Graph((), ()))
+        nothing = Graph((), plan.graph.roots)
+        bare = _bound(plan, _place, nothing, nothing)
         with self._lock:
-            self._plans[key] = bare
+            self._plans[key] = bare, len(plan.graph.nodes)
             while len(self._plans) > _MOST_PLANS or self._nodes() > _MOST_NODES:
                 self._plans.popitem(last=False)
         return bare
 
     def _nodes(self) -> int:
-        return sum(len(plan.graph.nodes) for plan in self._plans.values())
+        return sum(nodes for _, nodes in self._plans.values())
 
 
 def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> object:
@@ -191,27 +192,31 @@ _NOTHING = Element(Spec(BOOL, ()))
 """An element that holds no data and no other element."""
 
 
-def _bare(graph: Graph) -> Graph:
-    """Return a graph without elements, which holds the places of the nodes alone."""
-    return Graph(tuple(replace(node, element=_NOTHING) for node in graph.nodes), graph.roots)
+def _place(number: int) -> Node:
+    """Return a node that holds its place in a graph alone."""
+    return Node(number, "", _NOTHING, ())
 
 
 def bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
     """Return a plan whose nodes, sources and destinations are those of an equal graph."""
-    nodes = graph.nodes
-    # Of the classes that the stages had, since the graphs are equal.
-    elements: tuple[Any, ...] = tuple(node.element for node in nodes)
+    return _bound(plan, graph.nodes.__getitem__, graph, asked)
+
+
+def _bound(plan: Plan, node_at: Callable[[int], Node], graph: Graph, asked: Graph) -> Plan:
+    # Elements are of the classes that the stages had, since the graphs are equal.
+    def element_at(value: int) -> Any:
+        return node_at(value).element
 
     def step_of(step: Step) -> Step:
-        return replace(step, node=nodes[step.node.id]) if isinstance(step, NodeStep) else step
+        return replace(step, node=node_at(step.node.id)) if isinstance(step, NodeStep) else step
 
     def node_of(node: Node | None) -> Node | None:
-        return None if node is None else nodes[node.id]
+        return None if node is None else node_at(node.id)
 
     def clock_of(clock: Clock) -> Clock:
         return replace(
             clock,
-            sources=_each(clock.sources, lambda stage: replace(stage, element=elements[stage.value])),
+            sources=_each(clock.sources, lambda stage: replace(stage, element=element_at(stage.value))),
             entries=_each(clock.entries, lambda entry: replace(entry, node=node_of(entry.node))),
             steps=_each(clock.steps, step_of),
         )
@@ -222,7 +227,7 @@ def bound(plan: Plan, graph: Graph, asked: Graph) -> Plan:
             clocks=_each(one.clocks, clock_of),
             before=_each(one.before, step_of),
             after=_each(one.after, step_of),
-            sinks=_each(one.sinks, lambda stage: replace(stage, element=elements[graph.roots[stage.root]])),
+            sinks=_each(one.sinks, lambda stage: replace(stage, element=element_at(graph.roots[stage.root]))),
         )
 
     return replace(plan, graph=graph, asked=asked, passes=_each(plan.passes, pass_of))
