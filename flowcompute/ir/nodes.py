@@ -78,7 +78,8 @@ class Load:
     begins at a multiple of a vector. Numbers of blocks that are apart are aligned if they are all of one block.
 
     Several runs of numbers that are decoded from blocks share an index that is a multiple of `together`, their numbers.
-    Each begins `behind` numbers behind it, which the compiler knows, so scales are decoded once for all of them.
+    Each begins `behind` numbers behind it, which the compiler knows, so scales are decoded once for all of them. Their
+    index may lie `along` numbers behind `index`, which then begins a block: a pointer runs from block to block.
     Numbers that are computed as they are loaded have such an index, too, where `together` is given.
     """
 
@@ -90,6 +91,7 @@ class Load:
     aligned: bool = False
     behind: int = 0
     together: int = 0
+    along: IndexLike = 0
 
 
 @dataclass(frozen=True, slots=True)

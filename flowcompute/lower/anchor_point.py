@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -393,14 +394,16 @@ class BeforePoint(Point):
             return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
         # The numbers of blocks lie as those that are asked for do.
         aligned = asked.aligned and argument.blocks is not None
-        begin = asked.index if aligned else asked.index + asked.behind
+        along, within = (asked.along, 0) if aligned and axes.single else (0, asked.along)
+        begin = asked.index + within + (0 if aligned else asked.behind)
         index = begin if axes.single else self.scope.integer(begin)
         index = sum(offsets, axes.offset(index))
         if axes.single or asked.stride == 0 or self.straight:
             stride = axes.stride * asked.stride if axes.single else self._stride(strides)
             numbers = asked.count if stride else None
-            behind, together = (asked.behind, asked.together) if aligned else (0, 0)
-            load = Load(argument, index, stride, numbers, aligned=aligned, behind=behind, together=together)
+            load = Load(argument, index, stride, numbers, aligned=aligned)
+            if aligned:
+                load = replace(load, behind=asked.behind, together=asked.together, along=along)
             return loaded(self.scope, load)
         assert not (aligned and asked.behind), "vectors along k lie on one axis of the blocks"
         if asked.together and asked.stride == 1 and axes.keeps_together(asked.together):

@@ -23,7 +23,7 @@ from flowcompute.elements.quantized import (
 from flowcompute.gpu.render.cpu_functions import FMA
 from flowcompute.gpu.render.render_block_runs import run_function
 from flowcompute.gpu.render.strided_vectors import loose_vector
-from flowcompute.ir import Var, factor_text, index_text
+from flowcompute.ir import Var, factor_text, index_text, known_number
 from flowcompute.spec import FLOAT32, UINT8
 
 _HALF = """
@@ -51,12 +51,18 @@ static inline float{L} {F}_aligned{L}(const __global uchar *p, long n) {{
     return {F}_run{L}_of_block(p + (ulong)n / {N} * {B}, (int)((ulong)n % {N}));
 }}
 """
-# A run of several that share a part of a block: the compiler sees that they share what is decoded for it, too.
+# A run of several that share a part of a block: the compiler sees that they share what is decoded for it, too. Number
+# `n` begins a block. Hardware prefetchers lose the way where a loop reads several columns.
 _BEHIND = """
-static inline float{L} {F}_{P}_behind{L}(const __global uchar *p, long n, int behind) {{
-    return {F}_run{L}_of_block(p + (ulong)n / {N} * {B}, (int)((ulong)n / {P} % ({N} / {P})) * {P} + behind);
+static inline float{L} {F}_{P}_behind{L}(const __global uchar *p, long n, long along, int behind) {{
+    const __global uchar *block = p + (ulong)n / {N} * {B} + (ulong)along / {N} * {B};
+    int place = (int)((ulong)along / {P} % ({N} / {P})) * {P};
+    if (behind == 0) __builtin_prefetch((const void *)(size_t)(block + place * {B} / {N} + {AHEAD}), 0, 3);
+    return {F}_run{L}_of_block(block, place + behind);
 }}
 """
+AHEAD_BYTES = 1024
+"""How far ahead of a block that is decoded along k the cache is filled."""
 _ANYWHERE = """
 static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     if (n % {L} == 0) return {F}_aligned{L}(p, n);
@@ -108,7 +114,7 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
         if cpu and block_format.numbers % lanes == 0:
             return _vector(load, one, block_format, lanes, helpers)
         run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
-        return f"{run}({pointer}, {index_text(load.index + load.behind)})"
+        return f"{run}({pointer}, {index_text(load.index + load.along + load.behind)})"
     if load.aligned:
         return f"{_spread(one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
     apart = _several(_APART, "apart", one, block_format, lanes, helpers, cpu)
@@ -128,11 +134,12 @@ def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, help
     if load.together and block_format.numbers % load.together == 0:
         kind = f"{load.together}_behind"
         behind = _several(_BEHIND, kind, one, block_format, lanes, helpers, cpu=True, together=load.together)
-        return f"{behind}({pointer}, {index_text(load.index)}, {load.behind})"
+        begin, along = (0, load.index) if known_number(load.along) == 0 else (load.index, load.along)
+        return f"{behind}({pointer}, {index_text(begin)}, {index_text(along)}, {load.behind})"
     run = _several(_ALIGNED, "aligned", one, block_format, lanes, helpers, cpu=True)
     if not load.aligned:
         run = _several(_ANYWHERE, "run", one, block_format, lanes, helpers, cpu=True)
-    return f"{run}({pointer}, {index_text(load.index + load.behind)})"
+    return f"{run}({pointer}, {index_text(load.index + load.along + load.behind)})"
 
 
 def _spread(one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:
@@ -161,7 +168,13 @@ def _several(
         # PoCL's vload is a call, which may lose half of a vector of 64 bytes.
         every = f"*({loose_vector(FLOAT32, lanes, helpers)} *)all" if cpu else f"vload{lanes}(0, all)"
         text = template.format(
-            F=one, L=lanes, N=block_format.numbers, B=block_format.block_bytes, ALL=every, P=together
+            F=one,
+            L=lanes,
+            N=block_format.numbers,
+            B=block_format.block_bytes,
+            ALL=every,
+            P=together,
+            AHEAD=AHEAD_BYTES,
         )
         helpers[name] = text.lstrip("\n")
     return name

@@ -11,7 +11,7 @@ order belongs to products whose right factor is `dequantize` along k; no tile ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from flowcompute.fuse import FEW_ROWS, Reason, Region
@@ -45,7 +45,7 @@ from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips, even_rows
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.halved_lanes import HALF, add_product, halves, halves_summed, put_halves
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, added_up
-from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, reads_along_blocks, why_no_product
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.row_groups import group_arrays, group_end, group_rows, row_at
 from flowcompute.lower.rows import ProductRows
@@ -118,6 +118,10 @@ class _DequantizedLowering:
         self.first, self.last = (FROM, TO) if self.grouped else (BEGIN, END)
         whole = one.inner - one.inner % LANES
         self.together = UNROLL if whole % (UNROLL * LANES) == 0 and self._is_aligned(one.b, UNROLL * LANES) else 1
+        numbers = block_format(graph, one.node.inputs[1]).numbers
+        self.by_blocks = self.together > 1 and self._is_aligned(one.b, numbers)
+        # Scales of larger blocks take many registers.
+        self.at_once = 2 if numbers == self.together * LANES else 1
         self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
         # Rows that are made lie in order, as their sweeps write them.
         self.halved = self.buffered and self.kept and self.rows is None
@@ -288,11 +292,10 @@ class _DequantizedLowering:
     def _columns(self, strip: Scope, at_b: IndexLike) -> list[Stmt]:
         """Compute the columns that are decoded together, of all rows of the block."""
         scope = strip.inner()
-        one_column = scope.inner()
-        start = self._start(one_column, at_b, WITHIN + PART)
-        # Of one column at a time, since scales take many registers.
-        one_column.add(For(ROW, self.first, self.last, 1, tuple(self._alone(one_column, start))))
-        alone = For(PART, 0, DECODED, 1, tuple(one_column.statements))
+        some = scope.inner()
+        starts = [self._start(some, at_b, WITHIN + PART + number) for number in range(self.at_once)]
+        some.add(For(ROW, self.first, self.last, 1, tuple(self._alone(some, starts))))
+        alone = For(PART, 0, DECODED, self.at_once, tuple(some.statements))
         if not self.buffered:
             scope.add(alone)
         else:
@@ -311,7 +314,9 @@ class _DequantizedLowering:
         """Load numbers of a column of B."""
         one, stride = self.contraction, self.contraction.b.rows.stride
         if self.together > 1 and count is None:
-            load = Load(one.b.argument, start + at.k, behind=at.behind, aligned=True, together=self.together * LANES)
+            index, along = (start, at.k) if self.by_blocks else (start + at.k, 0)
+            together = self.together * LANES
+            load = Load(one.b.argument, index, aligned=True, behind=at.behind, together=together, along=along)
         else:
             aligned = count is None and self._is_aligned(one.b)
             load = Load(one.b.argument, start + at.index * stride, stride, count, aligned=aligned)
@@ -358,34 +363,35 @@ class _DequantizedLowering:
             scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN, own, vector=True))
         return scope.statements
 
-    def _alone(self, outer: Scope, start: IndexLike) -> list[Stmt]:
-        """Compute the sum of a row and a column, which is decoded meanwhile, and keep it for the epilogue."""
+    def _alone(self, outer: Scope, starts: Sequence[IndexLike]) -> list[Stmt]:
+        """Compute the sums of a row and columns, which are decoded meanwhile, and keep them for the epilogue."""
         one = self.contraction
         scope = outer.inner()
         row = self._row(scope, ROW)
         at_a = self._of_a(scope, row)
-        totals = zeros(one, scope, 1, 1)
+        totals = zeros(one, scope, 1, len(starts))
 
-        def products(inner: Scope, at: _Along, count: int | None, total: Var) -> None:
+        def products(inner: Scope, at: _Along, count: int | None, sums: Sequence[Var]) -> None:
             if self.halved:
                 a = halves(inner, "left", at_a, self.pitch, at.index)
             else:
                 a = self._left(inner, at_a, at.index, count)
-            add_product(inner, total, a, self._right(inner, start, at, count), count)
+            for start, total in zip(starts, sums, strict=True):
+                add_product(inner, total, a, self._right(inner, start, at, count), count)
 
         def add(inner: Scope, sums: list[list[Var]], begin: IndexLike, end: IndexLike) -> None:
-            vector = partial(products, total=sums[0][0])
+            vector = partial(products, sums=sums[0])
             inner.add(_loop(inner, vector, begin, end, LANES, self.together))
 
         rest = one.inner % LANES
         sum_in_panels(one, scope, totals, add, one.inner - rest, RUN * LANES)
         if rest:
             last = scope.inner()
-            products(last, _Along(one.inner - rest), rest, totals[0][0])
+            products(last, _Along(one.inner - rest), rest, totals[0])
             scope.add(If(True, tuple(last.statements)))
         (own,) = added_up(scope, totals[0], 1, LANES)
         number = row.number if self.grouped else ROW
-        scope.add(PutItem("sums", (number - BEGIN) * STRIP + WITHIN + PART, own))
+        scope.add(PutItem("sums", (number - BEGIN) * STRIP + WITHIN + PART, own, vector=own.lanes > 1))
         return scope.statements
 
     def _of_a(self, scope: Scope, row: Row) -> IndexLike:
