@@ -81,9 +81,14 @@ static inline float16 fc_q8_0_run16_of_block(const __global uchar *block, int pl
     return v4;
 }
 
-static inline float16 fc_q8_0_32_behind16(const __global uchar *p, long n, int behind) {
-    return fc_q8_0_run16_of_block(p + (ulong)n / 32 * 34, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
+static inline float16 fc_q8_0_32_behind16(const __global uchar *p, long n, long along, int behind) {
+    const __global uchar *block = p + (ulong)n / 32 * 34 + (ulong)along / 32 * 34;
+    int place = (int)((ulong)along / 32 % (32 / 32)) * 32;
+    if (behind == 0) __builtin_prefetch((const void *)(size_t)(block + place * 34 / 32 + 1024), 0, 3);
+    return fc_q8_0_run16_of_block(block, place + behind);
 }
+
+typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
 
 static inline float8 fc_fma_float8(float8 a, float8 b, float8 c) {
 #pragma OPENCL FP_CONTRACT ON
@@ -91,8 +96,6 @@ static inline float8 fc_fma_float8(float8 a, float8 b, float8 c) {
 }
 
 typedef float4 fc_loose_float32_4 __attribute__((aligned(4)));
-
-typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
 
 static inline void fc_store_first_3_float32_16(float16 all, __global float *w) {
     *(__global fc_loose_float32_2 *)(w + 0) = all.s01;
@@ -138,234 +141,245 @@ void k0(
             long j = strip * 16;
             for (long c = 0; c < min(16L, 19 - j); c += 4) {
                 if (end - begin < 2) {
-                    for (long d = 0; d < 4; d++) {
+                    for (long d = 0; d < 4; d += 2) {
                         long i4 = min(j + (c + d), 18L) * 512;
+                        long i5 = min(j + (c + d + 1), 18L) * 512;
                         for (long r = begin; r < end; r++) {
-                            long i5 = (r - begin) * 512;
-                            float16 v6 = (float16)(-0x0.0p+0f);
+                            long i6 = (r - begin) * 512;
+                            float16 v7 = (float16)(-0x0.0p+0f);
+                            float16 v8 = (float16)(-0x0.0p+0f);
                             #pragma unroll 2
                             for (long k = 0; k < 512; k += 32) {
-                                float8 v7 = *(fc_loose_float32_8 *)(left + i5 + k / 2);
-                                float8 v8 = *(fc_loose_float32_8 *)(left + i5 + 256 + k / 2);
-                                float16 v9 = (float16)(v7.s0, v7.s1, v7.s2, v7.s3, v7.s4, v7.s5, v7.s6, v7.s7, v8.s0, v8.s1, v8.s2, v8.s3, v8.s4, v8.s5, v8.s6, v8.s7);
-                                float16 v10 = fc_q8_0_32_behind16(in1, i4 + k, 0);
-                                float16 v11 = fc_fma_float16(v9, v10, v6);
-                                v6 = v11;
-                                float8 v12 = *(fc_loose_float32_8 *)(left + i5 + (k + 16) / 2);
-                                float8 v13 = *(fc_loose_float32_8 *)(left + i5 + 256 + (k + 16) / 2);
-                                float16 v14 = (float16)(v12.s0, v12.s1, v12.s2, v12.s3, v12.s4, v12.s5, v12.s6, v12.s7, v13.s0, v13.s1, v13.s2, v13.s3, v13.s4, v13.s5, v13.s6, v13.s7);
-                                float16 v15 = fc_q8_0_32_behind16(in1, i4 + k, 16);
-                                float16 v16 = fc_fma_float16(v14, v15, v6);
-                                v6 = v16;
+                                float8 v9 = *(fc_loose_float32_8 *)(left + i6 + k / 2);
+                                float8 v10 = *(fc_loose_float32_8 *)(left + i6 + 256 + k / 2);
+                                float16 v11 = (float16)(v9.s0, v9.s1, v9.s2, v9.s3, v9.s4, v9.s5, v9.s6, v9.s7, v10.s0, v10.s1, v10.s2, v10.s3, v10.s4, v10.s5, v10.s6, v10.s7);
+                                float16 v12 = fc_q8_0_32_behind16(in1, i4, k, 0);
+                                float16 v13 = fc_fma_float16(v11, v12, v7);
+                                v7 = v13;
+                                float16 v14 = fc_q8_0_32_behind16(in1, i5, k, 0);
+                                float16 v15 = fc_fma_float16(v11, v14, v8);
+                                v8 = v15;
+                                float8 v16 = *(fc_loose_float32_8 *)(left + i6 + (k + 16) / 2);
+                                float8 v17 = *(fc_loose_float32_8 *)(left + i6 + 256 + (k + 16) / 2);
+                                float16 v18 = (float16)(v16.s0, v16.s1, v16.s2, v16.s3, v16.s4, v16.s5, v16.s6, v16.s7, v17.s0, v17.s1, v17.s2, v17.s3, v17.s4, v17.s5, v17.s6, v17.s7);
+                                float16 v19 = fc_q8_0_32_behind16(in1, i4, k, 16);
+                                float16 v20 = fc_fma_float16(v18, v19, v7);
+                                v7 = v20;
+                                float16 v21 = fc_q8_0_32_behind16(in1, i5, k, 16);
+                                float16 v22 = fc_fma_float16(v18, v21, v8);
+                                v8 = v22;
                             }
-                            float8 v17 = v6.lo;
-                            float8 v18 = v6.hi;
-                            float8 v19 = (v17 + v18);
-                            float4 v20 = v19.lo;
-                            float4 v21 = v19.hi;
-                            float4 v22 = (v20 + v21);
-                            float2 v23 = v22.lo;
-                            float2 v24 = v22.hi;
-                            float2 v25 = (v23 + v24);
-                            float v26 = v25.lo;
-                            float v27 = v25.hi;
-                            float v28 = (v26 + v27);
-                            sums[(r - begin) * 16 + c + d] = v28;
+                            float8 v23 = v7.lo;
+                            float8 v24 = v7.hi;
+                            float8 v25 = (v23 + v24);
+                            float8 v26 = v8.lo;
+                            float8 v27 = v8.hi;
+                            float8 v28 = (v26 + v27);
+                            float8 v29 = (float8)(v25.s0, v25.s1, v25.s2, v25.s3, v28.s0, v28.s1, v28.s2, v28.s3);
+                            float8 v30 = (float8)(v25.s4, v25.s5, v25.s6, v25.s7, v28.s4, v28.s5, v28.s6, v28.s7);
+                            float8 v31 = (v29 + v30);
+                            float4 v32 = (float4)(v31.s0, v31.s1, v31.s4, v31.s5);
+                            float4 v33 = (float4)(v31.s2, v31.s3, v31.s6, v31.s7);
+                            float4 v34 = (v32 + v33);
+                            float2 v35 = (float2)(v34.s0, v34.s2);
+                            float2 v36 = (float2)(v34.s1, v34.s3);
+                            float2 v37 = (v35 + v36);
+                            *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v37;
                         }
                     }
                 } else {
                     for (long d = 0; d < 4; d++) {
-                        long i29 = min(j + (c + d), 18L) * 512;
+                        long i38 = min(j + (c + d), 18L) * 512;
                         #pragma unroll 2
                         for (long k = 0; k < 512; k += 32) {
-                            float16 v30 = fc_q8_0_32_behind16(in1, i29 + k, 0);
-                            float8 v31 = v30.lo;
-                            *(fc_loose_float32_8 *)(decoded + d * 512 + k / 2) = v31;
-                            float8 v32 = v30.hi;
-                            *(fc_loose_float32_8 *)(decoded + d * 512 + 256 + k / 2) = v32;
-                            float16 v33 = fc_q8_0_32_behind16(in1, i29 + k, 16);
-                            float8 v34 = v33.lo;
-                            *(fc_loose_float32_8 *)(decoded + d * 512 + (k + 16) / 2) = v34;
-                            float8 v35 = v33.hi;
-                            *(fc_loose_float32_8 *)(decoded + d * 512 + 256 + (k + 16) / 2) = v35;
+                            float16 v39 = fc_q8_0_32_behind16(in1, i38, k, 0);
+                            float8 v40 = v39.lo;
+                            *(fc_loose_float32_8 *)(decoded + d * 512 + k / 2) = v40;
+                            float8 v41 = v39.hi;
+                            *(fc_loose_float32_8 *)(decoded + d * 512 + 256 + k / 2) = v41;
+                            float16 v42 = fc_q8_0_32_behind16(in1, i38, k, 16);
+                            float8 v43 = v42.lo;
+                            *(fc_loose_float32_8 *)(decoded + d * 512 + (k + 16) / 2) = v43;
+                            float8 v44 = v42.hi;
+                            *(fc_loose_float32_8 *)(decoded + d * 512 + 256 + (k + 16) / 2) = v44;
                         }
                     }
                     long tiled = begin + (end - begin) / 2 * 2;
                     for (long r = begin; r < tiled; r += 2) {
-                        long i36 = r + 1;
-                        long i37 = (r - begin) * 512;
-                        long i38 = (i36 - begin) * 512;
-                        float8 v39 = (float8)(-0x0.0p+0f);
-                        float8 v40 = (float8)(-0x0.0p+0f);
-                        float8 v41 = (float8)(-0x0.0p+0f);
-                        float8 v42 = (float8)(-0x0.0p+0f);
-                        float8 v43 = (float8)(-0x0.0p+0f);
-                        float8 v44 = (float8)(-0x0.0p+0f);
-                        float8 v45 = (float8)(-0x0.0p+0f);
-                        float8 v46 = (float8)(-0x0.0p+0f);
+                        long i45 = r + 1;
+                        long i46 = (r - begin) * 512;
+                        long i47 = (i45 - begin) * 512;
+                        float8 v48 = (float8)(-0x0.0p+0f);
+                        float8 v49 = (float8)(-0x0.0p+0f);
+                        float8 v50 = (float8)(-0x0.0p+0f);
+                        float8 v51 = (float8)(-0x0.0p+0f);
+                        float8 v52 = (float8)(-0x0.0p+0f);
+                        float8 v53 = (float8)(-0x0.0p+0f);
+                        float8 v54 = (float8)(-0x0.0p+0f);
+                        float8 v55 = (float8)(-0x0.0p+0f);
                         #pragma unroll 1
                         for (long k = 0; k < 256; k += 8) {
-                            float8 v47 = *(fc_loose_float32_8 *)(left + i37 + k);
-                            float8 v48 = *(fc_loose_float32_8 *)(left + i38 + k);
-                            float8 v49 = *(fc_loose_float32_8 *)(decoded + k);
-                            float8 v50 = fc_fma_float8(v47, v49, v39);
-                            v39 = v50;
-                            float8 v51 = fc_fma_float8(v48, v49, v43);
-                            v43 = v51;
-                            float8 v52 = *(fc_loose_float32_8 *)(decoded + 512 + k);
-                            float8 v53 = fc_fma_float8(v47, v52, v40);
-                            v40 = v53;
-                            float8 v54 = fc_fma_float8(v48, v52, v44);
-                            v44 = v54;
-                            float8 v55 = *(fc_loose_float32_8 *)(decoded + 1024 + k);
-                            float8 v56 = fc_fma_float8(v47, v55, v41);
-                            v41 = v56;
-                            float8 v57 = fc_fma_float8(v48, v55, v45);
-                            v45 = v57;
-                            float8 v58 = *(fc_loose_float32_8 *)(decoded + 1536 + k);
-                            float8 v59 = fc_fma_float8(v47, v58, v42);
-                            v42 = v59;
-                            float8 v60 = fc_fma_float8(v48, v58, v46);
-                            v46 = v60;
+                            float8 v56 = *(fc_loose_float32_8 *)(left + i46 + k);
+                            float8 v57 = *(fc_loose_float32_8 *)(left + i47 + k);
+                            float8 v58 = *(fc_loose_float32_8 *)(decoded + k);
+                            float8 v59 = fc_fma_float8(v56, v58, v48);
+                            v48 = v59;
+                            float8 v60 = fc_fma_float8(v57, v58, v52);
+                            v52 = v60;
+                            float8 v61 = *(fc_loose_float32_8 *)(decoded + 512 + k);
+                            float8 v62 = fc_fma_float8(v56, v61, v49);
+                            v49 = v62;
+                            float8 v63 = fc_fma_float8(v57, v61, v53);
+                            v53 = v63;
+                            float8 v64 = *(fc_loose_float32_8 *)(decoded + 1024 + k);
+                            float8 v65 = fc_fma_float8(v56, v64, v50);
+                            v50 = v65;
+                            float8 v66 = fc_fma_float8(v57, v64, v54);
+                            v54 = v66;
+                            float8 v67 = *(fc_loose_float32_8 *)(decoded + 1536 + k);
+                            float8 v68 = fc_fma_float8(v56, v67, v51);
+                            v51 = v68;
+                            float8 v69 = fc_fma_float8(v57, v67, v55);
+                            v55 = v69;
                         }
-                        float8 v61 = (float8)(-0x0.0p+0f);
-                        float8 v62 = (float8)(-0x0.0p+0f);
-                        float8 v63 = (float8)(-0x0.0p+0f);
-                        float8 v64 = (float8)(-0x0.0p+0f);
-                        float8 v65 = (float8)(-0x0.0p+0f);
-                        float8 v66 = (float8)(-0x0.0p+0f);
-                        float8 v67 = (float8)(-0x0.0p+0f);
-                        float8 v68 = (float8)(-0x0.0p+0f);
+                        float8 v70 = (float8)(-0x0.0p+0f);
+                        float8 v71 = (float8)(-0x0.0p+0f);
+                        float8 v72 = (float8)(-0x0.0p+0f);
+                        float8 v73 = (float8)(-0x0.0p+0f);
+                        float8 v74 = (float8)(-0x0.0p+0f);
+                        float8 v75 = (float8)(-0x0.0p+0f);
+                        float8 v76 = (float8)(-0x0.0p+0f);
+                        float8 v77 = (float8)(-0x0.0p+0f);
                         #pragma unroll 1
                         for (long k = 0; k < 256; k += 8) {
-                            float8 v69 = *(fc_loose_float32_8 *)(left + i37 + 256 + k);
-                            float8 v70 = *(fc_loose_float32_8 *)(left + i38 + 256 + k);
-                            float8 v71 = *(fc_loose_float32_8 *)(decoded + 256 + k);
-                            float8 v72 = fc_fma_float8(v69, v71, v61);
-                            v61 = v72;
-                            float8 v73 = fc_fma_float8(v70, v71, v65);
-                            v65 = v73;
-                            float8 v74 = *(fc_loose_float32_8 *)(decoded + 768 + k);
-                            float8 v75 = fc_fma_float8(v69, v74, v62);
-                            v62 = v75;
-                            float8 v76 = fc_fma_float8(v70, v74, v66);
-                            v66 = v76;
-                            float8 v77 = *(fc_loose_float32_8 *)(decoded + 1280 + k);
-                            float8 v78 = fc_fma_float8(v69, v77, v63);
-                            v63 = v78;
-                            float8 v79 = fc_fma_float8(v70, v77, v67);
-                            v67 = v79;
-                            float8 v80 = *(fc_loose_float32_8 *)(decoded + 1792 + k);
-                            float8 v81 = fc_fma_float8(v69, v80, v64);
-                            v64 = v81;
-                            float8 v82 = fc_fma_float8(v70, v80, v68);
-                            v68 = v82;
+                            float8 v78 = *(fc_loose_float32_8 *)(left + i46 + 256 + k);
+                            float8 v79 = *(fc_loose_float32_8 *)(left + i47 + 256 + k);
+                            float8 v80 = *(fc_loose_float32_8 *)(decoded + 256 + k);
+                            float8 v81 = fc_fma_float8(v78, v80, v70);
+                            v70 = v81;
+                            float8 v82 = fc_fma_float8(v79, v80, v74);
+                            v74 = v82;
+                            float8 v83 = *(fc_loose_float32_8 *)(decoded + 768 + k);
+                            float8 v84 = fc_fma_float8(v78, v83, v71);
+                            v71 = v84;
+                            float8 v85 = fc_fma_float8(v79, v83, v75);
+                            v75 = v85;
+                            float8 v86 = *(fc_loose_float32_8 *)(decoded + 1280 + k);
+                            float8 v87 = fc_fma_float8(v78, v86, v72);
+                            v72 = v87;
+                            float8 v88 = fc_fma_float8(v79, v86, v76);
+                            v76 = v88;
+                            float8 v89 = *(fc_loose_float32_8 *)(decoded + 1792 + k);
+                            float8 v90 = fc_fma_float8(v78, v89, v73);
+                            v73 = v90;
+                            float8 v91 = fc_fma_float8(v79, v89, v77);
+                            v77 = v91;
                         }
-                        float8 v83 = (v39 + v61);
-                        float8 v84 = (v40 + v62);
-                        float8 v85 = (v41 + v63);
-                        float8 v86 = (v42 + v64);
-                        float8 v87 = (v43 + v65);
-                        float8 v88 = (v44 + v66);
-                        float8 v89 = (v45 + v67);
-                        float8 v90 = (v46 + v68);
-                        float8 v91 = (float8)(v83.s0, v83.s1, v83.s2, v83.s3, v84.s0, v84.s1, v84.s2, v84.s3);
-                        float8 v92 = (float8)(v83.s4, v83.s5, v83.s6, v83.s7, v84.s4, v84.s5, v84.s6, v84.s7);
-                        float8 v93 = (v91 + v92);
-                        float8 v94 = (float8)(v85.s0, v85.s1, v85.s2, v85.s3, v86.s0, v86.s1, v86.s2, v86.s3);
-                        float8 v95 = (float8)(v85.s4, v85.s5, v85.s6, v85.s7, v86.s4, v86.s5, v86.s6, v86.s7);
-                        float8 v96 = (v94 + v95);
-                        float8 v97 = (float8)(v87.s0, v87.s1, v87.s2, v87.s3, v88.s0, v88.s1, v88.s2, v88.s3);
-                        float8 v98 = (float8)(v87.s4, v87.s5, v87.s6, v87.s7, v88.s4, v88.s5, v88.s6, v88.s7);
-                        float8 v99 = (v97 + v98);
-                        float8 v100 = (float8)(v89.s0, v89.s1, v89.s2, v89.s3, v90.s0, v90.s1, v90.s2, v90.s3);
-                        float8 v101 = (float8)(v89.s4, v89.s5, v89.s6, v89.s7, v90.s4, v90.s5, v90.s6, v90.s7);
+                        float8 v92 = (v48 + v70);
+                        float8 v93 = (v49 + v71);
+                        float8 v94 = (v50 + v72);
+                        float8 v95 = (v51 + v73);
+                        float8 v96 = (v52 + v74);
+                        float8 v97 = (v53 + v75);
+                        float8 v98 = (v54 + v76);
+                        float8 v99 = (v55 + v77);
+                        float8 v100 = (float8)(v92.s0, v92.s1, v92.s2, v92.s3, v93.s0, v93.s1, v93.s2, v93.s3);
+                        float8 v101 = (float8)(v92.s4, v92.s5, v92.s6, v92.s7, v93.s4, v93.s5, v93.s6, v93.s7);
                         float8 v102 = (v100 + v101);
-                        float8 v103 = (float8)(v93.s0, v93.s1, v93.s4, v93.s5, v96.s0, v96.s1, v96.s4, v96.s5);
-                        float8 v104 = (float8)(v93.s2, v93.s3, v93.s6, v93.s7, v96.s2, v96.s3, v96.s6, v96.s7);
+                        float8 v103 = (float8)(v94.s0, v94.s1, v94.s2, v94.s3, v95.s0, v95.s1, v95.s2, v95.s3);
+                        float8 v104 = (float8)(v94.s4, v94.s5, v94.s6, v94.s7, v95.s4, v95.s5, v95.s6, v95.s7);
                         float8 v105 = (v103 + v104);
-                        float8 v106 = (float8)(v99.s0, v99.s1, v99.s4, v99.s5, v102.s0, v102.s1, v102.s4, v102.s5);
-                        float8 v107 = (float8)(v99.s2, v99.s3, v99.s6, v99.s7, v102.s2, v102.s3, v102.s6, v102.s7);
+                        float8 v106 = (float8)(v96.s0, v96.s1, v96.s2, v96.s3, v97.s0, v97.s1, v97.s2, v97.s3);
+                        float8 v107 = (float8)(v96.s4, v96.s5, v96.s6, v96.s7, v97.s4, v97.s5, v97.s6, v97.s7);
                         float8 v108 = (v106 + v107);
-                        float8 v109 = (float8)(v105.s0, v105.s2, v105.s4, v105.s6, v108.s0, v108.s2, v108.s4, v108.s6);
-                        float8 v110 = (float8)(v105.s1, v105.s3, v105.s5, v105.s7, v108.s1, v108.s3, v108.s5, v108.s7);
+                        float8 v109 = (float8)(v98.s0, v98.s1, v98.s2, v98.s3, v99.s0, v99.s1, v99.s2, v99.s3);
+                        float8 v110 = (float8)(v98.s4, v98.s5, v98.s6, v98.s7, v99.s4, v99.s5, v99.s6, v99.s7);
                         float8 v111 = (v109 + v110);
-                        float4 v112 = v111.lo;
-                        float4 v113 = v111.hi;
-                        *(fc_loose_float32_4 *)(sums + (r - begin) * 16 + c) = v112;
-                        *(fc_loose_float32_4 *)(sums + (r + 1 - begin) * 16 + c) = v113;
+                        float8 v112 = (float8)(v102.s0, v102.s1, v102.s4, v102.s5, v105.s0, v105.s1, v105.s4, v105.s5);
+                        float8 v113 = (float8)(v102.s2, v102.s3, v102.s6, v102.s7, v105.s2, v105.s3, v105.s6, v105.s7);
+                        float8 v114 = (v112 + v113);
+                        float8 v115 = (float8)(v108.s0, v108.s1, v108.s4, v108.s5, v111.s0, v111.s1, v111.s4, v111.s5);
+                        float8 v116 = (float8)(v108.s2, v108.s3, v108.s6, v108.s7, v111.s2, v111.s3, v111.s6, v111.s7);
+                        float8 v117 = (v115 + v116);
+                        float8 v118 = (float8)(v114.s0, v114.s2, v114.s4, v114.s6, v117.s0, v117.s2, v117.s4, v117.s6);
+                        float8 v119 = (float8)(v114.s1, v114.s3, v114.s5, v114.s7, v117.s1, v117.s3, v117.s5, v117.s7);
+                        float8 v120 = (v118 + v119);
+                        float4 v121 = v120.lo;
+                        float4 v122 = v120.hi;
+                        *(fc_loose_float32_4 *)(sums + (r - begin) * 16 + c) = v121;
+                        *(fc_loose_float32_4 *)(sums + (r + 1 - begin) * 16 + c) = v122;
                     }
                     for (long r = tiled; r < end; r++) {
-                        long i114 = (r - begin) * 512;
-                        float8 v115 = (float8)(-0x0.0p+0f);
-                        float8 v116 = (float8)(-0x0.0p+0f);
-                        float8 v117 = (float8)(-0x0.0p+0f);
-                        float8 v118 = (float8)(-0x0.0p+0f);
+                        long i123 = (r - begin) * 512;
+                        float8 v124 = (float8)(-0x0.0p+0f);
+                        float8 v125 = (float8)(-0x0.0p+0f);
+                        float8 v126 = (float8)(-0x0.0p+0f);
+                        float8 v127 = (float8)(-0x0.0p+0f);
                         #pragma unroll 1
                         for (long k = 0; k < 256; k += 8) {
-                            float8 v119 = *(fc_loose_float32_8 *)(left + i114 + k);
-                            float8 v120 = *(fc_loose_float32_8 *)(decoded + k);
-                            float8 v121 = fc_fma_float8(v119, v120, v115);
-                            v115 = v121;
-                            float8 v122 = *(fc_loose_float32_8 *)(decoded + 512 + k);
-                            float8 v123 = fc_fma_float8(v119, v122, v116);
-                            v116 = v123;
-                            float8 v124 = *(fc_loose_float32_8 *)(decoded + 1024 + k);
-                            float8 v125 = fc_fma_float8(v119, v124, v117);
-                            v117 = v125;
-                            float8 v126 = *(fc_loose_float32_8 *)(decoded + 1536 + k);
-                            float8 v127 = fc_fma_float8(v119, v126, v118);
-                            v118 = v127;
+                            float8 v128 = *(fc_loose_float32_8 *)(left + i123 + k);
+                            float8 v129 = *(fc_loose_float32_8 *)(decoded + k);
+                            float8 v130 = fc_fma_float8(v128, v129, v124);
+                            v124 = v130;
+                            float8 v131 = *(fc_loose_float32_8 *)(decoded + 512 + k);
+                            float8 v132 = fc_fma_float8(v128, v131, v125);
+                            v125 = v132;
+                            float8 v133 = *(fc_loose_float32_8 *)(decoded + 1024 + k);
+                            float8 v134 = fc_fma_float8(v128, v133, v126);
+                            v126 = v134;
+                            float8 v135 = *(fc_loose_float32_8 *)(decoded + 1536 + k);
+                            float8 v136 = fc_fma_float8(v128, v135, v127);
+                            v127 = v136;
                         }
-                        float8 v128 = (float8)(-0x0.0p+0f);
-                        float8 v129 = (float8)(-0x0.0p+0f);
-                        float8 v130 = (float8)(-0x0.0p+0f);
-                        float8 v131 = (float8)(-0x0.0p+0f);
+                        float8 v137 = (float8)(-0x0.0p+0f);
+                        float8 v138 = (float8)(-0x0.0p+0f);
+                        float8 v139 = (float8)(-0x0.0p+0f);
+                        float8 v140 = (float8)(-0x0.0p+0f);
                         #pragma unroll 1
                         for (long k = 0; k < 256; k += 8) {
-                            float8 v132 = *(fc_loose_float32_8 *)(left + i114 + 256 + k);
-                            float8 v133 = *(fc_loose_float32_8 *)(decoded + 256 + k);
-                            float8 v134 = fc_fma_float8(v132, v133, v128);
-                            v128 = v134;
-                            float8 v135 = *(fc_loose_float32_8 *)(decoded + 768 + k);
-                            float8 v136 = fc_fma_float8(v132, v135, v129);
-                            v129 = v136;
-                            float8 v137 = *(fc_loose_float32_8 *)(decoded + 1280 + k);
-                            float8 v138 = fc_fma_float8(v132, v137, v130);
-                            v130 = v138;
-                            float8 v139 = *(fc_loose_float32_8 *)(decoded + 1792 + k);
-                            float8 v140 = fc_fma_float8(v132, v139, v131);
-                            v131 = v140;
+                            float8 v141 = *(fc_loose_float32_8 *)(left + i123 + 256 + k);
+                            float8 v142 = *(fc_loose_float32_8 *)(decoded + 256 + k);
+                            float8 v143 = fc_fma_float8(v141, v142, v137);
+                            v137 = v143;
+                            float8 v144 = *(fc_loose_float32_8 *)(decoded + 768 + k);
+                            float8 v145 = fc_fma_float8(v141, v144, v138);
+                            v138 = v145;
+                            float8 v146 = *(fc_loose_float32_8 *)(decoded + 1280 + k);
+                            float8 v147 = fc_fma_float8(v141, v146, v139);
+                            v139 = v147;
+                            float8 v148 = *(fc_loose_float32_8 *)(decoded + 1792 + k);
+                            float8 v149 = fc_fma_float8(v141, v148, v140);
+                            v140 = v149;
                         }
-                        float8 v141 = (v115 + v128);
-                        float8 v142 = (v116 + v129);
-                        float8 v143 = (v117 + v130);
-                        float8 v144 = (v118 + v131);
-                        float8 v145 = (float8)(v141.s0, v141.s1, v141.s2, v141.s3, v142.s0, v142.s1, v142.s2, v142.s3);
-                        float8 v146 = (float8)(v141.s4, v141.s5, v141.s6, v141.s7, v142.s4, v142.s5, v142.s6, v142.s7);
-                        float8 v147 = (v145 + v146);
-                        float8 v148 = (float8)(v143.s0, v143.s1, v143.s2, v143.s3, v144.s0, v144.s1, v144.s2, v144.s3);
-                        float8 v149 = (float8)(v143.s4, v143.s5, v143.s6, v143.s7, v144.s4, v144.s5, v144.s6, v144.s7);
-                        float8 v150 = (v148 + v149);
-                        float8 v151 = (float8)(v147.s0, v147.s1, v147.s4, v147.s5, v150.s0, v150.s1, v150.s4, v150.s5);
-                        float8 v152 = (float8)(v147.s2, v147.s3, v147.s6, v147.s7, v150.s2, v150.s3, v150.s6, v150.s7);
-                        float8 v153 = (v151 + v152);
-                        float4 v154 = (float4)(v153.s0, v153.s2, v153.s4, v153.s6);
-                        float4 v155 = (float4)(v153.s1, v153.s3, v153.s5, v153.s7);
-                        float4 v156 = (v154 + v155);
-                        *(fc_loose_float32_4 *)(sums + (r - begin) * 16 + c) = v156;
+                        float8 v150 = (v124 + v137);
+                        float8 v151 = (v125 + v138);
+                        float8 v152 = (v126 + v139);
+                        float8 v153 = (v127 + v140);
+                        float8 v154 = (float8)(v150.s0, v150.s1, v150.s2, v150.s3, v151.s0, v151.s1, v151.s2, v151.s3);
+                        float8 v155 = (float8)(v150.s4, v150.s5, v150.s6, v150.s7, v151.s4, v151.s5, v151.s6, v151.s7);
+                        float8 v156 = (v154 + v155);
+                        float8 v157 = (float8)(v152.s0, v152.s1, v152.s2, v152.s3, v153.s0, v153.s1, v153.s2, v153.s3);
+                        float8 v158 = (float8)(v152.s4, v152.s5, v152.s6, v152.s7, v153.s4, v153.s5, v153.s6, v153.s7);
+                        float8 v159 = (v157 + v158);
+                        float8 v160 = (float8)(v156.s0, v156.s1, v156.s4, v156.s5, v159.s0, v159.s1, v159.s4, v159.s5);
+                        float8 v161 = (float8)(v156.s2, v156.s3, v156.s6, v156.s7, v159.s2, v159.s3, v159.s6, v159.s7);
+                        float8 v162 = (v160 + v161);
+                        float4 v163 = (float4)(v162.s0, v162.s2, v162.s4, v162.s6);
+                        float4 v164 = (float4)(v162.s1, v162.s3, v162.s5, v162.s7);
+                        float4 v165 = (v163 + v164);
+                        *(fc_loose_float32_4 *)(sums + (r - begin) * 16 + c) = v165;
                     }
                 }
             }
             if (j + 16 <= 19) {
                 for (long r = begin; r < end; r++) {
-                    float16 v157 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v157 == v157 ? v157 : (float16)(as_float(0x7fc00000U)));
+                    float16 v166 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v166 == v166 ? v166 : (float16)(as_float(0x7fc00000U)));
                 }
             } else {
                 for (long r = begin; r < end; r++) {
-                    float16 v158 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    fc_store_first_3_float32_16((v158 == v158 ? v158 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
+                    float16 v167 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    fc_store_first_3_float32_16((v167 == v167 ? v167 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
                 }
             }
         }

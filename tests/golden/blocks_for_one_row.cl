@@ -39,8 +39,11 @@ static inline float16 fc_q4_1_run16_of_block(const __global uchar *block, int pl
     return v5;
 }
 
-static inline float16 fc_q4_1_32_behind16(const __global uchar *p, long n, int behind) {
-    return fc_q4_1_run16_of_block(p + (ulong)n / 32 * 20, (int)((ulong)n / 32 % (32 / 32)) * 32 + behind);
+static inline float16 fc_q4_1_32_behind16(const __global uchar *p, long n, long along, int behind) {
+    const __global uchar *block = p + (ulong)n / 32 * 20 + (ulong)along / 32 * 20;
+    int place = (int)((ulong)along / 32 % (32 / 32)) * 32;
+    if (behind == 0) __builtin_prefetch((const void *)(size_t)(block + place * 20 / 32 + 1024), 0, 3);
+    return fc_q4_1_run16_of_block(block, place + behind);
 }
 
 typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
@@ -75,46 +78,57 @@ void k0(
         for (long strip = first_strip; strip < last_strip; strip++) {
             long j = strip * 16;
             for (long c = 0; c < min(16L, 19 - j); c += 4) {
-                for (long d = 0; d < 4; d++) {
+                for (long d = 0; d < 4; d += 2) {
                     long i0 = min(j + (c + d), 18L) * 64;
+                    long i1 = min(j + (c + d + 1), 18L) * 64;
                     for (long r = begin; r < end; r++) {
-                        float16 v1 = (float16)(-0x0.0p+0f);
+                        float16 v2 = (float16)(-0x0.0p+0f);
+                        float16 v3 = (float16)(-0x0.0p+0f);
                         #pragma unroll 2
                         for (long k = 0; k < 64; k += 32) {
-                            float16 v2 = *(const __global fc_loose_float32_16 *)(in0 + (k));
-                            float16 v3 = fc_q4_1_32_behind16(in1, i0 + k, 0);
-                            float16 v4 = fc_fma_float16(v2, v3, v1);
-                            v1 = v4;
-                            float16 v5 = *(const __global fc_loose_float32_16 *)(in0 + (k + 16));
-                            float16 v6 = fc_q4_1_32_behind16(in1, i0 + k, 16);
-                            float16 v7 = fc_fma_float16(v5, v6, v1);
-                            v1 = v7;
+                            float16 v4 = *(const __global fc_loose_float32_16 *)(in0 + (k));
+                            float16 v5 = fc_q4_1_32_behind16(in1, i0, k, 0);
+                            float16 v6 = fc_fma_float16(v4, v5, v2);
+                            v2 = v6;
+                            float16 v7 = fc_q4_1_32_behind16(in1, i1, k, 0);
+                            float16 v8 = fc_fma_float16(v4, v7, v3);
+                            v3 = v8;
+                            float16 v9 = *(const __global fc_loose_float32_16 *)(in0 + (k + 16));
+                            float16 v10 = fc_q4_1_32_behind16(in1, i0, k, 16);
+                            float16 v11 = fc_fma_float16(v9, v10, v2);
+                            v2 = v11;
+                            float16 v12 = fc_q4_1_32_behind16(in1, i1, k, 16);
+                            float16 v13 = fc_fma_float16(v9, v12, v3);
+                            v3 = v13;
                         }
-                        float8 v8 = v1.lo;
-                        float8 v9 = v1.hi;
-                        float8 v10 = (v8 + v9);
-                        float4 v11 = v10.lo;
-                        float4 v12 = v10.hi;
-                        float4 v13 = (v11 + v12);
-                        float2 v14 = v13.lo;
-                        float2 v15 = v13.hi;
-                        float2 v16 = (v14 + v15);
-                        float v17 = v16.lo;
-                        float v18 = v16.hi;
-                        float v19 = (v17 + v18);
-                        sums[(r - begin) * 16 + c + d] = v19;
+                        float8 v14 = v2.lo;
+                        float8 v15 = v2.hi;
+                        float8 v16 = (v14 + v15);
+                        float8 v17 = v3.lo;
+                        float8 v18 = v3.hi;
+                        float8 v19 = (v17 + v18);
+                        float8 v20 = (float8)(v16.s0, v16.s1, v16.s2, v16.s3, v19.s0, v19.s1, v19.s2, v19.s3);
+                        float8 v21 = (float8)(v16.s4, v16.s5, v16.s6, v16.s7, v19.s4, v19.s5, v19.s6, v19.s7);
+                        float8 v22 = (v20 + v21);
+                        float4 v23 = (float4)(v22.s0, v22.s1, v22.s4, v22.s5);
+                        float4 v24 = (float4)(v22.s2, v22.s3, v22.s6, v22.s7);
+                        float4 v25 = (v23 + v24);
+                        float2 v26 = (float2)(v25.s0, v25.s2);
+                        float2 v27 = (float2)(v25.s1, v25.s3);
+                        float2 v28 = (v26 + v27);
+                        *(fc_loose_float32_2 *)(sums + (r - begin) * 16 + c + d) = v28;
                     }
                 }
             }
             if (j + 16 <= 19) {
                 for (long r = begin; r < end; r++) {
-                    float16 v20 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v20 == v20 ? v20 : (float16)(as_float(0x7fc00000U)));
+                    float16 v29 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v29 == v29 ? v29 : (float16)(as_float(0x7fc00000U)));
                 }
             } else {
                 for (long r = begin; r < end; r++) {
-                    float16 v21 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
-                    fc_store_first_3_float32_16((v21 == v21 ? v21 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
+                    float16 v30 = *(fc_loose_float32_16 *)(sums + (r - begin) * 16);
+                    fc_store_first_3_float32_16((v30 == v30 ? v30 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + j));
                 }
             }
         }
