@@ -31,11 +31,15 @@ class OpenCLBackend(PlacedBackend):
         self.device = device
         self.devices = (device, *others)
         capabilities = replace(device.capabilities, warp_groups=device.has_warp_groups())
+        first = None
         if others:
+            first = OpenCLBackend(device).description
             name = f"{len(self.devices)} x {capabilities.name}"
             capabilities = replace(capabilities, name=name, devices=len(self.devices))
         addresses = tuple(one.bus_address for one in self.devices if one.bus_address is not None)
-        self.description = BackendDescription(capabilities, render, addresses=addresses, texts=RenderedTexts())
+        self.description = BackendDescription(
+            capabilities, render, addresses=addresses, texts=RenderedTexts(), first=first
+        )
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
@@ -46,7 +50,7 @@ class OpenCLBackend(PlacedBackend):
         """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         regions = [step for step in plan.steps if isinstance(step, RegionStep)]
         kernels = [step.kernel for step in regions if step.kernel and step.placement == placement]
-        for device in self.devices:
+        for device in self.devices[: plan.backend.capabilities.devices]:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:
                     launcher.build(*program_of(kernel), argument_types(kernel))
@@ -60,7 +64,10 @@ class OpenCLBackend(PlacedBackend):
         """Make an executor for one pass, on all devices where its batches can be shared."""
         state = PassState(plan, pass_index, resident, self)
         runner = self.runner(state)
-        shared = len(self.devices) > 1 and why_not_shared(state.one_pass, by_hand=plan.config.by_hand) is None
+        shared = (
+            plan.backend.capabilities.devices > 1
+            and why_not_shared(state.one_pass, by_hand=plan.config.by_hand) is None
+        )
         ahead = SharedBatches(state, runner, self.devices) if shared else None
         return PassExecutor(state, Runners([runner]), ahead)
 

@@ -35,6 +35,7 @@ class BackendDescription:
         number: of this placement, where it is one of several of a backend.
         addresses: of its devices on the host's bus, those that their drivers tell.
         texts: of kernels; None where there are no kernels, or several devices compute one plan.
+        first: description of the first device alone, where several share batches.
     """
 
     capabilities: DeviceCapabilities
@@ -45,6 +46,7 @@ class BackendDescription:
     number: int | None = None
     addresses: tuple[str, ...] = ()
     texts: KernelTexts | None = field(default=None, compare=False)
+    first: BackendDescription | None = None
 
     @property
     def placements(self) -> tuple[BackendDescription, ...]:

@@ -36,6 +36,7 @@ from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.known_plans import KeptPlans, PlanCache, bound, plan_key
 from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
+    PRODUCTS_STAY,
     all_stay,
     count_early_steps,
     not_pipelined,
@@ -46,7 +47,7 @@ from flowcompute.schedule.placement import (
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
 from flowcompute.schedule.surroundings import check_surroundings
 from flowcompute.sinks import SpoolSink, to_array
 from flowcompute.sources import SpoolSource
@@ -141,7 +142,8 @@ def _planned(
         i: tuple(_planned_step(roots, config, strategy, backend, shaping, share) for roots in _inner_graphs(training))
         for i, training in trainings.items()
     }
-    reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans)]
+    devices = backend.capabilities.devices
+    reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans, devices)]
     held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons, held)
     reasons += cache_reasons(passes, config.memory_bytes)
@@ -165,8 +167,8 @@ def _planned(
     )
 
 
-def _told_steps(node: Node, plans: Sequence[Plan]) -> Iterator[Reason]:
-    """Yield a reason for each size of a training's steps, and for its evaluation, with what it takes."""
+def _told_steps(node: Node, plans: Sequence[Plan], devices: int) -> Iterator[Reason]:
+    """Yield reasons for each size of a training's steps, and for its evaluation: what it takes, and where it runs."""
     assert isinstance(node.element, Training)
     told = [(f"a step of {size} records", size) for size in node.element.schedule.sizes]
     if node.element.evaluation is not None:
@@ -178,6 +180,8 @@ def _told_steps(node: Node, plans: Sequence[Plan]) -> Iterator[Reason]:
         runs = f"{what} runs {counted(len(plan.steps), 'step')} of its own"
         text = f"{runs} in {counted(len(plan.passes), 'pass')}, with at most {batch} records at a time"
         yield Reason("train", node.name, f"{text} in {plan.memory.host_bytes} bytes")
+        if devices > 1 and plan.backend.capabilities.devices == 1:
+            yield Reason("device", node.name, f"{what} runs on the first device alone: {PRODUCTS_STAY}")
 
 
 def _inner_graphs(training: Training) -> Iterator[Sequence[Element]]:
@@ -226,6 +230,9 @@ def plan_step(
     graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
     graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
+    if backend.first is not None and any(device_folds(one.steps) for one in plan.passes):
+        # Alone the first device keeps parameters and moments from step to step, too.
+        plan = make_plan(graph, config, strategy, backend.first, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:
             raise PlanError(

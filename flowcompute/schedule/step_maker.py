@@ -201,7 +201,7 @@ class StepMaker:
         return made
 
     def _node_step(self, node: Node, there: tuple[int, ...]) -> NodeStep:
-        return NodeStep(node.name, node, bool(there), there if self._capabilities.devices == 1 else ())
+        return NodeStep(node.name, node, there)
 
     def _read_on_device(self, node: Node, stored: Collection[int], places: Mapping[int, int]) -> tuple[int, ...]:
         """Return the values that a fold reads where its state lies on the device: what kernels make, or sources.

@@ -38,15 +38,18 @@ class NodeStep:
     Attributes:
         name: of the node.
         node: what is computed.
-        on_device: whether it is a fold whose state lies on the first device, which has memory of its own.
-        there: by place the operands that such a fold reads on the device: values that have memory of their own, which
-            the operands are or lie in as they are. Empty where several devices have made them: it takes arrays then.
+        there: by place the operands that a fold reads on the first device, whose memory its state lies in: values that
+            have memory of their own, which the operands are or lie in as they are. Empty for all that the host does.
     """
 
     name: str
     node: Node
-    on_device: bool = False
     there: tuple[int, ...] = ()
+
+    @property
+    def on_device(self) -> bool:
+        """True for a fold whose state lies on a discrete device."""
+        return bool(self.there)
 
     @property
     def on_host(self) -> tuple[int, ...]:

@@ -104,7 +104,8 @@ def test_any_number_of_devices_gives_the_bits_of_one(shape: str, count: int, nam
         assert [np.asarray(value).tobytes() for value in run.values] == whole, (depth, size)
         if size == 1 << 17:
             alone = [str(reason) for reason in run.plan.reasons if "alone" in str(reason)]
-            assert bool(alone) == (name == "alone"), alone
+            folds_there = shape == "gpu" and name == "folds on the host"
+            assert bool(alone) == (name == "alone" or folds_there), alone
     assert not gpu_shaped().device.pinned.lent_bytes
 
 

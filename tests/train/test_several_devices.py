@@ -71,7 +71,28 @@ def test_fit_has_the_bits_of_one_device(
     with taken_batches() as taken:
         _, given = fitted(DEVICES[shape, count], strategy, **options)
     assert given == expected
-    assert len(taken) > 1
+    # On a discrete device folds of products stay where they are.
+    assert (len(taken) > 1) == (shape == "cpu")
+
+
+def test_what_reads_no_products_is_shared() -> None:
+    found = []
+    for count in (1, 3):
+        s, b = fc.parameter(np.ones(6, np.float32), name="s"), fc.parameter(np.float32(0), name="b")
+        loss = fc.mean((fc.sum(fc.tanh(fc.source(X) * s), axis=1) + b - fc.source(Y)) ** 2)
+        trained = fc.train.fit(loss, fc.train.adam(0.05), batch=None, epochs=4)
+        with mock.patch.object(OpenCLBackend, "select", return_value=DEVICES["gpu", count]), taken_batches() as taken:
+            run = fc.run(trained["s"], trained["b"], trained.losses, progress=False, strategy=PARTS)
+        found.append([np.asarray(value).tobytes() for value in run.values])
+        assert len(taken) == (count if count > 1 else 0)
+    assert found[0] == found[1]
+
+
+def test_a_step_with_products_is_planned_for_the_first_device_alone() -> None:
+    run, _ = fitted(DEVICES["gpu", 2], None, batch=9_000, epochs=1)
+    told = [str(reason) for reason in run.plan.reasons if "runs on the first device alone" in str(reason)]
+    assert len(told) == 2, "steps of 9,000 and of 2,000 records"
+    assert "folds of products stay there" in told[0]
 
 
 @pytest.mark.parametrize("strategy", [None, PARTS], ids=["whole", "parts"])

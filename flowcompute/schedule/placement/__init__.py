@@ -11,7 +11,7 @@ from flowcompute.schedule.placement.pipeline_stages import (
     placements_of,
 )
 from flowcompute.schedule.placement.placement import place_nodes, single_placement
-from flowcompute.schedule.placement.shared_passes import alignment, why_dependent, why_not_shared
+from flowcompute.schedule.placement.shared_passes import PRODUCTS_STAY, alignment, why_dependent, why_not_shared
 from flowcompute.schedule.placement.weight_residency import (
     HEADROOM,
     LAUNCH_COST_BYTES,
@@ -28,6 +28,7 @@ from flowcompute.schedule.placement.weight_residency import (
 __all__ = [
     "HEADROOM",
     "LAUNCH_COST_BYTES",
+    "PRODUCTS_STAY",
     "VECTOR_NUMBERS",
     "PipelineStage",
     "Residency",

@@ -6,7 +6,10 @@ import math
 
 from flowcompute.elements import HostFunction, Kind
 from flowcompute.schedule.plan import Pass
-from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.schedule.steps import RegionStep, Step, device_folds
+
+PRODUCTS_STAY = "folds of products stay there, and bringing their records to it takes longer than it saves"
+"""Why the first of several discrete devices computes a pass alone: decision 0199 has what was measured."""
 
 
 def why_not_shared(one_pass: Pass, *, by_hand: bool) -> str | None:
@@ -22,7 +25,9 @@ def why_not_shared(one_pass: Pass, *, by_hand: bool) -> str | None:
 
 
 def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
-    """Return why batches of a pass depend on earlier batches; None if they are independent."""
+    """Return why batches of a pass depend on earlier batches, or on their device; None if they are independent."""
+    if device_folds(one_pass.steps):
+        return PRODUCTS_STAY
     roots = [clock for clock in one_pass.clocks if clock.is_root]
     if by_hand:
         return "flows are fed by hand"

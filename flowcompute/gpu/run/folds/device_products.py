@@ -98,7 +98,7 @@ class DeviceProducts(Accumulator):
         self.records += items
 
     def _push(self, values: Sequence[np.ndarray]) -> None:
-        """Add records that lie on the host: several devices have made them."""
+        """Add records that lie on the host."""
         lines = [np.ascontiguousarray(value).reshape(-1).view(np.uint8) for value in values]
 
         def copy(place: int, first: int, size: int, to: int) -> None:
