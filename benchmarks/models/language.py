@@ -238,16 +238,22 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} cores, {options.reps} processes of each")
     found: dict[str, list[Seconds]] = {name: [] for name in peers}
     with tempfile.TemporaryDirectory() as kept:
-        # The first ones do not count: a process keeps as many programs as it has time for, and writes bytecode.
-        for repetition in range(-1 if options.cold else -2, options.reps):
-            for name in peers if repetition >= 0 else peers[:1]:
-                with tempfile.TemporaryDirectory() as empty:
-                    cache = {"FLOWCOMPUTE_CACHE": empty if options.cold else kept}
-                    # Whoever imports a package a second time has its bytecode.
-                    cache |= {"PYTHONPYCACHEPREFIX": kept, "PYTHONDONTWRITEBYTECODE": ""}
-                    seconds = measured(name, path, options.tokens, options.quick, os.environ | cache)
-                if repetition >= 0:
-                    found[name].append(seconds)
+
+        def once(name: str) -> Seconds:
+            with tempfile.TemporaryDirectory() as empty:
+                cache = {"FLOWCOMPUTE_CACHE": empty if options.cold else kept}
+                # Whoever imports a package a second time has its bytecode.
+                cache |= {"PYTHONPYCACHEPREFIX": kept, "PYTHONDONTWRITEBYTECODE": ""}
+                return measured(name, path, options.tokens, options.quick, os.environ | cache)
+
+        # A process keeps as many programs as it has time for. Those that still compile some do not count.
+        before = -1
+        while (files := sum(len(names) for _, _, names in os.walk(kept))) != before:
+            before = files
+            once(peers[0])
+        for repetition in range(options.reps):
+            for name in peers:
+                found[name].append(once(name))
             print(f"{repetition + 1}/{options.reps}", file=sys.stderr)
     print(table(found))
 
