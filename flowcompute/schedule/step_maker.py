@@ -145,10 +145,11 @@ class StepMaker:
         if step.kernel is None:
             return set(step.region.inputs)
         read = {argument.value for argument in step.kernel.arguments}
-        if step.region.anchor is None:
+        anchor = None if step.region.anchor is None else self.graph.nodes[step.region.anchor]
+        if anchor is None or anchor.op is not SELF_ATTENTION:
             return read
         # The carry of an attention asks the host for the positions, which stand behind queries, keys and values.
-        return read.union(self.graph.nodes[step.region.anchor].inputs[3:])
+        return read.union(anchor.inputs[3:])
 
     def _steps_on(
         self, placement: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]

@@ -13,6 +13,7 @@ import flowcompute as fc
 from flowcompute.engine.split_backend import _joined
 from flowcompute.gradients import attention_rules
 from flowcompute.schedule.planner import make_plan
+from flowcompute.schedule.steps import NodeStep
 from flowcompute.strategy.config import Config
 from tests.golden.test_golden import CPU, NVIDIA, graph_of, on_paper
 from tests.gpu.shapes import resolve_on_gpu
@@ -103,6 +104,17 @@ def test_halves_have_the_bits_of_float32_without_tensor_cores(name: str, monkeyp
         found = fc.resolve(*parts, device=device, progress=False)
         for one, other in zip(found, fc.resolve(*fc.grad(loss(name, operands), operands), device=device), strict=True):
             assert one.tobytes() == other.tobytes()
+
+
+def test_kernels_read_views_of_masks_and_cotangents_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_kernels(monkeypatch)
+    packed, mask = fc.source(np.zeros((2, 70, 3, 16), np.float32)), fc.source(np.zeros((2, 1, 70), np.float32))
+    q, k, v = ((packed * 2).astype("float16")[:, :, i] for i in range(3))
+    added = fc.permute_dims(mask + 1, (0, 2, 1)).astype("float32")
+    made = fc.permute_dims(fc.nn.attention(q, k, v, mask=added), (0, 2, 1)).astype("float32")
+    gradient = fc.grad((made * fc.cumulative_sum(made, axis=2)).sum(), packed)
+    plan = make_plan(graph_of([gradient], NVIDIA), Config(1 << 32), fc.Strategy(), on_paper(NVIDIA))
+    assert [step.name for one in plan.passes for step in one.steps if isinstance(step, NodeStep)] == []
 
 
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
