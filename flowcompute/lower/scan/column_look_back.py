@@ -58,9 +58,9 @@ from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.column_sizes import (
     ADDED,
-    COLUMNS,
     FEWEST,
     FORM,
+    columns_of,
     parts_of,
     takes_columns,
     work_group_of,
@@ -93,8 +93,9 @@ class ColumnLookBackLowering(TileScan):
         super().__init__(graph, region)
         group = min(work_group_of(self.node), style.capabilities.max_work_group)
         self.runs = -(-self.records // RUN)
-        self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=COLUMNS)
-        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or COLUMNS
+        across = columns_of(self.node)
+        self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=across)
+        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
         # Records of a run, and of the last one of a tile.
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
         self.parts = parts_of(self.node)

@@ -19,6 +19,11 @@ FEW_TILES = 32
 COLUMNS = 16
 """Columns of a panel: 64 bytes of float32. Rows of 32 bytes reach a smaller part of the rate of memory."""
 
+FEW_COLUMNS = 8
+"""The same where stretches would have fewer tiles than `LEAST_TILES`: waiting costs more than narrow rows."""
+
+LEAST_TILES = 16
+
 FEWEST = 64
 """Fewest numbers of an item for which this form pays."""
 
@@ -56,6 +61,12 @@ def parts_of(node: Node) -> int:
     if scan_tile(node.spec.item_numbers) > RUN:
         return 1
     return max(1, min(MOST_PARTS, KEPT_BYTES // _run_bytes(node)))
+
+
+def columns_of(node: Node) -> int:
+    """Return the columns of a panel."""
+    tiles = work_group_of(node) // COLUMNS * parts_of(node) // -(-scan_tile(node.spec.item_numbers) // RUN)
+    return COLUMNS if tiles >= LEAST_TILES else FEW_COLUMNS
 
 
 def work_group_of(node: Node) -> int:
