@@ -84,20 +84,19 @@ def torch_run(array: np.ndarray, device: str, *, causal: bool) -> Callable[[], A
     return run
 
 
-def sloped(form: Callable[..., Any], x: Any, cotangent: np.ndarray, *, causal: bool) -> Any:
-    """The gradient of the sum of attention times a cotangent, by all three operands side by side."""
-    made = form(*(x[:, i] for i in range(3)), causal=causal)
-    return fc.grad((made.astype("float32") * fc.constant(cotangent)).sum(), x)
+def sloped(form: Callable[..., Any], x: Any, *, causal: bool) -> Any:
+    """The gradient of half the sum of squares of attention, by all three operands side by side."""
+    made = form(*(x[:, i] for i in range(3)), causal=causal).astype("float32")
+    return fc.grad((made * fc.stop_gradient(made)).sum(), x)
 
 
-def torch_gradient(array: np.ndarray, cotangent: np.ndarray, device: str, *, causal: bool) -> Callable[[], Any]:
+def torch_gradient(array: np.ndarray, device: str, *, causal: bool) -> Callable[[], Any]:
     where = "cuda" if device.startswith("gpu") else "cpu"
     x = torch.from_numpy(array.astype("f4")).to(where, getattr(torch, array.dtype.name)).requires_grad_()
-    g = torch.from_numpy(cotangent).to(x.device, x.dtype)[None]
 
     def run() -> Any:
         made = torch.nn.functional.scaled_dot_product_attention(*x.unbind(1), is_causal=causal)
-        (slopes,) = torch.autograd.grad(made, x, g)
+        (slopes,) = torch.autograd.grad(made, x, made.detach())
         if where == "cuda":
             torch.cuda.synchronize()
         return slopes
@@ -130,11 +129,8 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
     forms: dict[str, Callable[..., Any]] = {"one kernel": fc.nn.attention, "naive": _naive_attention}
     if options.without_naive:
         del forms["naive"]
-    cotangent = np.random.default_rng(2).standard_normal(array.shape[2:], dtype=np.float32)
     roots = {
-        name: sloped(form, x, cotangent, causal=options.causal)
-        if options.gradient
-        else form(q, k, v, causal=options.causal)
+        name: sloped(form, x, causal=options.causal) if options.gradient else form(q, k, v, causal=options.causal)
         for name, form in forms.items()
     }
     jobs = {name: Recorded(root, array, options.device) for name, root in roots.items()}
@@ -142,7 +138,7 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
     results = {name: job.output for name, job in jobs.items()}
     if torch is not None:
         calls["torch"] = (
-            torch_gradient(array, cotangent, options.device, causal=options.causal)
+            torch_gradient(array, options.device, causal=options.causal)
             if options.gradient
             else torch_run(array, options.device, causal=options.causal)
         )
