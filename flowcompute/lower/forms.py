@@ -14,6 +14,7 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
 from flowcompute.lower.attention import (
     ATTENTION_PARTS,
+    COPIED_ATTENTION,
     CPU_ATTENTION,
     CPU_STREAM_ATTENTION,
     TENSOR_ATTENTION,
@@ -60,6 +61,7 @@ COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
 FORMS: tuple[Form, ...] = (
     WARP_GROUP_ATTENTION,
     TENSOR_ATTENTION,
+    COPIED_ATTENTION,
     TILED_ATTENTION,
     CPU_ATTENTION,
     TILED_STREAM_ATTENTION,

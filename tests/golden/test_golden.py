@@ -126,6 +126,11 @@ def attention_back() -> list[fc.Element]:
     return [attention_part("keys", x, x, x, x, *terms, causal=True, window=None, scale=0.25)]
 
 
+def exact_attention() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 2, 130, 32), "f4"), name="x")
+    return [fc.nn.attention(x, x, x, causal=True)]
+
+
 def half_convolution() -> list[fc.Element]:
     x = fc.source(np.zeros((8, 16, 6, 24), "f2"), name="x")
     return [fc.nn.conv2d(x, fc.constant(np.zeros((16, 16, 3, 3), "f2")), padding=1)]
@@ -153,6 +158,7 @@ GRAPHS = {
     "attention_by_tensor_cores": (half_attention, NVIDIA),
     "attention_back_by_tensor_cores": (attention_back, NVIDIA),
     "attention_by_warp_groups": (long_attention, HOPPER),
+    "attention_by_copies": (exact_attention, NVIDIA),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
     "convolution_by_warp_groups": (half_convolution, HOPPER),
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),

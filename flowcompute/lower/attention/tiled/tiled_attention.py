@@ -69,6 +69,8 @@ SLAB, NUMBER, VALUE = Name("s"), Name("k"), Name("k")
 class TiledAttentionLowering:
     """Lowering of a region with attention for a GPU."""
 
+    exchange = EXCHANGE
+
     def __init__(self, one: AttentionAnchor, style: KernelStyle, shape: Shape | None = None) -> None:
         self.one = one
         self.dtype = one.dtype
@@ -121,7 +123,7 @@ class TiledAttentionLowering:
         self.seen = [one.seen(scope, own, own) for own in self.own]
         self.at_q, self.at_k, self.at_v = self._bases(scope)
         self.at_mask = one.base(scope, one.mask, block)
-        self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
+        self.weights = TiledWeights(scope, one, shape, self.x, self.y, self.exchange, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
         start, self.to_key = one.tiles(scope, block)
         self._slabs(scope)

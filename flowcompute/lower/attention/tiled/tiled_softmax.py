@@ -46,7 +46,15 @@ class TiledWeights:
     """
 
     def __init__(
-        self, scope: Scope, one: AttentionAnchor, shape: Shape, x: IndexLike, y: IndexLike, *, shuffles: bool
+        self,
+        scope: Scope,
+        one: AttentionAnchor,
+        shape: Shape,
+        x: IndexLike,
+        y: IndexLike,
+        exchange: str,
+        *,
+        shuffles: bool,
     ) -> None:
         """Declare the state.
 
@@ -55,8 +63,10 @@ class TiledWeights:
             one: the attention.
             shape: tiling of the work-group.
             x, y: the work-item's place in its row, and its row.
+            exchange: local array through which the work-items of a row exchange scores and sums.
             shuffles: whether the work-items of a row can read each other's registers.
         """
+        self.exchange = exchange
         self.one, self.shape, self.x, self.shuffles = one, shape, x, shuffles
         self.row = scope.narrow(y * shape.queries)
         rows = range(shape.queries)
@@ -96,7 +106,7 @@ class TiledWeights:
         for i, total in enumerate(self.sums):
             for lane in range(self.shape.classes):
                 place = (self.row + i) * LANES + self.x + lane * self.shape.across
-                scope.add(PutItem(EXCHANGE, place, picked(scope, total, lane, 1)))
+                scope.add(PutItem(self.exchange, place, picked(scope, total, lane, 1)))
         scope.add(WorkGroupBarrier())
 
     def whole(self, scope: Scope, i: int) -> Var:
@@ -127,12 +137,12 @@ class TiledWeights:
             # Two neighbouring work-items belong to two rows, so the shuffle skips one bit.
             return one.across(scope, one.larger_number, own, (1 << bit for bit in range(1, across.bit_length())))
         for i, score in enumerate(own):
-            scope.add(PutItem(EXCHANGE, (self.row + i) * across + self.x, score))
+            scope.add(PutItem(self.exchange, (self.row + i) * across + self.x, score))
         scope.add(WorkGroupBarrier())
         return [self._exchanged(scope, i, across, one.larger_number) for i in range(len(own))]
 
     def _exchanged(self, scope: Scope, i: int, many: int, combine: Combination) -> Var:
         """Combine the `many` exchanged numbers of a query by halves."""
         one, start = self.one, (self.row + i) * many
-        parts = [read(scope, one.dtype, EXCHANGE, start + lane, 4) for lane in range(0, many, 4)]
+        parts = [read(scope, one.dtype, self.exchange, start + lane, 4) for lane in range(0, many, 4)]
         return one.lanes_combined(scope, combine, one.combined(scope, combine, parts))
