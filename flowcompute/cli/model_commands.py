@@ -33,7 +33,8 @@ def add_generate(commands: Any) -> None:
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text; may be given again")
     parser.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer (as the file says)")
     parser.add_argument("--device", default="auto", help="what computes, as `flowcompute devices` lists them")
-    parser.set_defaults(act=_generate)
+    # It loads no code of the user's.
+    parser.set_defaults(act=_generate, only_ours=True)
 
 
 def _generate(options: argparse.Namespace) -> None:

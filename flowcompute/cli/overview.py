@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if all(each.startswith("-") for each in given):
         return printing(lambda: _overview(given))
-    run: Callable[[Sequence[str]], int] = importlib.import_module("flowcompute.cli.command").main
-    return run(given)
+    run: Callable[[Sequence[str] | None], int] = importlib.import_module("flowcompute.cli.command").main
+    return run(arguments)
 
 
 def _overview(arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 from collections.abc import Callable
@@ -41,3 +42,13 @@ def count_as_old() -> None:
     if gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()
+
+
+@functools.cache
+def skip_last_collection() -> None:
+    """Let this process end without the collection in which Python visits all objects once more.
+
+    Cycles that are there at the end are left to the system, with what they hold. So it is for processes whose objects
+    are all ours: a file of the user's in a cycle would lose what it has not written.
+    """
+    atexit.register(gc.freeze)

@@ -6,13 +6,16 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.cli import main
 from flowcompute.errors import PlanError
-from flowcompute.imports import without_collector
+from flowcompute.imports import skip_last_collection, without_collector
+from tests.models.files import write_model
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +118,20 @@ def test_what_a_user_has_frozen_stays_frozen() -> None:
     _, _, frozen, freed = settled(frozen=True)
     assert frozen > -1000
     assert not freed
+
+
+def test_only_processes_of_the_command_skip_the_last_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[object] = []
+    monkeypatch.setattr("atexit.register", registered.append)
+    skip_last_collection.cache_clear()
+    path = str(write_model(tmp_path / "model.gguf"))
+    arguments = ["generate", path, "-p", "Hi", "-n", "1", "--device", "numpy"]
+    assert main(arguments) == 0
+    assert gc.freeze not in registered
+    for others, skips in ((["inspect", path], False), (arguments, True)):
+        monkeypatch.setattr("sys.argv", ["flowcompute", *others])
+        assert main() == 0
+        assert (gc.freeze in registered) == skips
+    skip_last_collection.cache_clear()
