@@ -6,19 +6,41 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
+class LocalArray(NamedTuple):
+    """An array in local memory, which only a kernel can declare.
+
+    Attributes:
+        kind: of its items, in OpenCL C.
+        name: of the array.
+        size: its items.
+        alignment: in bytes; None for that of the items.
+    """
+
+    kind: str
+    name: str
+    size: int
+    alignment: int | None = None
+
+    @property
+    def declared(self) -> str:
+        """Its declaration, without the address space."""
+        aligned = "" if self.alignment is None else f" __attribute__((aligned({self.alignment})))"
+        return f"{self.kind} {self.name}[{self.size}]{aligned};"
+
+
 class RenderedBody(NamedTuple):
     """A kernel without its frame, for functions that do the same.
 
     Attributes:
         contract: whether the compiler may contract products and sums.
-        has_local: whether it needs local arrays, which only a kernel can declare.
+        arrays: its local arrays.
         helpers: functions that it calls, by name.
         parameters: declarations, without the number of the work-group and of all, `gid` and `gsize`.
         lines: its body.
     """
 
     contract: bool
-    has_local: bool
+    arrays: Sequence[LocalArray]
     helpers: Mapping[str, str]
     parameters: Sequence[str]
     lines: Sequence[str]

@@ -9,7 +9,7 @@ import numpy as np
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
-from flowcompute.gpu.render.prelude import RenderedBody
+from flowcompute.gpu.render.prelude import LocalArray, RenderedBody
 from flowcompute.gpu.render.ptx import (
     await_stage,
     begin_copies,
@@ -89,7 +89,7 @@ class _Renderer:
     # -- frame --------------------------------------------------------------------------------
 
     def text(self) -> str:
-        self._locals()
+        self._lines(f"__local {array.declared}" for array in self._locals())
         self._integers()
         self._block(self.kernel.body)
         doubles = any("double" in line for line in [*self.lines, *self.expressions.helpers.values(), self._signature()])
@@ -100,11 +100,9 @@ class _Renderer:
 
     def function(self) -> RenderedBody:
         """Return the kernel without its frame."""
-        self._locals()
-        framed = len(self.lines)
         self._block(self.kernel.body)
-        parameters, lines = self._parameters(), self.lines[framed:]
-        return RenderedBody(self.kernel.contract, framed > 0, self.expressions.helpers, parameters, lines)
+        contract, helpers = self.kernel.contract, self.expressions.helpers
+        return RenderedBody(contract, self._locals(), helpers, self._parameters(), self.lines)
 
     def _parameters(self) -> list[str]:
         own = [self._parameter(argument) for argument in self.kernel.arguments]
@@ -128,19 +126,19 @@ class _Renderer:
         constant = "const " if argument.kind in ("input", "carry") else ""
         return f"__global {constant}{memory_type(argument.dtype)} *restrict {argument.name}"
 
-    def _locals(self) -> None:
-        """Declare local arrays, which stand at the top of a kernel."""
+    def _locals(self) -> list[LocalArray]:
+        """Return the local arrays, which are declared at the top of a kernel."""
         # Kernels that share a launch have the same arrays, of several sizes, and no work-group needs those of two.
         arrays: dict[str, ir.Array] = {}
         for array in _arrays(self.kernel.body):
             if array.local and (array.name not in arrays or array.size > arrays[array.name].size):
                 arrays[array.name] = array
-        for array in arrays.values():
-            kind = type_of(array.dtype, array.lanes, array.mask_bytes)
-            self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned({array.alignment})));")
+        declared = [
+            LocalArray(type_of(one.dtype, one.lanes, one.mask_bytes), one.name, one.size, one.alignment)
+            for one in arrays.values()
+        ]
         exchanges = _exchanges(self.kernel.body)
-        for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
-            self._line(line)
+        return [*declared, *dict.fromkeys(i for one in exchanges for i in local_arrays(one, self.kernel.work_group))]
 
     def _integers(self) -> None:
         self._line("const long gid = get_group_id(0), gsize = get_num_groups(0);")

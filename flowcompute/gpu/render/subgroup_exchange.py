@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowcompute import ir
 from flowcompute.gpu.render.opencl_types import var_type
+from flowcompute.gpu.render.prelude import LocalArray
 from flowcompute.ir import Var
 from flowcompute.spec import BOOL
 
@@ -33,12 +34,12 @@ def exchanged(exchange: ir.Exchange, helpers: dict[str, str]) -> list[str]:
     ]
 
 
-def local_arrays(exchange: ir.Exchange, work_group: int) -> list[str]:
-    """Return declarations of the local arrays of an exchange."""
+def local_arrays(exchange: ir.Exchange, work_group: int) -> list[LocalArray]:
+    """Return the local arrays of an exchange."""
     if exchange.shuffle:
         return []
     kinds = (var_type(source) for source in exchange.sources)
-    return [f"__local {kind} {array}[{work_group}];" for kind, array in zip(kinds, _arrays(exchange), strict=True)]
+    return [LocalArray(kind, array, work_group) for kind, array in zip(kinds, _arrays(exchange), strict=True)]
 
 
 def _arrays(exchange: ir.Exchange) -> list[str]:
