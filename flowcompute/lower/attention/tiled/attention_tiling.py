@@ -8,8 +8,9 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 
 VECTOR_BYTES = 16
 """Bytes that a work-item reads from local memory with one instruction."""
-FEW_QUERIES = (4, 8, 16)
-"""Queries of a work-group that has few of them, one a work-item."""
+FEW_QUERIES = (8, 16)
+"""Queries of a work-group that has few of them, one a work-item. With 4, each of 64 work-items would load as much as
+two do."""
 MOST_QUERIES = 8
 """Most queries of a work-item; the sums of more do not fit into its registers."""
 MOST_DEPTH = 32
