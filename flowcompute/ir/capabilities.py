@@ -29,7 +29,7 @@ class DeviceCapabilities:
         tensor_cores: whether a sub-group of 32 work-items can multiply matrices of half formats, by PTX.
         warp_groups: whether four such sub-groups can multiply tiles of local memory, and tensor copies bring them, by
             PTX for compute capability 9.0.
-        chains: whether many launches of single work-items are one that draws their work-groups by ticket.
+        chains: whether many launches are one that draws their work-groups by ticket.
         correct_division: whether it can round fp32 division and square root correctly.
         devices: number of devices of this kind that share the batches.
         reason: why this device was chosen, in words.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -12,11 +13,14 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements import Element
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.run.chains import LaunchChain
 from flowcompute.gpu.run.chains.chain_program import ADDRESSES_NAME, NAME, ChainProgram
+from flowcompute.gpu.run.chains.group_chain import GROUP
 from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
 from flowcompute.gpu.worker.launcher import LocalLauncher
-from tests.gpu.shapes import plan_for_gpu
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu
+from tests.models.architecture_files import VOCABULARY, write_architecture
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiles]
 
@@ -28,11 +32,21 @@ OWN = """#define TWICE 2.0f
 float doubled(float x) { return x * TWICE; }"""
 
 
-def attending(x: Element, text: Element | None = None, middle: bool = False, slots: int = 1) -> Element:
+def attending(
+    x: Element,
+    text: Element | None = None,
+    middle: bool = False,
+    slots: int = 1,
+    windows: Sequence[int | None] = (None,),
+    context: int = CONTEXT,
+) -> Element:
     """Return layers that attend to earlier records, with a kernel in the middle that has a macro of its own."""
     for number, weights in enumerate(WEIGHTS):
         heads = fc.reshape(x @ fc.constant(weights), (-1, HEADS, SIZE))
-        seen = fc.nn.self_attention(heads, heads * 0.5, heads - 1, text=text, slots=slots, context=CONTEXT)
+        window = windows[number % len(windows)]
+        seen = fc.nn.self_attention(
+            heads, heads * 0.5, heads - 1, text=text, slots=slots, context=context, window=window
+        )
         x = fc.tanh(fc.reshape(seen, (-1, WIDTH)) @ fc.constant(weights))
         if middle and number == DEEP // 2:
             x = fc.opencl(OWN, x, dtype="float32") @ fc.constant(weights)
@@ -53,8 +67,8 @@ def chained() -> Iterator[list[int]]:
         yield lengths
 
 
-def flown(made: Element, batches: list[np.ndarray], device: str = "cpu") -> np.ndarray:
-    with made.flow(device=device) as flow:
+def flown(made: Element, batches: list[np.ndarray], device: str = "cpu", **options: Any) -> np.ndarray:
+    with made.flow(device=device, **options) as flow:
         return np.concatenate([(flow.send(batch), flow.receive())[1] for batch in batches])
 
 
@@ -79,6 +93,45 @@ def test_chains_have_the_bits_of_single_launches(chained: list[int], workers: in
     assert len(chained) >= 8
     assert {*chained} == {kernels - 2}
     assert kernels - 2 >= LEAST
+
+
+def test_caches_that_make_room_at_different_records_share_a_chain(chained: list[int]) -> None:
+    """Rows of caches advance alike until one with a window drops its first records."""
+    windows, data = (30, 3), np.concatenate([DATA] * 6)
+    whole = attending(fc.source(data), windows=windows, context=200).resolve(device="cpu", progress=False)
+    shifts: list[int] = []
+    original = LaunchChain._shifted
+
+    def shifted(chain: LaunchChain, *arguments: Any) -> int:
+        shifts.append(original(chain, *arguments))
+        return shifts[-1]
+
+    with mock.patch.object(LaunchChain, "_shifted", shifted):
+        one_by_one = fc.Strategy(batch_bytes=WIDTH * 4)
+        made = flown(attending(feed(), windows=windows, context=200), [*data[:, None]], strategy=one_by_one)
+    np.testing.assert_array_equal(made, whole)
+    assert len(chained) > 16
+    assert shifts[0] > 0
+    assert shifts.count(0) > 0, "phases are noted anew where one cache has made room"
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_chains_of_work_groups_have_the_bits_of_single_launches(
+    chained: list[int], tmp_path: Path, groups: int
+) -> None:
+    tokens = np.random.default_rng(3).integers(3, len(VOCABULARY), 24).astype(np.int32)
+    model = fc.models.load(write_architecture(tmp_path / "model.gguf", "llama", kind="Q8_0"))
+    maker = "flowcompute.gpu.run.chains.launch_chain"
+    with (
+        mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()),
+        mock.patch.multiple(maker, LEAST=4, SHARED=1, GROUPS_PER_UNIT=groups),
+        mock.patch.object(ChainMaker, "_is_short", return_value=True),
+    ):
+        whole = model.logits(fc.source(tokens)).resolve(device="gpu", progress=False)
+        assert not chained
+        made = flown(model.logits(fc.feed(dtype="int32")), np.split(tokens, [1, 2, 3, 4, 9, 14, *range(15, 24)]), "gpu")
+    assert made.tobytes() == whole.tobytes()
+    assert len(chained) > 10
 
 
 def test_a_record_is_few_launches() -> None:
@@ -220,3 +273,19 @@ def test_kernels_with_local_arrays_have_no_place() -> None:
     assert ChainProgram().number_of(shared.ir) is None
     assert "__local" not in alone.source
     assert ChainProgram().number_of(alone.ir) == 0
+
+
+def test_longer_launches_on_gpus_stay_alone() -> None:
+    """A launch with more work-groups than compute units takes longer on the device than on the host."""
+    capabilities = mock.Mock(chains=True, code_shape="gpu", units=4)
+    maker = ChainMaker(capabilities, mock.Mock())
+    assert maker._is_short(mock.Mock(groups=4))
+    assert not maker._is_short(mock.Mock(groups=5))
+
+
+def test_texts_of_work_groups_have_room_for_local_arrays() -> None:
+    program = ChainProgram(GROUP)
+    (shared,) = plan_for_gpu(fc.nn.softmax(fc.source(DATA), axis=1)).kernels
+    assert program.number_of(shared.ir) == 0
+    assert "union fc_arrays arrays;" in program.text()
+    assert "*restrict" not in program.text()

@@ -23,6 +23,9 @@ _Made = TypeVar("_Made")
 _TENSOR_CORES = (8, 0)
 """First compute capability of NVIDIA with asynchronous copies and products of bfloat16."""
 
+_ACQUIRES = (7, 0)
+"""First compute capability of NVIDIA with loads that acquire and additions that release."""
+
 _WARP_GROUPS = 9
 """Compute capability with products by groups of sub-groups and tensor copies."""
 
@@ -224,6 +227,11 @@ def has_avx512_mismatch(target: str) -> bool:
         return False
 
 
+def _is_ordered(handle: Any, capability: tuple[int, int]) -> bool:
+    """Check whether work-groups of one launch can wait for each other's stores by the instructions of PTX for that."""
+    return capability >= _ACQUIRES and not handle.host_unified_memory
+
+
 def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
     name = " ".join(handle.name.split())
     # PoCL names the processor's model, but not the instruction set that it compiles for.
@@ -254,8 +262,8 @@ def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
         shuffles=ptx,
         # OpenCL 1.2 orders memory within a work-group only. CPUs keep this order anyway, and PTX has a fence for it.
         device_fences=cpu or ptx,
-        # PoCL wakes its threads for each launch. Other runtimes of CPUs were not measured.
-        chains=cpu and platform == "Portable Computing Language",
+        # PoCL wakes its threads for each launch, and NVIDIA's driver takes long for one. Others were not measured.
+        chains=platform == "Portable Computing Language" if cpu else _is_ordered(handle, capability),
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),
     )

@@ -62,6 +62,19 @@ class RepeatedLaunch:
         """Itself; see `LaunchChain`."""
         return (self,)
 
+    def begin(self, launcher: Launcher, start: int, on_host: Callable[[int, int], np.ndarray]) -> int:
+        """Begin what it carries on, over the records from `start` on; gives the launch's `chunk`. See `again`."""
+        if self.carry is None:
+            return self.chunk
+        scanned = ScanLaunch(0, start, self.items, partial(on_host, self.carry.value))
+        chunk = self.carry.begin(scanned) or self.chunk
+        if not launcher.memory.in_place:
+            # The host may have changed what is carried.
+            for argument in self.kernel.arguments:
+                if argument.kind == "state":
+                    self.carry.buffer(argument)
+        return chunk
+
     def again(
         self,
         launcher: Launcher,
@@ -77,15 +90,8 @@ class RepeatedLaunch:
             on_host: gives the numbers of an operand on the host, by its scan and place.
             buffer: gives the buffer of an argument whose array passes.
         """
-        kernel, chunk, buffers = self.kernel, self.chunk, self.buffers
-        if self.carry is not None:
-            scanned = ScanLaunch(0, start, self.items, partial(on_host, self.carry.value))
-            chunk = self.carry.begin(scanned) or chunk
-            if not launcher.memory.in_place:
-                # The host may have changed what is carried.
-                for argument in kernel.arguments:
-                    if argument.kind == "state":
-                        self.carry.buffer(argument)
+        kernel, buffers = self.kernel, self.buffers
+        chunk = self.begin(launcher, start, on_host)
         if self.made:
             launcher.memory.made_again(self.made)
         if self.passing:

@@ -102,8 +102,6 @@ class RepeatingRunner(TransferringRunner):
         self, known: Sequence[RepeatedLaunch], *, build: bool
     ) -> Sequence[RepeatedLaunch | LaunchChain] | None:
         """See `RegionRunner.joined`."""
-        if not self.memory.in_place:
-            return known
         assert self._launcher is not None
         with self._told(known[0].step):
             return self._chains.joined(known, self._launcher, build=build)

@@ -4,7 +4,8 @@ A phase is a launch. Its tiles are the work-groups of that launch. Work-groups o
 ticket until none is left. Then they wait until those that others have drawn are done, and go on with the next phase. A
 work-group that is alone does all tiles itself, so a chain ends however work-groups are scheduled.
 
-Kernels of single work-items are functions here, not inlined: what they load may not move to an earlier phase.
+Kernels are functions here, not inlined: what they load may not move to an earlier phase. Those of single work-items
+have the chain below, those of work-groups that of `group_chain`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 
 from flowcompute.gpu.render import RenderedBody, argument_types
 from flowcompute.gpu.rendered_programs import function_of, program_of
+from flowcompute.gpu.run.chains.group_chain import MOST_VALUES, arrays_of, chain_text, function_text
 from flowcompute.ir import Kernel
 
 NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"
 
-COLUMNS = 5
-"""Numbers of a phase: its function, its place among the values, its tiles, `chunk`, and the stage of its kernel."""
+COLUMNS = 6
+"""Numbers of a phase: its function, its place among the values, its tiles, `chunk`, the stage of its kernel, and
+whether a carry sets `chunk`."""
 
 SPINS, SLEEP_NS = 4000, 20_000
 """Turns of waiting before a thread sleeps, and for how long: what it waits for may want its core. OpenCL C has no way
@@ -31,7 +34,8 @@ COUNTERS = 32
 of the cache of their own."""
 
 ASKED = 64
-"""Buffers whose addresses are asked for at a time. Every device takes parameters of 1024 bytes."""
+"""Buffers whose addresses are asked for at a time, as many as `MOST_VALUES` at least. Every device takes parameters of
+1024 bytes."""
 
 _DEFINED = re.compile(r"\b([A-Za-z_]\w*)\s*\([^()]*\)\s*\{")
 
@@ -57,6 +61,7 @@ void {name}(
     volatile __global uint *counters,
     const long count,
     const long first,
+    const long shift,
     const uint launch) {{
     const uint workers = get_num_groups(0);
     for (long p = 0; p < count; p++) {{
@@ -64,6 +69,7 @@ void {name}(
         __global const ulong *v = values + phase[1];
         volatile __global uint *ticket = counters + p * {counters}, *done = ticket + {counters} / 2;
         const uint tiles = (uint)phase[2], taken = launch * (tiles + workers), ended = (launch + 1) * tiles;
+        const long chunk = phase[3] + phase[5] * shift;
         for (;;) {{
             const uint tile = __atomic_fetch_add(ticket, 1u, __ATOMIC_RELAXED) - taken;
             if (tile >= tiles) break;
@@ -81,11 +87,16 @@ void {name}(
 class ChainProgram:
     """The program of a chain: the functions of its kernels, each once.
 
+    Args:
+        group: work-items of a work-group: 1, or `GROUP`.
+
     Attributes:
+        group: as above.
         key: texts of the kernels, in the order of their numbers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, group: int = 1) -> None:
+        self.group = group
         self._kernels: list[Kernel] = []
         self._functions: list[RenderedBody] = []
         self._numbers: dict[str, int] = {}
@@ -100,13 +111,16 @@ class ChainProgram:
     def number_of(self, kernel: Kernel) -> int | None:
         """Return the number of a kernel's function, which is added first; None where it has no place here.
 
-        Local arrays are declared by kernels alone. Functions that two kernels call by one name have to be the same.
+        Where work-items are single nobody makes room for local arrays. Functions that two kernels call by one name
+        have to be the same.
         """
         text, _ = program_of(kernel)
         if text in self._numbers:
             return self._numbers[text]
         function = function_of(kernel)
-        if function.has_local or any(other.contract != function.contract for other in self._functions[:1]):
+        if (function.arrays and self.group == 1) or len(kernel.arguments) + 2 > MOST_VALUES:
+            return None
+        if any(other.contract != function.contract for other in self._functions[:1]):
             return None
         owners = {name: helper for helper, body in function.helpers.items() for name in _names(helper, body)}
         differs = any(self._helpers.get(helper, body) != body for helper, body in function.helpers.items())
@@ -124,10 +138,14 @@ class ChainProgram:
     def text(self) -> str:
         """Return the program as OpenCL C."""
         functions = self._functions
-        cases = [_case(number, kernel, functions[number]) for number, kernel in enumerate(self._kernels)]
-        numbers = {"columns": COLUMNS, "counters": COUNTERS, "spins": SPINS, "sleep_ns": SLEEP_NS}
-        chain = _CHAIN.format(name=NAME, cases="\n".join(cases), **numbers)
-        bodies = [_function(number, function) for number, function in enumerate(functions)]
+        cases = [_case(number, kernel, functions[number], self.group) for number, kernel in enumerate(self._kernels)]
+        if self.group == 1:
+            numbers = {"columns": COLUMNS, "counters": COUNTERS, "spins": SPINS, "sleep_ns": SLEEP_NS}
+            chain = _CHAIN.format(name=NAME, cases="\n".join(cases), **numbers)
+            bodies = [_function(number, function) for number, function in enumerate(functions)]
+        else:
+            chain = chain_text(NAME, cases, COLUMNS, COUNTERS)
+            bodies = [arrays_of(functions), *(function_text(*each) for each in enumerate(functions))]
         parts = [*self._helpers.values(), *bodies]
         doubles = any("double" in part for part in parts)
         head = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if doubles else []
@@ -137,7 +155,7 @@ class ChainProgram:
 
 def chain_types() -> list[np.dtype | None]:
     """Return the dtype of each scalar parameter of a chain, None for pointers."""
-    return [None, None, None, np.dtype(np.int64), np.dtype(np.int64), np.dtype(np.uint32)]
+    return [None, None, None, *[np.dtype(np.int64)] * 3, np.dtype(np.uint32)]
 
 
 def addresses_text() -> str:
@@ -166,15 +184,18 @@ def _function(number: int, function: RenderedBody) -> str:
     return f"static __attribute__((noinline)) void fc_phase_{number}(\n    {parameters}) {{\n{lines}\n}}\n"
 
 
-def _case(number: int, kernel: Kernel, function: RenderedBody) -> str:
+def _case(number: int, kernel: Kernel, function: RenderedBody, group: int) -> str:
     values = []
     types = argument_types(kernel)[: len(kernel.arguments)]
+    room, given = ("__global", "v") if group == 1 else ("__local", "given")
     for place, (parameter, dtype) in enumerate(zip(function.parameters, types, strict=False)):
         if dtype is None:
-            values.append(f"({parameter[: parameter.index('*') + 1]})v[{place}]")
+            values.append(f"({parameter[: parameter.index('*') + 1]}){given}[{place}]")
         else:
             kind = parameter.removeprefix("const ").rsplit(" ", 1)[0]
-            values.append(f"*(__global const {kind} *)(v + {place})")
+            values.append(f"*({room} const {kind} *)({given} + {place})")
     place = len(kernel.arguments)
-    values += [f"(long)v[{place}]", "phase[3]", f"(long)v[{place + 1}]", "first", "phase[4]", "tile", "tiles"]
+    stage = "phase[4]" if group == 1 else "stage"
+    values += [f"(long){given}[{place}]", "chunk", f"(long){given}[{place + 1}]", "first", stage, "tile", "tiles"]
+    values += [] if group == 1 else [f"&arrays.of_{number}"]
     return f"            case {number}: fc_phase_{number}({', '.join(values)}); break;"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.errors import DeviceFullError
+from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.render import argument_types
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.chains.chain_program import (
@@ -23,7 +23,7 @@ from flowcompute.gpu.run.chains.chain_program import (
     addresses_types,
     chain_types,
 )
-from flowcompute.gpu.run.device_carries import ScanLaunch
+from flowcompute.gpu.run.chains.group_chain import GROUP, GROUPS_PER_UNIT
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument, DeviceCapabilities
@@ -55,6 +55,8 @@ class LaunchChain:
         asking: the kernel that asks for addresses.
         workers: work-groups.
 
+    A chain of the same steps and records takes the place of the one before, also in memory.
+
     Attributes:
         launches: as above.
         step: the step of what is in hand, which errors name.
@@ -82,6 +84,7 @@ class LaunchChain:
         self._places = np.zeros(0, np.int64)
         self._turn = 0
         self._carries: list[tuple[RepeatedLaunch, slice]] = []
+        self._made: dict[int, Any] = {}
 
     def again(
         self,
@@ -97,24 +100,50 @@ class LaunchChain:
         if not self._numbers:
             self.prepare(launcher)
         if self._passing:
+            # They lie in memory in place, where the table is the array itself.
             self._table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
-        # Of a launch that is still in progress the numbers must stay.
-        rows = self._rows.copy() if self._carries else self._rows
-        for one, places in self._carries:
-            assert one.carry is not None
+        begun = list[int]()
+        for one, _ in self._carries:
             self.step = one.step
-            scanned = ScanLaunch(0, start, one.items, partial(on_host, one.carry.value))
-            rows[places, _CHUNK] = one.carry.begin(scanned) or one.chunk
+            begun.append(one.begin(launcher, start, on_host))
         self.step = self.launches[0].step
-        phases = launcher.memory.output(NAME, rows)
-        values = [phases, *self._numbers, len(rows), start, self._turn % (1 << 32)]
-        launcher.launch(self._compiled, values, self._workers, 1, (), timed=False, deferred=True)
+        if self._made:
+            launcher.memory.made_again(self._made)
+        shift, group = self._shifted(launcher.memory, begun), self._program.group
+        values = [*self._numbers, len(self._rows), start, shift, self._turn % (1 << 32)]
+        launcher.launch(self._compiled, values, self._workers, group, (), timed=False, deferred=True)
         # The buffers that the table names are held by the launches.
-        launcher.memory.defer((self,))
+        launcher.memory.defer((self, self._numbers))
         self._turn += 1
         for one, _ in self._carries:
             assert one.carry is not None
             one.carry.advanced(start + one.items)
+
+    def _shifted(self, memory: Memory, begun: Sequence[int]) -> int:
+        """Return what is added to `chunk` in all phases of carries, which these numbers were given for.
+
+        Rows of caches advance alike. Where one has made room, phases are noted anew.
+        """
+        places = [rows for _, rows in self._carries]
+        shifts = {chunk - int(self._rows[rows.start, _CHUNK]) for chunk, rows in zip(begun, places, strict=True)}
+        if len(shifts) < 2:
+            return shifts.pop() if shifts else 0
+        # Of a launch that is still in progress the numbers must stay.
+        self._rows = self._rows.copy()
+        for chunk, rows in zip(begun, places, strict=True):
+            self._rows[rows, _CHUNK] = chunk
+        self._numbers = [self._kept(memory, "phases", self._rows), *self._numbers[1:]]
+        return 0
+
+    def _kept(self, memory: Memory, part: str, array: np.ndarray) -> Any:
+        """Return a buffer that has the numbers of an array, in place of those before."""
+        key = self._key(part)
+        memory.forget({key})
+        return memory.state(key, array)
+
+    def _key(self, part: str) -> Hashable:
+        """Return the name of a buffer: that of chains of the same steps and as many records."""
+        return NAME, self.launches[0].step.name, self.launches[0].items, part
 
     def prepare(self, launcher: Launcher) -> None:
         """Note what the phases are given.
@@ -132,7 +161,7 @@ class LaunchChain:
             values += [*one.buffers, one.total, one.blocks]
             types += [*argument_types(one.kernel)[: len(one.buffers)], _LONG, _LONG]
             for stage in one.phases:
-                self._rows[row] = number, place, one.groups, one.chunk, stage
+                self._rows[row] = number, place, one.groups, one.chunk, stage, one.carry is not None
                 row += 1
             if one.carry is not None:
                 carries.append((one, slice(row - len(one.phases), row)))
@@ -144,16 +173,26 @@ class LaunchChain:
         self._places = np.array([*holes], np.int64)
         pointers = [place for place, dtype in enumerate(types) if dtype is None and place not in holes]
         counters = np.zeros(len(self.phases) * COUNTERS, np.uint32)
-        known = memory.output(NAME, addresses)
+        known = memory.output(self._key("addresses"), addresses)
         for first in range(0, len(pointers), ASKED):
             asked = [values[place] for place in pointers[first : first + ASKED]]
             asked += [asked[0]] * (ASKED - len(asked))
             launcher.launch(self._asking, [*asked, known, first], 1, 1, (known,), timed=False)
+        memory.fetch(self._key("addresses"), addresses)
         table[pointers] = addresses[: len(pointers)]
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
             if dtype is not None and place not in holes:
                 table[place] = _bits(value, dtype)
-        self._carries, self._numbers = carries, [memory.output(NAME, table), memory.output(NAME, counters)]
+        self._carries = carries
+        self._made = {value: buffer for one in self.launches for value, buffer in one.made.items()}
+        self._turn, self._numbers = (
+            0,
+            [
+                self._kept(memory, "phases", self._rows),
+                self._kept(memory, "values", table),
+                self._kept(memory, "counters", counters),
+            ],
+        )
 
 
 class ChainMaker:
@@ -219,13 +258,14 @@ class ChainMaker:
 
     def _chain(self, program: ChainProgram, run: Sequence[RepeatedLaunch], launcher: Launcher) -> LaunchChain:
         self._has_programs = True
-        # One that waits takes the core that another needs.
-        workers = min(self._capabilities.units, len(own_cores()))
+        units = self._capabilities.units
+        # A thread that waits takes the core that another needs.
+        workers = min(units, len(own_cores())) if program.group == 1 else units * GROUPS_PER_UNIT
         compiled = self._kernels.of_text(program.text, NAME, chain_types(), launcher, program.key)
         asking = self._asking(launcher)
         # Where there is no room now, whoever launches the chain is told.
         with contextlib.suppress(DeviceFullError):
-            _compile(compiled, launcher)
+            _compile(compiled, program.group, launcher)
         return LaunchChain(run, program, compiled, asking, workers)
 
     def _asking(self, launcher: Launcher) -> Any:
@@ -244,26 +284,35 @@ class ChainMaker:
             self._tells_addresses = bool((told == told.ctypes.data).all())
         return self._tells_addresses
 
+    def _is_short(self, launch: RepeatedLaunch) -> bool:
+        """Check whether the host is what a launch waits for: on a GPU its work-groups are no more than compute units.
+
+        More of them take longer than the host does. Tickets deal them out unevenly, which then shows.
+        """
+        return self._capabilities.code_shape == "cpu" or launch.groups <= self._capabilities.units
+
     def _runs(
         self, launches: Sequence[RepeatedLaunch], *, passing: bool = False
     ) -> Iterator[tuple[ChainProgram, list[RepeatedLaunch]]]:
         """Cut launches into runs whose kernels have a place in one program."""
-        program, run = ChainProgram(), list[RepeatedLaunch]()
+        group = 1 if self._capabilities.code_shape == "cpu" else GROUP
+        program, run = ChainProgram(group), list[RepeatedLaunch]()
         for one in launches:
-            if not _is_taken(one, passing=passing) or program.number_of(one.kernel) is None:
+            is_taken = _is_taken(one, group, passing=passing) and self._is_short(one)
+            if not is_taken or program.number_of(one.kernel) is None:
                 yield program, run
-                program, run = ChainProgram(), []
-                if not _is_taken(one, passing=passing) or program.number_of(one.kernel) is None:
+                program, run = ChainProgram(group), []
+                if not is_taken or program.number_of(one.kernel) is None:
                     yield program, [one]
                     continue
             run.append(one)
         yield program, run
 
 
-def _compile(compiled: Any, launcher: Launcher) -> None:
+def _compile(compiled: Any, group: int, launcher: Launcher) -> None:
     """Launch the kernel of a chain over no phases: PoCL compiles a kernel when it is first launched."""
     nothing = launcher.memory.output(NAME, np.zeros(1, np.uint64))
-    launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0], 1, 1, (), timed=False)
+    launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0, 0], 1, group, (), timed=False)
 
 
 def _bits(value: Any, dtype: np.dtype | None) -> int:
@@ -275,14 +324,16 @@ def _bits(value: Any, dtype: np.dtype | None) -> int:
     return int(room[0])
 
 
-def _is_taken(launch: RepeatedLaunch, *, passing: bool) -> bool:
-    """Check whether a launch may be a phase: single work-items, no tickets of its own, and no arrays that pass.
+def _is_taken(launch: RepeatedLaunch, group: int, *, passing: bool) -> bool:
+    """Check whether a launch may be a phase: as many work-items, no tickets of a scan, and no arrays that pass.
 
     Args:
         launch: which one.
+        group: work-items of a work-group of the chain.
         passing: whether arrays may pass that are read once.
     """
     kernel = launch.kernel
-    if kernel.work_group != 1 or any(one.kind == "words" for one in kernel.arguments):
+    # Counters of those that have arrived, which GPUs have, are zero again behind each launch.
+    if kernel.work_group != group or any(i.kind == "words" and (group == 1 or i.value >= 0) for i in kernel.arguments):
         return False
     return not launch.passing or (passing and not any(kernel.arguments[at].period for at in launch.passing))
