@@ -9,7 +9,7 @@ from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep, Step, device_folds
 
 PRODUCTS_STAY = "folds of products stay there, and bringing their records to it takes longer than it saves"
-"""Why the first of several discrete devices computes a pass alone: decision 0199 has what was measured."""
+"""Why the first of several discrete devices computes a pass alone: decision 0201 has what was measured."""
 
 
 def why_not_shared(one_pass: Pass, *, by_hand: bool) -> str | None:
