@@ -61,8 +61,10 @@ class PassExecutor(Executor):
         repeated = state, runners, self._steps, self._changing
         self._repeated = RepeatedRuns.of(*repeated) if ahead is None else None
         self._in_place = RunsInPlace.of(*repeated) if ahead is None else None
-        self._batches = dict.fromkeys(self._steps.seconds, 0)
-        self._records = {step.name: 0 for step in one.steps}
+        # Of a clock and not of each step: a token of a language model has hundreds of steps.
+        self._batches = dict.fromkeys((clock.id for clock in one.clocks), 0)
+        self._records = dict.fromkeys(self._batches, 0)
+        self._clocks = {step.name: clock.id for clock in one.clocks for step in clock.steps}
         self._record_bytes = {step.name: bytes_of_record(state.plan.graph, step) for step in one.steps}
 
     # -- life -----------------------------------------------------------------------------------
@@ -167,13 +169,15 @@ class PassExecutor(Executor):
         for spent in self._ahead.seconds() if self._ahead is not None else ():
             for name, seconds in spent.items():
                 found[name] += seconds
-        steps = {name: (self._batches[name], seconds) for name, seconds in found.items()}
+        batches, clocks = self._batches, self._clocks
+        steps = {name: (batches[clocks[name]] if name in clocks else 0, seconds) for name, seconds in found.items()}
         return {**seconds_of(self.state.attempts.values()), **steps}
 
     def step_traffic(self) -> dict[str, tuple[int, int, int]]:
         """Return records, bytes read and bytes made by step; resident operands are not counted, nor folds' state."""
+        records = {name: self._records[self._clocks[name]] for name in self._record_bytes}
         bytes_ = self._record_bytes
-        return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in self._records.items()}
+        return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in records.items()}
 
     def told(self) -> list[StepTold]:
         """Return the steps of trainings that were not asked for before; see `Executor.told`."""
@@ -312,9 +316,8 @@ class PassExecutor(Executor):
         self._steps.settle(done)
         if self.state.trains:
             self._tell()
-        for step in clock.steps:
-            self._batches[step.name] += 1
-            self._records[step.name] += done.items
+        self._batches[clock.id] += 1
+        self._records[clock.id] += done.items
 
     def _take_less(self, clock: Clock, records: tuple[int, int], error: DeviceFullError, *, again: bool) -> None:
         """Compute a clock in smaller slices from now on where there was no room for one, and nothing beside them.
@@ -359,7 +362,7 @@ class PassExecutor(Executor):
 
     def _begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
         """Note where a scan is that is about to take the records of a slice; the result takes them back."""
-        if not isinstance(step, RegionStep):
+        if scan.marks_alone or not isinstance(step, RegionStep):
             return scan.mark()
         held = {step.placement}
         with self.runners.held(held):

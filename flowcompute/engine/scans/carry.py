@@ -11,7 +11,13 @@ import numpy as np
 
 
 class Carry(ABC):
-    """State that a scan carries from batch to batch."""
+    """State that a scan carries from batch to batch.
+
+    Attributes:
+        marks_alone: whether `mark` and what it gives ask no device.
+    """
+
+    marks_alone = False
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:

@@ -221,7 +221,7 @@ class AttentionCarry(DeviceCarry):
         batch_items: records in a batch.
     """
 
-    stays = True
+    stays = marks_alone = True
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
         self._cache = KeyValueCache(node, batch_items)
@@ -281,7 +281,7 @@ class SlotCarry(DeviceCarry):
         batch_items: records in a batch.
     """
 
-    stays = True
+    stays = marks_alone = True
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
         self._cache = SlotCache(node, batch_items)

@@ -139,12 +139,14 @@ class RepeatedLaunches:
 
     def are_last(self, launches: Collection[RepeatedLaunch]) -> bool:
         """Check whether each launch is the last one of its kind that was kept, and changes what is carried now."""
-        scans, last = self._scans, self._last
-        return all(
-            last.take(one.items).get(one.step.name) is one
-            and (one.carry is None or scans.get(one.carry.value) is one.carry)
-            for one in launches
-        )
+        scans, by_step, items = self._scans, dict[str, RepeatedLaunch](), -1
+        for one in launches:
+            if one.items != items:
+                items, by_step = one.items, self._last.take(one.items)
+            carry = one.carry
+            if by_step.get(one.step.name) is not one or (carry and scans.get(carry.value) is not carry):
+                return False
+        return True
 
     def keep(
         self,
