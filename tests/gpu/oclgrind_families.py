@@ -106,6 +106,10 @@ def summed_up(count: Any, total: Any, x: Any) -> Any:
     return count + 1, total + x
 
 
+def wide_items(size: int) -> list[Element]:
+    return [fc.cumulative_sum(stream(size + 60, width), axis=0) for width in (100, 256, 1500)]
+
+
 def steps(size: int) -> list[Element]:
     x = stream(size, 3, dtype="i4")
     return [
@@ -215,6 +219,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "attention": attention,
     "attention, causal": queries,
     "scan": along_the_stream,
+    "wide scans": wide_items,
     "walk": lambda n: [fc.cumulative_sum(stream(n, 5), axis=1), fc.cumulative_max(stream(2, n, 3), axis=1)],
     "recurrence": recurrences,
     "steps of users": steps,

@@ -127,7 +127,9 @@ class ColumnLookBackLowering(TileScan):
         else:
             scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._part_results(kept, runs, begun))
             scope.add(self._leave(runs, total))
-        arrays = [self._array("adds", self.tiles * self.runs), self._array("before", self.tiles)]
+        # Surplus rows of work-items read a prefix, too, and use it for nothing.
+        rows = -(-self.group // self.across * self.parts // self.runs)
+        arrays = [self._array("adds", self.tiles * self.runs), self._array("before", rows)]
         if self.runs > 1:
             arrays.append(self._array("totals", self.tiles))
         arrays.append(Array("taken", INT64, 1, 1, local=True))
