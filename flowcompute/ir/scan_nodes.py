@@ -98,7 +98,7 @@ class LookBack(CarryStatement):
 
     The prefix of tile 0 is the initial `state`. The statement processes `together` columns at a time and inspects
     `window` tiles of each. It uses two local arrays: `ahead` has `window * together` numbers, and `marks` has
-    `2 * together + 1` int32.
+    `together` int32.
     """
 
     argument: Argument

@@ -34,7 +34,7 @@ void k0(
     __local float carries[3] __attribute__((aligned(64)));
     __local long taken[1] __attribute__((aligned(64)));
     __local float ahead[256] __attribute__((aligned(64)));
-    __local int marks[7] __attribute__((aligned(64)));
+    __local int marks[3] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     long drawn_first = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
@@ -188,46 +188,68 @@ void k0(
         }
         {
             const long tile = t;
-            int waiting;
-            do {
-                for (int i = lid; i < 6; i += 256) marks[i] = 85;
-                if (lid == 0) marks[6] = 0;
-                barrier(CLK_LOCAL_MEM_FENCE);
-                const long before = max(tile, 1L) - 1;
-                ulong low[1], high[1];
+            const int last = (int)min(48L, tile) - 1;
+            for (int i = lid; i < 3; i += 256) marks[i] = 48;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            ulong2 word[1];
+            ulong bits[1];
+            int known[1], open = 1;
+            #pragma unroll
+            for (int i = 0; i < 1; i++) {
+                const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
+                known[i] = entry < 144 && back < tile ? 0 : 2;
+                bits[i] = 0;
+            }
+            while (open) {
+                open = 0;
                 #pragma unroll
                 for (int i = 0; i < 1; i++) {
                     const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
-                    low[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 3 + 0 + column))[0];
-                    high[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 3 + 0 + column))[1];
+                    if (known[i] < (back == last ? 2 : 1)) word[i] = *(volatile __global ulong2 *)(words0 + 2 + 2 * ((tile - 1 - back) * 3 + 0 + column));
                 }
                 #pragma unroll
                 for (int i = 0; i < 1; i++) {
                     const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
-                    ulong bits;
-                    int known = fc_known(low[i], high[i], (uint)chunk, &bits);
-                    if (back >= tile) known = 0;
-                    ahead[entry] = as_float((uint)(bits));
-                    if (tile == 0 && back == 0) {
-                        ahead[entry] = state0[0 + column];
-                        known = 2;
-                    }
-                    if (entry < 255 && known == 2) atomic_min(&marks[column], back);
-                    if (entry < 255 && known == 0) atomic_min(&marks[3 + column], back);
+                    if (known[i] < (back == last ? 2 : 1)) known[i] = fc_known(word[i].x, word[i].y, (uint)chunk, &bits[i]);
+                    if (known[i] < (back == last ? 2 : 1)) open = 1;
                 }
-                barrier(CLK_LOCAL_MEM_FENCE);
-                for (int i = lid; i < 3; i += 256)
-                    if (marks[i] >= marks[3 + i]) marks[6] = 1;
-                barrier(CLK_LOCAL_MEM_FENCE);
-                waiting = marks[6];
-                barrier(CLK_LOCAL_MEM_FENCE);
-            } while (waiting);
+            }
+            #pragma unroll
+            for (int i = 0; i < 1; i++) {
+                const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
+                if (tile == 0 && entry < 3) {
+                    ahead[entry] = state0[0 + column];
+                    marks[column] = 0;
+                } else if (entry < 144 && back < tile) {
+                    ahead[entry] = as_float((uint)(bits[i]));
+                    if (known[i] == 2) atomic_min(&marks[column], back);
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
             for (int i = lid; i < 3; i += 256) {
                 int back = marks[i];
                 float total = ahead[back * 3 + i];
-                while (back-- > 0) {
-                    const float other = ahead[back * 3 + i];
-                    total = (total == other ? as_float(as_int(total) & as_int(other)) : ((total > other) | (total != total) ? total : other));
+                for (; back >= 8; back -= 8) {
+                    const float other_0 = ahead[(back - 1) * 3 + i];
+                    const float other_1 = ahead[(back - 2) * 3 + i];
+                    const float other_2 = ahead[(back - 3) * 3 + i];
+                    const float other_3 = ahead[(back - 4) * 3 + i];
+                    const float other_4 = ahead[(back - 5) * 3 + i];
+                    const float other_5 = ahead[(back - 6) * 3 + i];
+                    const float other_6 = ahead[(back - 7) * 3 + i];
+                    const float other_7 = ahead[(back - 8) * 3 + i];
+                    total = (total == other_0 ? as_float(as_int(total) & as_int(other_0)) : ((total > other_0) | (total != total) ? total : other_0));
+                    total = (total == other_1 ? as_float(as_int(total) & as_int(other_1)) : ((total > other_1) | (total != total) ? total : other_1));
+                    total = (total == other_2 ? as_float(as_int(total) & as_int(other_2)) : ((total > other_2) | (total != total) ? total : other_2));
+                    total = (total == other_3 ? as_float(as_int(total) & as_int(other_3)) : ((total > other_3) | (total != total) ? total : other_3));
+                    total = (total == other_4 ? as_float(as_int(total) & as_int(other_4)) : ((total > other_4) | (total != total) ? total : other_4));
+                    total = (total == other_5 ? as_float(as_int(total) & as_int(other_5)) : ((total > other_5) | (total != total) ? total : other_5));
+                    total = (total == other_6 ? as_float(as_int(total) & as_int(other_6)) : ((total > other_6) | (total != total) ? total : other_6));
+                    total = (total == other_7 ? as_float(as_int(total) & as_int(other_7)) : ((total > other_7) | (total != total) ? total : other_7));
+                }
+                for (; back > 0; back--) {
+                    const float other_0 = ahead[(back - 1) * 3 + i];
+                    total = (total == other_0 ? as_float(as_int(total) & as_int(other_0)) : ((total > other_0) | (total != total) ? total : other_0));
                 }
                 carries[0 + i] = total;
             }
@@ -259,7 +281,6 @@ void k0(
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        long drawn = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
         for (long k = 0; k < 64; k++) {
             int p = (int)(k * 256 + lid);
             if (p >= lo * 3 && p < hi * 3) {
@@ -273,6 +294,7 @@ void k0(
                 out0[base + p] = (v80 == v80 ? v80 : (float)(as_float(0x7fc00000U)));
             }
         }
+        long drawn = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
         if (lid == 0) {
             long v81 = (long)(drawn);
             taken[0] = v81;

@@ -51,7 +51,7 @@ void k0(
         int whole = (int)(hi - lo == 16384 && phase % 4 == 0);
         float v0 = (float)(-INFINITY);
         float v1 = (float)(-INFINITY);
-        if (lid == 32 && whole && t + 33 < blocks) {
+        if (lid == 32 && phase % 4 == 0 && t + 33 < blocks) {
             asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"((ulong)(in0 + (base + 524288))), "r"(65536u) : "memory");
         }
         if (whole) {

@@ -112,22 +112,6 @@ def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
         assert [one.tobytes() for one in resolve_on_gpu(*scans, strategy=strategy)] == [one.tobytes() for one in wanted]
 
 
-@pytest.mark.parametrize(("dtype", "width"), [("float32", 5000), ("float64", 1500), ("int8", 257), ("float32", 20000)])
-def test_tiles_of_few_records(dtype: str, width: int) -> None:
-    """Work-items with several tiles, of which batches have some; items that CPUs leave to NumPy; words for stretches."""
-    data = drawn(dtype, (9 * (16384 // width + 1) * 8 + 5, width), special=dtype == "float32")
-    scan = fc.cumulative_sum(fc.source(data), axis=0)
-    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
-    tile = scan_tile(width)
-    for records in (1, tile * 8, tile * 8 + 1, len(data)):
-        length = min(len(data), 20 * records)
-        part = fc.cumulative_sum(fc.source(data[:length]), axis=0)
-        strategy = fc.Strategy(joined_batches=1, batch_bytes=data[0].nbytes * records, work_group=128, tile_columns=32)
-        assert [kernel.ir.family for kernel in plan_for_gpu(part, strategy=strategy).kernels] == ["column scan"]
-        (got,) = resolve_on_gpu(part, fc.constant(0), strategy=strategy)[:1]
-        assert got.tobytes() == wanted[:length].tobytes(), f"{records} records at a time"
-
-
 def test_wide_items_leave_what_other_backends_go_on_from() -> None:
     data = drawn("float32", (150, 257))
     total = fc.cumulative_sum(fc.source(data), axis=0)
@@ -140,13 +124,13 @@ def test_wide_items_leave_what_other_backends_go_on_from() -> None:
         assert one + run(plans[1], data, cut, 150, state)[0] == other + run(plans[0], data, cut, 150, same)[0] == whole
 
 
-def on_gpu_that_looks_back(scan: fc.Element, strategy: fc.Strategy) -> np.ndarray:
-    """A scan of numbers as on NVIDIA's GPUs; nothing else that goes by shuffles may be in it."""
+def on_gpu_that_looks_back(scan: fc.Element, strategy: fc.Strategy, family: str = "number scan") -> np.ndarray:
+    """A scan as on NVIDIA's GPUs; nothing else that goes by shuffles may be in it."""
     device = copy.copy(gpu_shaped().device)
     device.programs = {}
     device.capabilities = dataclasses.replace(device.capabilities, shuffles=True, local_bytes=NVIDIA.local_bytes)
     run = run_on_gpu(scan, backend=OpenCLBackend(device), strategy=strategy)
-    assert [kernel.ir.family for kernel in run.plan.kernels] == ["number scan"]
+    assert [kernel.ir.family for kernel in run.plan.kernels] == [family]
     return np.asarray(run.value)
 
 

@@ -190,41 +190,76 @@ def _look_back(look: LookBack, expressions: ExpressionRenderer) -> list[str]:
 
 
 def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[str]:
-    """Return the lines for the columns from `start` on."""
+    """Return the lines for the columns from `start` on.
+
+    All words of a work-item are on their way before the first is looked at. Those that are not known yet are asked
+    for again.
+    """
     dtype, turn = look.state.dtype, look.work_group
     columns = min(look.together, look.columns - start)
-    kind = scalar_type(dtype)
-    return [
-        "{",
-        f"    const long tile = {index_text(look.tile)};",
-        "    int waiting;",
-        "    do {",
-        f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",
-        f"        if (lid == 0) marks[{2 * columns}] = 0;",
-        "        barrier(CLK_LOCAL_MEM_FENCE);",
-        *("        " + line for line in _load_slots(look, start, columns)),
-        "        barrier(CLK_LOCAL_MEM_FENCE);",
-        f"        for (int i = lid; i < {columns}; i += {turn})",
-        f"            if (marks[i] >= marks[{columns} + i]) marks[{2 * columns}] = 1;",
-        "        barrier(CLK_LOCAL_MEM_FENCE);",
-        f"        waiting = marks[{2 * columns}];",
-        "        barrier(CLK_LOCAL_MEM_FENCE);",
-        "    } while (waiting);",
-        f"    for (int i = lid; i < {columns}; i += {turn}) {{",
-        "        int back = marks[i];",
-        f"        {kind} total = ahead[back * {columns} + i];",
-        "        while (back-- > 0) {",
-        f"            const {kind} other = ahead[back * {columns} + i];",
-        *(
-            "            " + line
-            for line in _combine_lines(look.op, Var("total", dtype, 1), Var("other", dtype, 1), expressions)
-        ),
-        "        }",
-        f"        {look.into}[{start} + i] = total;",
-        "    }",
-        "    barrier(CLK_LOCAL_MEM_FENCE);",
-        "}",
+    kind, looks = scalar_type(dtype), -(-look.window * columns // turn)
+    each = [
+        "#pragma unroll",
+        f"for (int i = 0; i < {looks}; i++) {{",
+        f"    const int entry = lid + i * {turn}, back = entry / {columns}, column = entry % {columns};",
     ]
+    word = _slot(look.argument, f"(tile - 1 - back) * {look.columns} + {start} + column")
+    missing = f"known[i] < (back == last ? {ENDS} : {ADDS})"
+    some = [Var(f"other_{i}", dtype, 1) for i in range(ASKED)]
+    total = Var("total", dtype, 1)
+    loads = [f"const {kind} {one.name} = ahead[(back - {i + 1}) * {columns} + i];" for i, one in enumerate(some)]
+    steps = [_combine_lines(look.op, total, one, expressions) for one in some]
+    lines = [
+        f"const long tile = {index_text(look.tile)};",
+        f"const int last = (int)min({look.window}L, tile) - 1;",
+        f"for (int i = lid; i < {columns}; i += {turn}) marks[i] = {look.window};",
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+        f"ulong2 word[{looks}];",
+        f"ulong bits[{looks}];",
+        f"int known[{looks}], open = 1;",
+        *each,
+        # Nothing is asked for beyond the window, and before the first tile.
+        f"    known[i] = entry < {look.window * columns} && back < tile ? 0 : {ENDS};",
+        "    bits[i] = 0;",
+        "}",
+        "while (open) {",
+        "    open = 0;",
+        *("    " + line for line in each),
+        f"        if ({missing}) word[i] = *(volatile __global ulong2 *)({word});",
+        "    }",
+        *("    " + line for line in each),
+        f"        if ({missing}) known[i] = fc_known(word[i].x, word[i].y, (uint)chunk, &bits[i]);",
+        f"        if ({missing}) open = 1;",
+        "    }",
+        "}",
+        *each,
+        # The last tile changes the state once it has seen what all others add: the first one alone reads it.
+        f"    if (tile == 0 && entry < {columns}) {{",
+        f"        ahead[entry] = {look.state.name}[{start} + column];",
+        "        marks[column] = 0;",
+        f"    }} else if (entry < {look.window * columns} && back < tile) {{",
+        f"        ahead[entry] = {_number('bits[i]', dtype)};",
+        f"        if (known[i] == {ENDS}) atomic_min(&marks[column], back);",
+        "    }",
+        "}",
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+        f"for (int i = lid; i < {columns}; i += {turn}) {{",
+        "    int back = marks[i];",
+        f"    {kind} total = ahead[back * {columns} + i];",
+        # All are loaded before the first is used.
+        f"    for (; back >= {ASKED}; back -= {ASKED}) {{",
+        *("        " + line for line in loads),
+        *("        " + line for step in steps for line in step),
+        "    }",
+        "    for (; back > 0; back--) {",
+        "        " + loads[0],
+        *("        " + line for line in steps[0]),
+        "    }",
+        f"    {look.into}[{start} + i] = total;",
+        "}",
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+    ]
+    return ["{", *("    " + line for line in lines), "}"]
 
 
 def _combine_lines(op: str | UserOp, total: Var, other: Var, expressions: ExpressionRenderer) -> list[str]:
@@ -233,39 +268,6 @@ def _combine_lines(op: str | UserOp, total: Var, other: Var, expressions: Expres
         return [f"{total.name} = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
     both = Var(f"{other.name}_too", total.dtype, 1)
     return [*call_lines(CallFunction((both,), op, (total, other)), expressions), f"{total.name} = {both.name};"]
-
-
-def _load_slots(look: LookBack, start: int, columns: int) -> list[str]:
-    """Return the lines in which a work-item loads all its slots before it uses the first."""
-    entries = look.window * columns
-    looks = -(-entries // look.work_group)
-    there = f"entry < {entries} && " if entries % look.work_group else ""
-    slot = _slot(look.argument, f"(before - min((long)back, before)) * {look.columns} + {start} + column")
-    entry = f"    const int entry = lid + i * {look.work_group}, back = entry / {columns}, column = entry % {columns};"
-    return [
-        "const long before = max(tile, 1L) - 1;",
-        f"ulong low[{looks}], high[{looks}];",
-        "#pragma unroll",
-        f"for (int i = 0; i < {looks}; i++) {{",
-        entry,
-        f"    low[i] = ({slot})[0];",
-        f"    high[i] = ({slot})[1];",
-        "}",
-        "#pragma unroll",
-        f"for (int i = 0; i < {looks}; i++) {{",
-        entry,
-        "    ulong bits;",
-        "    int known = fc_known(low[i], high[i], (uint)chunk, &bits);",
-        "    if (back >= tile) known = 0;",
-        f"    ahead[entry] = {_number('bits', look.state.dtype)};",
-        "    if (tile == 0 && back == 0) {",
-        f"        ahead[entry] = {look.state.name}[{start} + column];",
-        "        known = 2;",
-        "    }",
-        f"    if ({there}known == 2) atomic_min(&marks[column], back);",
-        f"    if ({there}known == 0) atomic_min(&marks[{columns} + column], back);",
-        "}",
-    ]
 
 
 def _slot(argument: Argument, slot: str) -> str:

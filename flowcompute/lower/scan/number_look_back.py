@@ -22,12 +22,10 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     BLOCKS,
-    BUSY,
     FIRST,
     LID,
     PHASE,
     RUN,
-    RUN_BYTES,
     Array,
     ArrayItem,
     Assign,
@@ -41,7 +39,6 @@ from flowcompute.ir import (
     Load,
     LookBehind,
     Picked,
-    PrefetchRun,
     Publish,
     PutItem,
     SetInteger,
@@ -58,10 +55,9 @@ from flowcompute.ir import (
     names,
     register_dtype,
     scan_tile,
-    storage,
     to_int,
 )
-from flowcompute.lower.emit import Scope, loads_of
+from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
@@ -97,9 +93,6 @@ ADDED = 16
 
 BEHIND = 48
 """Tiles that a look-back inspects at once: about those that have published a total but no prefix yet."""
-
-AHEAD = 32
-"""Distance in tiles to the one that is fetched into the second-level cache, where the device can do that."""
 
 
 def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
@@ -137,7 +130,10 @@ class NumberLookBackLowering(TileScan):
         sums = scope.let(self.nothing(self.wide), self.wide)
         last = scope.let(self.nothing(self.wide), self.wide)
         scope.add(
-            *self._prefetch(), self._stage(), If(equal(LID, 0), self._put("nearest", BEHIND, INT32)), WorkGroupBarrier()
+            *(self.fetch_ahead() if self.far else []),
+            self._stage(),
+            If(equal(LID, 0), self._put("nearest", BEHIND, INT32)),
+            WorkGroupBarrier(),
         )
         scope.add(self._walk(), WorkGroupBarrier(), self._chain(sums, last))
         carry = scope.fresh(self.wide, 1)
@@ -204,25 +200,6 @@ class NumberLookBackLowering(TileScan):
         guarded = If(all_of(P >= LO, P < HI), tuple(some.statements))
         partly = For(K, 0, self.records // RUNS, 1, (place, guarded), unroll=8)
         return If(IsSet(WHOLE), (every,), (partly,))
-
-    def _prefetch(self) -> list[Stmt]:
-        """Fetch a tile of each input that is a stream of numbers, which another work-group takes soon."""
-        if not self.far:
-            return []
-        ahead: list[Stmt] = []
-        for access in sorted(loads_of(self.graph, self.region), key=lambda one: one.value):
-            lies = storage(self.graph, access.value, self.region.entered)
-            if access.value in self.region.nodes or lies.record != 1 or lies.offset % self.lanes:
-                continue
-            argument = self.arguments.input(self.graph, self.region, lies.base)
-            if self.lanes * argument.dtype.itemsize % RUN_BYTES:
-                continue
-            ahead.append(PrefetchRun(argument, BASE + (AHEAD * self.records + lies.offset), self.records))
-        if not ahead:
-            return []
-        # The tile exists and is whole, since it is not the last one.
-        there = all_of(equal(LID, BUSY), IsSet(WHOLE), T + (AHEAD + 1) < BLOCKS)
-        return [If(there, tuple(ahead))]
 
     def _stage(self) -> Stmt:
         """Load the tile to local memory."""

@@ -16,11 +16,13 @@ from flowcompute.graph import Graph, Node
 from flowcompute.imports import dataclass
 from flowcompute.ir import (
     BLOCKS,
+    BUSY,
     FIRST,
     LANE,
     LID,
     PHASE,
     RUN,
+    RUN_BYTES,
     ArrayItem,
     ArrayNumber,
     Assign,
@@ -36,6 +38,7 @@ from flowcompute.ir import (
     Load,
     N,
     Name,
+    PrefetchRun,
     Publish,
     PutItem,
     SetInteger,
@@ -46,10 +49,12 @@ from flowcompute.ir import (
     Var,
     While,
     WorkGroupBarrier,
+    all_of,
     choose,
     equal,
     identity,
     index_min,
+    is_dense,
     merge_dtype,
     names,
     register_dtype,
@@ -57,12 +62,16 @@ from flowcompute.ir import (
     storage,
 )
 from flowcompute.lower.anchor_point import Axes
-from flowcompute.lower.emit import Arguments, Point, Scope, loaded
+from flowcompute.lower.emit import Arguments, Point, Scope, loaded, loads_of
 from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import INT64, is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
 """Scans by an associative operation, and the reduction whose step each of them uses."""
+
+
+AHEAD = 32
+"""Distance in tiles to the one that is fetched into the second-level cache, where the device can do that."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +268,31 @@ class TileScan:
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         point.scope.known[self.node.id] = self.narrowed(scope, result)
         point.store_all()
+
+    def fetch_ahead(self) -> list[Stmt]:
+        """Fetch a later tile of each input whose tiles are runs of memory into the cache that compute units share.
+
+        By work-item `BUSY`, for whole tiles. Batches must begin at aligned places of the inputs.
+        """
+        size, ahead, step = self.records * self.columns, list[Stmt](), 1
+        for access in sorted(loads_of(self.graph, self.region), key=lambda one: one.value):
+            is_run = is_dense(self.graph, access.value, self.region.entered)
+            is_other = self.graph.nodes[access.value].spec.item_numbers != self.columns
+            if access.value in self.region.nodes or is_other or not is_run:
+                continue
+            lies = storage(self.graph, access.value, self.region.entered)
+            argument = self.arguments.input(self.graph, self.region, lies.base)
+            numbers = RUN_BYTES // argument.dtype.itemsize
+            if size % numbers:
+                continue
+            step = max(step, numbers)
+            ahead.append(PrefetchRun(argument, Name("base") + AHEAD * size, size))
+        if not ahead:
+            return []
+        aligned = equal(PHASE * self.columns % step, 0)
+        # The tile exists and is whole, since it is not the last one.
+        there = all_of(equal(LID, BUSY), aligned, Name("t") + (AHEAD + 1) < BLOCKS)
+        return [If(there, tuple(ahead))]
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
         """Return the identity of the operation."""

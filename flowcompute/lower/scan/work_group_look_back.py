@@ -67,6 +67,9 @@ columns `c` and numbers `p`."""
 GROUP = 256
 """Work-items in a work-group: one for each run of a tile of numbers, and for each tile of a look-back window."""
 
+BEHIND = 48
+"""Tiles that a look-back inspects: about those that have published a total but no prefix yet."""
+
 LOOKS = 16
 """Most earlier tiles that a work-item of so many inspects, where there are many columns."""
 
@@ -98,18 +101,22 @@ class WorkGroupLookBackLowering(TileScan):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         self.looks_back = style.capabilities.shuffles
+        # Tiles of wide numbers fill more than half of the local memory of a unit, so one work-group has it alone.
+        self.beside = self.dtype.itemsize <= 4
+        self.far = self.beside and style.capabilities.warp_groups and not style.capabilities.host_memory
         # Numbers that a work-item loads at once; longer kernel texts take long to compile.
         loads = 16 if self.looks_back else 4
         self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
         self.together = min(self.columns, GROUP)
-        self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
+        self.window = min(BEHIND, LOOKS * GROUP // self.together)
         self.numbers = self.records * self.columns
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
         tile: list[Stmt] = [
             *self.sizes(),
+            *(self.fetch_ahead() if self.far else []),
             self._each_column(self.begin(C)),
             *self._stage(),
             WorkGroupBarrier(),
@@ -121,9 +128,10 @@ class WorkGroupLookBackLowering(TileScan):
             self._before(),
             *self._carry(),
             WorkGroupBarrier(),
-            Ticket(DRAWN, self.words),
-            *self._results(),
         ]
+        drawn = Ticket(DRAWN, self.words)
+        # Others wait for a tile from its ticket on, so none is drawn before loading can begin.
+        tile += [*self._results(), drawn] if self.beside else [drawn, *self._results()]
         return self.kernel(name, self._arrays(), tile, T, DRAWN, work_group=self.group, knobs=self.knobs)
 
     def _arrays(self) -> list[Array]:
@@ -138,7 +146,7 @@ class WorkGroupLookBackLowering(TileScan):
         }
         if self.looks_back:
             sizes["ahead"] = (self.wide, -(-self.window * self.together // self.group) * self.group)
-            sizes["marks"] = (INT32, 2 * self.together + 1)
+            sizes["marks"] = (INT32, self.together)
         return [Array(name, dtype, 1, size, local=True) for name, (dtype, size) in sizes.items()]
 
     def _scope(self) -> Scope:

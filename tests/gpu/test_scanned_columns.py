@@ -1,0 +1,40 @@
+"""Scans of items along the stream on GPUs: tiles of few records, and look-backs over several columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.ir.scan_order import scan_tile
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.gpu.test_scan import drawn, on_gpu_that_looks_back
+
+pytestmark = pytest.mark.compiles
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 5000), ("float64", 1500), ("int8", 257), ("float32", 20000)])
+def test_tiles_of_few_records(dtype: str, width: int) -> None:
+    """Work-items with several tiles, of which batches have some; items that CPUs leave to NumPy; words for stretches."""
+    data = drawn(dtype, (9 * (16384 // width + 1) * 8 + 5, width), special=dtype == "float32")
+    scan = fc.cumulative_sum(fc.source(data), axis=0)
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    tile = scan_tile(width)
+    for records in (1, tile * 8, tile * 8 + 1, len(data)):
+        length = min(len(data), 20 * records)
+        part = fc.cumulative_sum(fc.source(data[:length]), axis=0)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=data[0].nbytes * records, work_group=128, tile_columns=32)
+        assert [kernel.ir.family for kernel in plan_for_gpu(part, strategy=strategy).kernels] == ["column scan"]
+        (got,) = resolve_on_gpu(part, fc.constant(0), strategy=strategy)[:1]
+        assert got.tobytes() == wanted[:length].tobytes(), f"{records} records at a time"
+
+
+@pytest.mark.parametrize(("width", "tiles"), [(3, 60), (40, 7), (2, 3)])
+def test_columns_by_work_groups_that_look_back(width: int, tiles: int) -> None:
+    """More tiles than a window has, and several words of a window for a work-item."""
+    data = drawn("float32", (tiles * scan_tile(width) + 100, width), special=width == 40)
+    scan = fc.cumulative_sum(fc.source(data), axis=0)
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    for records in (1000, 1 << 20) if width > 3 else (1 << 20,):
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=data[0].nbytes * records)
+        assert on_gpu_that_looks_back(scan, strategy, "scan").tobytes() == wanted.tobytes()
