@@ -144,7 +144,8 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
     The sums after the nearest known prefix are added in order.
     """
     dtype, name, last = look.var.dtype, look.var.name, look.window - 1
-    kind, slot = scalar_type(dtype), _slot(look.argument, f"{factor_text(look.tile)} - 1 - back")
+    tile = factor_text(look.tile)
+    kind, slot = scalar_type(dtype), _slot(look.argument, f"{tile} - 1 - back")
     some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
     loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
     steps = [["    " + line for line in _combine_lines(look.op, look.var, other, expressions)] for other in some]
@@ -152,14 +153,15 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
         f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
         f"    const int back = lid - {BUSY};",
         "    int known = 0;",
-        f"    if (back < {factor_text(look.tile)}) {{",
+        f"    if (back < {tile}) {{",
         "        ulong bits;",
         "        do {",
         f"            const ulong2 word = *(volatile __global ulong2 *)({slot});",
         "            known = fc_known(word.x, word.y, (uint)chunk, &bits);",
-        f"        }} while (known < (back == {last} ? {ENDS} : {ADDS}));",
+        f"        }} while (known < (back == {last} || back == {tile} - 1 ? {ENDS} : {ADDS}));",
         f"        ahead[back] = {_number('bits', dtype)};",
-        f"    }} else if (back == {factor_text(look.tile)}) {{",
+        # The last tile changes the state once it has seen what all others add: the first one alone reads it.
+        f"    }} else if (back == 0 && {tile} == 0) {{",
         f"        ahead[back] = {look.state.name}[0];",
         f"        known = {ENDS};",
         "    }",
