@@ -202,9 +202,9 @@ void k0(
                 do {
                     const ulong2 word = *(volatile __global ulong2 *)(words0 + 2 + 2 * (t - 1 - back));
                     known = fc_known(word.x, word.y, (uint)chunk, &bits);
-                } while (known < (back == 47 ? 2 : 1));
+                } while (known < (back == 47 || back == t - 1 ? 2 : 1));
                 ahead[back] = as_float((uint)(bits));
-            } else if (back == t) {
+            } else if (back == 0 && t == 0) {
                 ahead[back] = state0[0];
                 known = 2;
             }
