@@ -10,6 +10,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.ir import Array
 from flowcompute.lower.attention import COPIED_ATTENTION, TILED_ATTENTION
 from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.kernel_knobs import KernelStyle
@@ -98,6 +99,18 @@ def test_other_attention_has_other_forms(root: Element, why: str) -> None:
     assert why in str(COPIED_ATTENTION.accepts(task))
     assert step.kernel is not None
     assert step.kernel.form != COPIED_ATTENTION.name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_devices_with_little_local_memory_take_smaller_blocks(name: str) -> None:
+    """Drivers tell 48 KiB of most devices, where a larger kernel does not compile."""
+    for local_bytes in (48 << 10, 96 << 10, NVIDIA.local_bytes):
+        plan = plan_on_paper(CASES[name].root(), capabilities=replace(NVIDIA, local_bytes=local_bytes))
+        (kernel,) = plan.kernels
+        arrays = [one for one in kernel.ir.body if isinstance(one, Array)]
+        assert arrays
+        assert sum(one.size * one.dtype.itemsize for one in arrays) <= local_bytes
+        assert local_bytes > 48 << 10 or kernel.ir.form == TILED_ATTENTION.name
 
 
 @pytest.mark.compiles

@@ -72,6 +72,10 @@ STAGES = 2
 """Stages of the ring; with more, local memory has no room for two work-groups on a compute unit."""
 PAD = 4
 """Numbers behind those of all keys, so that copies of neighbouring numbers of a key meet different banks."""
+PITCH = KEYS + PAD
+"""Numbers from one number of all keys to the next."""
+STAGE = max(DEPTH * PITCH, VALUES)
+"""Numbers of a stage in local memory."""
 COLUMNS = (32, 64, 128)
 """Columns of values."""
 STEP, HERE = Name("s", narrow=True), Name("here", narrow=True)
@@ -107,21 +111,15 @@ class CopiedAttentionLowering(TiledAttentionLowering):
     exchange = WEIGHTS
 
     def __init__(self, one: AttentionAnchor, style: KernelStyle) -> None:
-        parts = one.columns // (ACROSS * VECTOR)
-        depths = DEPTH, VALUES // one.columns
-        super().__init__(
-            one, style, Shape(QUERIES, ROWS // QUERIES, ACROSS, VECTOR, one.size, *depths, VECTOR, parts, True)
-        )
-        self.pitch = KEYS + PAD
-        self.stage = max(DEPTH * self.pitch, VALUES)
+        super().__init__(one, style, _shape(one))
+        depth = self.shape.value_depth
+        self.pitch, self.stage = PITCH, STAGE
         self.ring, self.last_stage = one.size * ROWS, (STAGES - 1) * self.stage
         self.of_keys = _Stages(one.size // DEPTH, DEPTH, self._read_keys, self._copy_keys)
-        self.of_values = _Stages(KEYS // depths[1], depths[1], self._read_values, self._copy_values)
+        self.of_values = _Stages(KEYS // depth, depth, self._read_values, self._copy_values)
 
     def _arrays(self) -> list[Stmt]:
-        weights = max(KEYS * self.shape.weight_pitch, ROWS * LANES)
-        sizes = {TILES: self.ring + STAGES * self.stage, WEIGHTS: weights}
-        return [Array(array, FLOAT32, 1, size, local=True) for array, size in sizes.items()]
+        return [Array(array, FLOAT32, 1, size, local=True) for array, size in _sizes(self.shape).items()]
 
     # -- operands into local memory -----------------------------------------------------------------------
 
@@ -332,6 +330,17 @@ class CopiedAttentionLowering(TiledAttentionLowering):
         super()._end(scope, mine)
 
 
+def _shape(one: AttentionAnchor) -> Shape:
+    """Return the tiling."""
+    depths, parts = (DEPTH, VALUES // one.columns), one.columns // (ACROSS * VECTOR)
+    return Shape(QUERIES, ROWS // QUERIES, ACROSS, VECTOR, one.size, *depths, VECTOR, parts, True)
+
+
+def _sizes(shape: Shape) -> dict[str, int]:
+    """Return the numbers of the local arrays, by their names."""
+    return {TILES: shape.size * ROWS + STAGES * STAGE, WEIGHTS: max(KEYS * shape.weight_pitch, ROWS * LANES)}
+
+
 def _why_not(task: LoweringTask) -> Reason | None:
     if (reason := why_no_attention(task)) is not None:
         return reason
@@ -348,6 +357,8 @@ def _why_not(task: LoweringTask) -> Reason | None:
         return task.refuse("an operand is computed where it is loaded, or its numbers do not lie side by side")
     if one.gate or one.size % DEPTH or not STAGES * DEPTH <= one.size <= 128 or one.columns not in COLUMNS:
         return task.refuse("its queries or values have another size than large blocks take")
+    if sum(_sizes(_shape(one)).values()) * FLOAT32.itemsize > capabilities.local_bytes:
+        return task.refuse("the device has too little local memory for large blocks")
     if copied_together(one.v, one.v.rows, one.columns) % VECTOR:
         return task.refuse("its values do not begin at multiples of four numbers")
     if one.queries < ROWS or one.block_count(ROWS) < capabilities.units:
