@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.rendered_programs import function_of
 from flowcompute.gpu.run.chains import LaunchChain
 from flowcompute.gpu.run.chains.chain_program import ADDRESSES_NAME, NAME, ChainProgram
 from flowcompute.gpu.run.chains.group_chain import GROUP
 from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
 from flowcompute.gpu.worker.launcher import LocalLauncher
+from tests.golden.test_golden import GPU, NVIDIA
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu
+from tests.gpu.tensor_devices import plan_on_paper
 from tests.models.architecture_files import VOCABULARY, write_architecture
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiles]
@@ -284,8 +288,35 @@ def test_longer_launches_on_gpus_stay_alone() -> None:
 
 
 def test_texts_of_work_groups_have_room_for_local_arrays() -> None:
-    program = ChainProgram(GROUP)
+    program = ChainProgram(GROUP, GPU.local_bytes)
     (shared,) = plan_for_gpu(fc.nn.softmax(fc.source(DATA), axis=1)).kernels
     assert program.number_of(shared.ir) == 0
     assert "union fc_arrays arrays;" in program.text()
     assert "*restrict" not in program.text()
+
+
+def test_kernels_that_fill_local_memory_stay_alone() -> None:
+    """Tiles of half formats take all of the 48 KiB that most drivers tell, beside which a chain has arrays of its own."""
+    small = dataclasses.replace(NVIDIA, local_bytes=48 << 10)
+    product = fc.source(np.zeros((64, 64), np.float16)) @ fc.constant(np.zeros((64, 64), np.float16))
+    (full,) = plan_on_paper(product, capabilities=small).kernels
+    assert full.ir.work_group == GROUP
+    assert ChainProgram(GROUP, small.local_bytes).number_of(full.ir) is None
+    assert ChainProgram(GROUP, NVIDIA.local_bytes).number_of(full.ir) == 0
+
+
+def test_bytes_of_local_arrays_are_those_of_their_types() -> None:
+    sizes = {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "double": 8}
+    data = fc.source(np.zeros((8, 300), np.float16))
+    kernels = [
+        *plan_for_gpu(fc.nn.softmax(data, axis=1)).kernels,
+        *plan_for_gpu(fc.astype(data, "float64").max(axis=1)).kernels,
+        *plan_for_gpu((data > 0).any(axis=1)).kernels,
+        *plan_on_paper(fc.cumulative_sum(data, axis=0), capabilities=NVIDIA).kernels,
+    ]
+    arrays = [array for kernel in kernels for array in function_of(kernel.ir).arrays]
+    assert len(arrays) > 4
+    for array in arrays:
+        name = array.kind.rstrip("0123456789")
+        assert array.item_bytes == sizes[name] * int(array.kind.removeprefix(name) or 1)
+        assert array.most_bytes >= array.size * array.item_bytes

@@ -51,6 +51,12 @@ def type_of(dtype: np.dtype, lanes: int, mask_bytes: int) -> str:
     return mask_type(mask_bytes, lanes) if dtype == BOOL else vector(scalar_type(dtype), lanes)
 
 
+def type_bytes(dtype: np.dtype, lanes: int, mask_bytes: int) -> int:
+    """Return the bytes of `type_of`."""
+    number = register_dtype(dtype).itemsize if dtype != BOOL else 4 if lanes == 1 else mask_bytes
+    return lanes * number
+
+
 def type_names(dtype: np.dtype, lanes: int) -> dict[str, str]:
     """Return the types that `{T}`, `{I}`, `{U}`, `{R}` and `{W}` stand for in an op's text."""
     register = register_dtype(dtype)

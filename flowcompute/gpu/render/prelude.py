@@ -13,12 +13,14 @@ class LocalArray(NamedTuple):
         kind: of its items, in OpenCL C.
         name: of the array.
         size: its items.
+        item_bytes: of an item.
         alignment: in bytes; None for that of the items.
     """
 
     kind: str
     name: str
     size: int
+    item_bytes: int
     alignment: int | None = None
 
     @property
@@ -26,6 +28,11 @@ class LocalArray(NamedTuple):
         """Its declaration, without the address space."""
         aligned = "" if self.alignment is None else f" __attribute__((aligned({self.alignment})))"
         return f"{self.kind} {self.name}[{self.size}]{aligned};"
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes that it takes, with those that align it."""
+        return self.size * self.item_bytes + (self.alignment or self.item_bytes) - 1
 
 
 class RenderedBody(NamedTuple):

@@ -8,7 +8,15 @@ import numpy as np
 
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
-from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
+from flowcompute.gpu.render.opencl_types import (
+    mask_type,
+    memory_type,
+    quiet_nan,
+    scalar_type,
+    type_bytes,
+    type_of,
+    var_type,
+)
 from flowcompute.gpu.render.prelude import LocalArray, RenderedBody
 from flowcompute.gpu.render.ptx import (
     await_stage,
@@ -133,9 +141,10 @@ class _Renderer:
         for array in _arrays(self.kernel.body):
             if array.local and (array.name not in arrays or array.size > arrays[array.name].size):
                 arrays[array.name] = array
+        types = {name: (one.dtype, one.lanes, one.mask_bytes) for name, one in arrays.items()}
         declared = [
-            LocalArray(type_of(one.dtype, one.lanes, one.mask_bytes), one.name, one.size, one.alignment)
-            for one in arrays.values()
+            LocalArray(type_of(*types[name]), name, one.size, type_bytes(*types[name]), one.alignment)
+            for name, one in arrays.items()
         ]
         exchanges = _exchanges(self.kernel.body)
         return [*declared, *dict.fromkeys(i for one in exchanges for i in local_arrays(one, self.kernel.work_group))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowcompute import ir
-from flowcompute.gpu.render.opencl_types import var_type
+from flowcompute.gpu.render.opencl_types import type_bytes, var_type
 from flowcompute.gpu.render.prelude import LocalArray
 from flowcompute.ir import Var
 from flowcompute.spec import BOOL
@@ -38,8 +38,11 @@ def local_arrays(exchange: ir.Exchange, work_group: int) -> list[LocalArray]:
     """Return the local arrays of an exchange."""
     if exchange.shuffle:
         return []
-    kinds = (var_type(source) for source in exchange.sources)
-    return [LocalArray(kind, array, work_group) for kind, array in zip(kinds, _arrays(exchange), strict=True)]
+    pairs = zip(exchange.sources, _arrays(exchange), strict=True)
+    return [
+        LocalArray(var_type(one), array, work_group, type_bytes(one.dtype, one.lanes, one.mask_bytes))
+        for one, array in pairs
+    ]
 
 
 def _arrays(exchange: ir.Exchange) -> list[str]:

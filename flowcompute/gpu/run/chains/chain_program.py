@@ -16,7 +16,7 @@ import numpy as np
 
 from flowcompute.gpu.render import RenderedBody, argument_types
 from flowcompute.gpu.rendered_programs import function_of, program_of
-from flowcompute.gpu.run.chains.group_chain import MOST_VALUES, arrays_of, chain_text, function_text
+from flowcompute.gpu.run.chains.group_chain import MOST_VALUES, OWN_BYTES, arrays_of, chain_text, function_text
 from flowcompute.ir import Kernel
 
 NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"
@@ -89,14 +89,15 @@ class ChainProgram:
 
     Args:
         group: work-items of a work-group: 1, or `GROUP`.
+        local_bytes: local memory of a work-group. Single work-items have none, as nobody makes room for arrays.
 
     Attributes:
         group: as above.
         key: texts of the kernels, in the order of their numbers.
     """
 
-    def __init__(self, group: int = 1) -> None:
-        self.group = group
+    def __init__(self, group: int = 1, local_bytes: int = 0) -> None:
+        self.group, self._room = group, local_bytes - OWN_BYTES
         self._kernels: list[Kernel] = []
         self._functions: list[RenderedBody] = []
         self._numbers: dict[str, int] = {}
@@ -111,14 +112,15 @@ class ChainProgram:
     def number_of(self, kernel: Kernel) -> int | None:
         """Return the number of a kernel's function, which is added first; None where it has no place here.
 
-        Where work-items are single nobody makes room for local arrays. Functions that two kernels call by one name
-        have to be the same.
+        Its local arrays have to leave room for those of the chain. Functions that two kernels call by one name have to
+        be the same.
         """
         text, _ = program_of(kernel)
         if text in self._numbers:
             return self._numbers[text]
         function = function_of(kernel)
-        if (function.arrays and self.group == 1) or len(kernel.arguments) + 2 > MOST_VALUES:
+        needed = sum(one.most_bytes for one in function.arrays)
+        if (needed and needed > self._room) or len(kernel.arguments) + 2 > MOST_VALUES:
             return None
         if any(other.contract != function.contract for other in self._functions[:1]):
             return None

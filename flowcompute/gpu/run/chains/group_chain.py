@@ -21,6 +21,9 @@ GROUPS_PER_UNIT = 4
 MOST_VALUES = 64
 """Values that a phase is given at most; so many stand behind the last one of a table."""
 
+OWN_BYTES = 1 << 10
+"""Local memory that a chain takes beside the arrays of a function, at most: what a phase is given, and tickets."""
+
 _HEAD = """
 #ifdef __NV_CL_C_VERSION
 #define FC_OWN __attribute__((noinline))

@@ -295,13 +295,14 @@ class ChainMaker:
         self, launches: Sequence[RepeatedLaunch], *, passing: bool = False
     ) -> Iterator[tuple[ChainProgram, list[RepeatedLaunch]]]:
         """Cut launches into runs whose kernels have a place in one program."""
-        group = 1 if self._capabilities.code_shape == "cpu" else GROUP
-        program, run = ChainProgram(group), list[RepeatedLaunch]()
+        own = self._capabilities
+        group, room = (1, 0) if own.code_shape == "cpu" else (GROUP, own.local_bytes)
+        program, run = ChainProgram(group, room), list[RepeatedLaunch]()
         for one in launches:
             is_taken = _is_taken(one, group, passing=passing) and self._is_short(one)
             if not is_taken or program.number_of(one.kernel) is None:
                 yield program, run
-                program, run = ChainProgram(group), []
+                program, run = ChainProgram(group, room), []
                 if not is_taken or program.number_of(one.kernel) is None:
                     yield program, [one]
                     continue
