@@ -64,10 +64,11 @@ class _PadJoiner(GraphRewriter):
             found.append(part)
             shapes.add(pad.spec.shape)
         found.sort(key=lambda part: part.start)
-        alike = len(shapes) == 1 and len({part.axis for part in found}) == 1
+        if len(shapes) > 1 or len({part.axis for part in found}) > 1:
+            return None
         stops = [0, *(part.stop for part in found)]
         fills = stops[:-1] == [part.start for part in found] and stops[-1] == shapes.pop()[found[0].axis]
-        return found if alike and fills else None
+        return found if fills else None
 
     @staticmethod
     def _is_sum(node: Node) -> bool:

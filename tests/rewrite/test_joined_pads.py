@@ -73,6 +73,16 @@ def test_other_sums_stay(name: str) -> None:
     assert ops(join_pads(graph)) == ops(graph)
 
 
+@pytest.mark.parametrize("shape", [(2, 12), (3, 8), (4, 6), (6, 4), (8, 3), (12, 2)], ids=str)
+def test_parts_of_other_ranks_stay(shape: tuple[int, int]) -> None:
+    """One part begins where the other ends, but along another axis of another shape."""
+    flat = fc.reshape(numbers(), (-1, 24))
+    part = fc.reshape(padded(fc.reshape(flat, (-1, *shape))[:, :, :1], 0, shape[1] - 1), (-1, 24))
+    graph = build_graph([part + padded(flat[:, :23], 1, 0, 1)])
+    assert ops(graph).count("pad") == 2
+    assert ops(join_pads(graph)) == ops(graph)
+
+
 def test_a_sum_that_somebody_else_reads_stays() -> None:
     a, b, c = (numbers(scale=scale) for scale in (1, 2, 3))
     first = padded(a, 0, 12) + padded(b, 6, 6)
