@@ -83,9 +83,6 @@ class PassState:
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         self.close()
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
-        # The plan counts the value of a fold once, also where the pass is run again.
-        for i in mine:
-            self.resident.pop(i, None)
         steps = self.one_pass.steps
         there = {step.node.id for step in device_folds(steps)} | merged_folds(steps)
         self.folds = {i: make_device_fold(self.nodes[i]) if i in there else make_fold(folds[i]) for i in mine}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import flowcompute as fc
 from flowcompute.checkpoint.job.kept import KeptJob
 from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.engine.accumulators import products
-from flowcompute.engine.accumulators.kept_records import AllRecords
 from flowcompute.errors import RunError
 from flowcompute.schedule import Shaping
 
@@ -89,28 +86,6 @@ def test_neither_batches_nor_chains_change_a_bit() -> None:
     assert parts.called
     with mock.patch.multiple("flowcompute.engine.repeated_runs", JOINED_AFTER=2, SHORT_S=1e9):
         assert value_bytes(fc.resolve(*trained(fc.source(X)), **HERE)) == wanted
-
-
-@pytest.mark.compiles
-def test_a_step_of_several_batches_lets_records_of_the_step_before_go() -> None:
-    made: list[weakref.ref[np.ndarray]] = []
-    held: list[int] = []
-    push, result = AllRecords._push, AllRecords.result
-
-    def pushed(self: AllRecords, values: Sequence[np.ndarray]) -> None:
-        held.append(sum(one() is not None for one in made))
-        push(self, values)
-
-    def whole(self: AllRecords) -> np.ndarray:
-        array = result(self)
-        made.append(weakref.ref(array))
-        return array
-
-    small = fc.Strategy(batch_bytes=1024)
-    with mock.patch.multiple(AllRecords, _push=pushed, result=whole):
-        fc.resolve(*trained(fc.source(X)), strategy=small, **HERE)
-    assert len(made) > 12
-    assert not any(held)
 
 
 def test_more_records_than_a_block_are_folded() -> None:
