@@ -24,7 +24,6 @@ from flowcompute.rewrite import (
     levels_of,
     move_lookups,
     move_views,
-    multiply_all_records,
     multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
@@ -228,7 +227,6 @@ def plan_step(
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
-    graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     if backend.first is not None and any(device_folds(one.steps) for one in plan.passes):
         # Alone the first device keeps parameters and moments from step to step, too.
@@ -242,12 +240,6 @@ def plan_step(
                 expected="a loss without fc.spool",
             )
     return plan
-
-
-def _are_cpus(backend: BackendDescription) -> bool:
-    """Check whether kernels of CPUs compute all, in the host's memory."""
-    every = [one.capabilities for one in backend.placements]
-    return all(one.host_memory and one.code_shape == "cpu" for one in every)
 
 
 def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:

@@ -1,6 +1,5 @@
 """Training as elements: the graph of a step, and the stream of its losses."""
 
-from flowcompute.elements.training.all_records import ALL_RECORDS
 from flowcompute.elements.training.given import STEP, Given, GivenStream
 from flowcompute.elements.training.training import (
     EVALUATED,
@@ -18,7 +17,6 @@ from flowcompute.elements.training.training import (
 )
 
 __all__ = [
-    "ALL_RECORDS",
     "EVALUATED",
     "LOSS",
     "MEASURES",

@@ -182,11 +182,11 @@ class RepeatingRunner(TransferringRunner):
         assert self._launcher is not None
         with self._told(launches[0].known.step):
             joined = self._chains.joined_passing([one.known for one in launches], self._launcher)
-        mine = {id(one.known): one for one in launches}
+        mine = {one.known.step.name: one for one in launches}
         return [
             PreparedChain(one, self._launcher, self._residents.scalar, self._told)
             if isinstance(one, LaunchChain)
-            else mine[id(one)]
+            else mine[one.step.name]
             for one in joined
         ]
 
