@@ -356,3 +356,15 @@ def test_a_loss_of_resident_arrays_says_how_to_make_records_of_them() -> None:
     still = fc.nn.cross_entropy(fc.source(X) @ fc.constant(FIRST), fc.source(Y), reduction="mean")
     with pytest.raises(SpecError, match=r"float32\(\) without parameters"):
         fc.train.fit(still, fc.train.sgd(0.1))
+
+
+@pytest.mark.parametrize("batch", [None, 40])
+def test_a_step_is_what_the_gradient_says(batch: int | None) -> None:
+    """Users check their gradients so: the sums of a training have the order of those of `fc.grad`."""
+    rng = np.random.default_rng(4)
+    x, y, first = (rng.standard_normal(shape, dtype=np.float32) for shape in ((40, 20), (40, 3), (20, 3)))
+    a = fc.parameter(first, name="a")
+    loss = fc.mean((fc.tanh(fc.source(x) @ a) - fc.source(y)) ** 2)
+    trained = fc.train.fit(loss, fc.train.sgd(0.5), batch=batch, epochs=1)
+    made, slope = (fc.resolve(one, device="cpu", progress=False) for one in (trained["a"], fc.grad(loss, a)))
+    assert np.asarray(made).tobytes() == (first - np.float32(0.5) * np.asarray(slope)).tobytes()
