@@ -20,7 +20,7 @@ from flowcompute.spec import is_float
 
 
 class _Part(NamedTuple):
-    """What a pad surrounds: its value, the axis of items along which it does, and its place there."""
+    """A value that a pad surrounds, the axis of items along which it does, and its place there."""
 
     value: int
     axis: int

@@ -62,7 +62,7 @@ static inline float{L} {F}_{P}_behind{L}(const __global uchar *p, long n, long a
 }}
 """
 AHEAD_BYTES = 1024
-"""How far ahead of a block that is decoded along k the cache is filled."""
+"""Bytes between a block that is decoded along k and what is fetched into the cache meanwhile."""
 _ANYWHERE = """
 static inline float{L} {F}_run{L}(const __global uchar *p, long n) {{
     if (n % {L} == 0) return {F}_aligned{L}(p, n);

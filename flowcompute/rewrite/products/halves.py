@@ -1,4 +1,4 @@
-"""What becomes of halves on a device: on tensor cores they are multiplied as they are stored, elsewhere in float32."""
+"""Rewrite of products of halves for a device: as stored where it has tensor cores, elsewhere in float32."""
 
 from __future__ import annotations
 
