@@ -282,20 +282,10 @@ class Anchor:
         """
         points = [AfterPoint(self, scope.beside(), *self.placed(row, column), None) for column, _ in totals]
         for point in points:
-            for access in self._read_after(point):
+            for access in point.accesses(self.region.outputs, lambda key: key != self.node.id):
                 point.value(access)
         for point, (_, total) in zip(points, totals, strict=True):
             self._finish(point, total)
-
-    def _read_after(self, point: AfterPoint) -> list[Access]:
-        """Return what the epilogue reads for each of its numbers."""
-        seen: dict[int | Access, None] = {}
-        todo: list[int | Access] = [*self.region.outputs]
-        while todo:
-            if (key := todo.pop()) not in seen and key != self.node.id:
-                seen[key] = None
-                todo.extend(point.operands(key))
-        return [key for key in seen if isinstance(key, Access)]
 
     def _finish(self, point: AfterPoint, total: Var) -> None:
         made = self.node.spec.dtype

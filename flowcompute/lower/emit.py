@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -233,6 +234,21 @@ class Point:
         if isinstance(key, Access) or isinstance(self.graph.nodes[key].op, Generator | Dequantize):
             return ()
         return self.region.reads[key]
+
+    def accesses(self, outputs: Iterable[Key], is_varying: Callable[[Key], bool]) -> list[Access]:
+        """Return the accesses that some outputs depend on.
+
+        Args:
+            outputs: nodes of the region.
+            is_varying: tells whether a node or access is followed; what others depend on is left out.
+        """
+        seen: dict[Key, None] = {}
+        todo = [*outputs]
+        while todo:
+            if (key := todo.pop()) not in seen and is_varying(key):
+                seen[key] = None
+                todo.extend(self.operands(key))
+        return [key for key in seen if isinstance(key, Access)]
 
     def compute_first(self, key: Key) -> Var:
         """Compute a value at this very point, after all that it depends on. A region may be deeper than Python's stack.

@@ -395,21 +395,11 @@ class RowSweep:
         scope, apart = self.scope.inner(self.shape.lanes), self.apart
         points = [self.point(scope.beside(), COLUMN + turn * apart, None, phase) for turn in range(self.together)]
         for point in points:
-            for access in self._read_at(point):
+            for access in point.accesses(self.shape.region.outputs, self.shape.full_key):
                 point.value(access)
         for point in points:
             self.store_at(point)
         return tuple(scope.statements)
-
-    def _read_at(self, point: ColumnPoint) -> list[Access]:
-        """Return what the outputs of the row read for each column."""
-        seen: dict[Key, None] = {}
-        todo: list[Key] = [output for output in self.shape.region.outputs if self.shape.full_key(output)]
-        while todo:
-            if (key := todo.pop()) not in seen and self.shape.full_key(key):
-                seen[key] = None
-                todo.extend(point.operands(key))
-        return [key for key in seen if isinstance(key, Access)]
 
     # -- stores -------------------------------------------------------------------------------
 
