@@ -1,5 +1,6 @@
 """Fusion of nodes into regions that share a kernel, with the reasons for each boundary."""
 
+from flowcompute.fuse.anchors import ATTENDING
 from flowcompute.fuse.builder import build_regions
 from flowcompute.fuse.groups import opened_views
 from flowcompute.fuse.nan_bits import makes_nan
@@ -11,6 +12,7 @@ from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles
 
 __all__ = [
+    "ATTENDING",
     "FEW_ROWS",
     "Access",
     "FusedProducers",

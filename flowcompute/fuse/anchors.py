@@ -7,6 +7,9 @@ from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, SELF_ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Node
 
+ATTENDING = (ATTENTION, ATTENTION_PART)
+"""Attention over items, and parts of its gradient: contractions that are no product of two matrices."""
+
 
 def has_own_nest(node: Node) -> bool:
     """Check whether a node starts a region, in which it reads whole operands in a loop nest of its own."""
@@ -23,7 +26,7 @@ def anchor_name(node: Node) -> str:
         return node.name
     if node.kind is Kind.ELEMENTWISE:
         return "a stencil"
-    return "attention" if node.op in (ATTENTION, ATTENTION_PART) else "a matrix product"
+    return "attention" if node.op in ATTENDING else "a matrix product"
 
 
 def share_carry(node: Node, other: Node) -> bool:

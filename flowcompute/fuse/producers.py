@@ -18,10 +18,10 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import LOOKUP, TAKE
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.math import MATMUL
-from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, SELF_ATTENTION
+from flowcompute.elements.nn import SELF_ATTENTION
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.search import ORDERING
-from flowcompute.fuse.anchors import anchor_name
+from flowcompute.fuse.anchors import ATTENDING, anchor_name
 from flowcompute.fuse.groups import MAX_NODES
 from flowcompute.fuse.reasons import Reason
 from flowcompute.graph import Graph, Node
@@ -42,7 +42,6 @@ MOST_READ = 10
 SPREAD_COST = 4
 """Instructions for the index of a broadcast value."""
 
-_ATTENDING = (ATTENTION, ATTENTION_PART)
 _COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
 
 
@@ -189,7 +188,7 @@ class _ProducerSearch:
             raise _StoredError("tensor cores load half formats as they are stored")
         members, leaves = self._collect(anchor, top)
         producers = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
-        if anchor.kind is Kind.CONTRACT and anchor.op not in _ATTENDING and operand == anchor.inputs[0]:
+        if anchor.kind is Kind.CONTRACT and anchor.op not in ATTENDING and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
             if row > ROW_BYTES and not self._decodes(producers):
                 raise _StoredError("its rows are too long for the cache")
@@ -307,7 +306,7 @@ class _ProducerSearch:
         numbers = nodes[producers.root].spec.item_numbers
         if anchor.id in self.gathered:
             return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
-        if anchor.op in _ATTENDING:
+        if anchor.op in ATTENDING:
             return self._loads_of_attention(anchor, producers.operand) / numbers
         if anchor.op is SELF_ATTENTION:
             # A query is kept while it attends; keys and values are added to the state.

@@ -22,9 +22,9 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
-from flowcompute.elements.nn import ATTENTION, ATTENTION_PART, EXPERTS
+from flowcompute.elements.nn import EXPERTS
 from flowcompute.elements.quantized import BlockFormat, Dequantize
-from flowcompute.fuse import Access, Reason, Region
+from flowcompute.fuse import ATTENDING, Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Argument,
@@ -158,8 +158,7 @@ class MatmulAnchor(Anchor):
 
 def why_no_product(task: LoweringTask) -> Reason | None:
     """Return why a region is none around a product of matrices."""
-    attending = (ATTENTION, ATTENTION_PART)
-    if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op not in attending:
+    if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op not in ATTENDING:
         return None
     return task.refuse("its anchor is no product of matrices")
 
