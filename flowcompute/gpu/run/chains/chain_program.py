@@ -16,7 +16,14 @@ import numpy as np
 
 from flowcompute.gpu.render import RenderedBody, argument_types
 from flowcompute.gpu.rendered_programs import function_of, program_of
-from flowcompute.gpu.run.chains.group_chain import MOST_VALUES, OWN_BYTES, arrays_of, chain_text, function_text
+from flowcompute.gpu.run.chains.group_chain import (
+    MOST_VALUES,
+    OWN_BYTES,
+    PARAMETERS,
+    arrays_of,
+    chain_text,
+    function_text,
+)
 from flowcompute.ir import Kernel
 
 NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"
@@ -56,13 +63,7 @@ static inline void fc_pause(uint turn) {{
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void {name}(
-    __global const long *phases,
-    __global const ulong *values,
-    volatile __global uint *counters,
-    const long count,
-    const long first,
-    const long shift,
-    const uint launch) {{
+    {parameters}) {{
     const uint workers = get_num_groups(0);
     for (long p = 0; p < count; p++) {{
         __global const long *phase = phases + p * {columns};
@@ -143,7 +144,7 @@ class ChainProgram:
         cases = [_case(number, kernel, functions[number], self.group) for number, kernel in enumerate(self._kernels)]
         if self.group == 1:
             numbers = {"columns": COLUMNS, "counters": COUNTERS, "spins": SPINS, "sleep_ns": SLEEP_NS}
-            chain = _CHAIN.format(name=NAME, cases="\n".join(cases), **numbers)
+            chain = _CHAIN.format(name=NAME, parameters=PARAMETERS, cases="\n".join(cases), **numbers)
             bodies = [_function(number, function) for number, function in enumerate(functions)]
         else:
             chain = chain_text(NAME, cases, COLUMNS, COUNTERS)

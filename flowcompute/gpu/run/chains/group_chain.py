@@ -50,16 +50,19 @@ static inline void fc_end(volatile __global uint *done) {
 #endif
 """
 
-_CHAIN = """
-__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))
-void {name}(
-    __global const long *phases,
+PARAMETERS = """__global const long *phases,
     __global const ulong *values,
     volatile __global uint *counters,
     const long count,
     const long first,
     const long shift,
-    const uint launch) {{
+    const uint launch"""
+"""Parameters of all chains; `chain_types` has their dtypes."""
+
+_CHAIN = """
+__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))
+void {name}(
+    {parameters}) {{
     __local union fc_arrays arrays;
     __local ulong given[{given}];
     __local uint drawn[2];
@@ -133,4 +136,4 @@ def function_text(number: int, function: RenderedBody) -> str:
 def chain_text(name: str, cases: Sequence[str], columns: int, counters: int) -> str:
     """Return the kernel; `cases` call the functions."""
     numbers = {"columns": columns, "counters": counters, "group": GROUP, "given": MOST_VALUES}
-    return _CHAIN.format(name=name, cases="\n".join(cases), **numbers)
+    return _CHAIN.format(name=name, parameters=PARAMETERS, cases="\n".join(cases), **numbers)

@@ -201,9 +201,10 @@ def results_of(
         group: work-items in the work-group.
         workers: work-items that hold sums, the first ones; None where all do.
     """
+    is_whole = one.columns % size[1] == 0
 
     def exists(row: IndexLike, column: IndexLike) -> ConditionLike:
-        return all_of(place.row + row < place.until, one.columns % size[1] == 0 or place.column + column < one.columns)
+        return all_of(place.row + row < place.until, is_whole or place.column + column < one.columns)
 
     def store(scope: Scope, row: IndexLike, column: IndexLike, made: Var) -> None:
         column = scope.integer(place.column + column)
@@ -214,5 +215,4 @@ def results_of(
         own = one.row(scope, scope.integer(place.row + row))
         one.store_together(scope, own, [(scope.integer(place.column + column), made) for column, made in vectors])
 
-    is_whole = one.columns % size[1] == 0
     return Results(*size, group, store, exists, workers=workers, store_row=store_row if is_whole else None)
