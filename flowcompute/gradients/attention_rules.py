@@ -29,11 +29,11 @@ from flowcompute.elements.nn import (
     WEIGHED_SIZE,
     as_weighed,
     attention_part,
-    of_keys,
-    of_queries,
-    of_values,
-    padded,
-    sums_less,
+    key_gradient,
+    negated_logarithms,
+    query_gradient,
+    value_gradient,
+    vector_padded,
     visible_keys,
     weighed,
 )
@@ -69,7 +69,7 @@ def _attention(node: Compute, g: Any) -> Equivalent | tuple[Contribution, ...]:
 def _fits(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
     """Check whether kernels take these operands: of one stack, and causal ones with as many keys as queries."""
     shape, keys = node.spec.shape, k.spec.shape[-2]
-    lead, width = shape[:-2], padded(q.spec.shape[-1] + 1) + padded(v.spec.shape[-1] + 1)
+    lead, width = shape[:-2], vector_padded(q.spec.shape[-1] + 1) + vector_padded(v.spec.shape[-1] + 1)
     shared = (*lead[:-1], lead[-1] // sharing) if sharing > 1 else lead
     alike = q.spec.shape[:-2] == lead and k.spec.shape[:-2] == v.spec.shape[:-2] == shared
     streams = {one.spec.is_stream for one in (q, k, v)} == {node.spec.is_stream}
@@ -93,10 +93,10 @@ def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]
     q, k, v = (cast(one, node.dtype) for one in (q, k, v))
     scaled = multiply(q, scale)
     sums = weighed(scaled, k, ones_like(k[..., :1]), added, **seen, gate=0, result="log")
-    less, turned = sums_less(sums), None if added is None else matrix_transpose(added)
-    of_q = of_queries(scaled, k, v, cotangent, shift, added, **seen)
-    of_v = of_values(scaled, k, cotangent, less, turned, **seen)
-    of_k = of_keys(scaled, k, v, cotangent, less, shift, turned, **seen)
+    less, turned = negated_logarithms(sums), None if added is None else matrix_transpose(added)
+    of_q = query_gradient(scaled, k, v, cotangent, shift, added, **seen)
+    of_v = value_gradient(scaled, k, cotangent, less, turned, **seen)
+    of_k = key_gradient(scaled, k, v, cotangent, less, shift, turned, **seen)
     of_k, of_v = (_of_shared(one, sharing) for one in (of_k, of_v))
     return multiply(of_q, scale), of_k, of_v, *_of_mask(node, g)
 
@@ -119,7 +119,7 @@ def _by_parts(
     q: Any, k: Any, v: Any, cotangent: Any, shift: Any, sharing: int, attrs: dict[str, Any]
 ) -> tuple[Contribution, ...]:
     """Return the gradients of halves whose result was rounded, by kernels that multiply halves."""
-    less = sums_less(attention_part("log", q, k, **attrs))
+    less = negated_logarithms(attention_part("log", q, k, **attrs))
     operands = q, k, v, cotangent, less, shift
     both: Any = attention_part("keys", *operands, **attrs)
     # Rounded by the kernel that makes both. Views of what others round would be stored in float32.

@@ -20,15 +20,15 @@ from flowcompute.elements.nn.activations import (
     silu,
     softplus,
 )
-from flowcompute.elements.nn.attending_back import ATTENTION_PART as ATTENTION_PART
-from flowcompute.elements.nn.attending_back import PART_SIZE as PART_SIZE
-from flowcompute.elements.nn.attending_back import as_weighed as as_weighed
-from flowcompute.elements.nn.attending_back import attention_part as attention_part
-from flowcompute.elements.nn.attending_back import of_keys as of_keys
-from flowcompute.elements.nn.attending_back import of_queries as of_queries
-from flowcompute.elements.nn.attending_back import of_values as of_values
-from flowcompute.elements.nn.attending_back import padded as padded
-from flowcompute.elements.nn.attending_back import sums_less as sums_less
+from flowcompute.elements.nn.attention_gradient import ATTENTION_PART as ATTENTION_PART
+from flowcompute.elements.nn.attention_gradient import PART_SIZE as PART_SIZE
+from flowcompute.elements.nn.attention_gradient import as_weighed as as_weighed
+from flowcompute.elements.nn.attention_gradient import attention_part as attention_part
+from flowcompute.elements.nn.attention_gradient import key_gradient as key_gradient
+from flowcompute.elements.nn.attention_gradient import negated_logarithms as negated_logarithms
+from flowcompute.elements.nn.attention_gradient import query_gradient as query_gradient
+from flowcompute.elements.nn.attention_gradient import value_gradient as value_gradient
+from flowcompute.elements.nn.attention_gradient import vector_padded as vector_padded
 from flowcompute.elements.nn.convolution import conv1d, conv2d, conv3d
 from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
 from flowcompute.elements.nn.dot_product_attention import WEIGHED_SIZE as WEIGHED_SIZE

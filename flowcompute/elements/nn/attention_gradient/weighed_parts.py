@@ -33,14 +33,14 @@ def as_weighed(node: Compute) -> Any:
         return weighed(scaled, k, ones_like(k[..., :1]), mask, **seen, gate=0, result="log")
     v, cotangent, less, shift = others
     if part == "queries":
-        return multiply(of_queries(scaled, k, v, cotangent, shift, mask, **seen), scale)
+        return multiply(query_gradient(scaled, k, v, cotangent, shift, mask, **seen), scale)
     turned = None if mask is None else matrix_transpose(mask)
-    slopes = of_keys(scaled, k, v, cotangent, less, shift, turned, **seen)
-    made = of_values(scaled, k, cotangent, less, turned, **seen)
+    slopes = key_gradient(scaled, k, v, cotangent, less, shift, turned, **seen)
+    made = value_gradient(scaled, k, cotangent, less, turned, **seen)
     return concat([slopes, made], axis=made.ndim - 1)
 
 
-def sums_less(sums: Any) -> Any:
+def negated_logarithms(sums: Any) -> Any:
     """Return what is added to scores before weights are computed: minus the logarithms of the weights' sums.
 
     A query that sees nothing has weights of 0.
@@ -48,27 +48,27 @@ def sums_less(sums: Any) -> Any:
     return where(sums == -np.inf, -np.inf, multiply(sums, -1.0))
 
 
-def of_queries(scaled: Any, k: Any, v: Any, cotangent: Any, shift: Any, mask: Any, **seen: Any) -> Any:
+def query_gradient(scaled: Any, k: Any, v: Any, cotangent: Any, shift: Any, mask: Any, **seen: Any) -> Any:
     """Return the gradient of queries that have been scaled, before it is scaled; `shift` is -D."""
     one = ones_like(k[..., :1])
     rows = _rows([scaled], [cotangent, shift]), _rows([k], [v, one])
-    return weighed(*rows, k, mask, **seen, gate=padded(v.spec.shape[-1] + 1), result="mean")
+    return weighed(*rows, k, mask, **seen, gate=vector_padded(v.spec.shape[-1] + 1), result="mean")
 
 
-def of_values(scaled: Any, k: Any, cotangent: Any, less: Any, mask: Any, **seen: Any) -> Any:
+def value_gradient(scaled: Any, k: Any, cotangent: Any, less: Any, mask: Any, **seen: Any) -> Any:
     """Return the gradient of values; `less` is -L, and `mask` has an axis of keys before one of queries."""
     one = ones_like(k[..., :1])
     return _turned(_rows([k, one]), _rows([scaled, less]), cotangent, mask, gate=0, **seen)
 
 
-def of_keys(scaled: Any, k: Any, v: Any, cotangent: Any, less: Any, shift: Any, mask: Any, **seen: Any) -> Any:
-    """Return the gradient of keys; `mask` as for `of_values`."""
+def key_gradient(scaled: Any, k: Any, v: Any, cotangent: Any, less: Any, shift: Any, mask: Any, **seen: Any) -> Any:
+    """Return the gradient of keys; `mask` as for `value_gradient`."""
     one = ones_like(k[..., :1])
     keys, queries = _rows([k, one], [v, one]), _rows([scaled, less], [cotangent, shift])
-    return _turned(keys, queries, scaled, mask, gate=padded(v.spec.shape[-1] + 1), **seen)
+    return _turned(keys, queries, scaled, mask, gate=vector_padded(v.spec.shape[-1] + 1), **seen)
 
 
-def padded(numbers: int) -> int:
+def vector_padded(numbers: int) -> int:
     """Round up to whole vectors."""
     return -(-numbers // _VECTOR) * _VECTOR
 
@@ -79,10 +79,10 @@ def _rows(*sides: list[Any]) -> Any:
     for side in sides:
         numbers = builtins.sum(one.spec.shape[-1] for one in side)
         parts += side
-        if numbers < padded(numbers):
+        if numbers < vector_padded(numbers):
             nothing = zeros_like(side[0][..., :1])
             lead = (-1,) if nothing.spec.is_stream else ()
-            shape = (*lead, *nothing.spec.shape[:-1], padded(numbers) - numbers)
+            shape = (*lead, *nothing.spec.shape[:-1], vector_padded(numbers) - numbers)
             parts.append(broadcast_to(nothing, shape))
     return concat(parts, axis=parts[0].ndim - 1) if len(parts) > 1 else parts[0]
 
