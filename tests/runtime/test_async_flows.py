@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,7 @@ import flowcompute as fc
 from flowcompute.errors import RunError
 from flowcompute.runtime.flows.flows import AsyncFlow
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
-
-
-def in_trio(test: Callable[[], Any]) -> Any:
-    """Run a test in trio; what hangs fails."""
-
-    async def limited() -> Any:
-        with trio.fail_after(600):
-            return await test()
-
-    return trio.run(limited)
+from tests.runtime.loops import in_trio
 
 
 def test_a_plain_flow_would_block_the_loop() -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +20,8 @@ import trio
 import flowcompute as fc
 from flowcompute.errors import EventLoopWarning, RunError
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
+from tests.runtime.loops import LOOPS, in_asyncio, in_trio
 from tests.support.slow import slow_but
-
-
-def in_asyncio(test: Callable[[], Any]) -> Any:
-    """Run a test in asyncio; what hangs fails."""
-
-    async def limited() -> Any:
-        async with asyncio.timeout(600):
-            return await test()
-
-    return asyncio.run(limited())
-
-
-def in_trio(test: Callable[[], Any]) -> Any:
-    async def limited() -> Any:
-        with trio.fail_after(600):
-            return await test()
-
-    return trio.run(limited)
-
-
-LOOPS = pytest.mark.parametrize("library", [in_asyncio, in_trio])
 
 
 async def batches(count: int = 4, ended: list[str] | None = None) -> AsyncIterator[np.ndarray]:

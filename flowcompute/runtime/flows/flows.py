@@ -278,7 +278,10 @@ class AsyncFlow(WatchedFlow):
         self._closed = False
 
     async def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
-        """Send as `Flow.send`, waiting for room."""
+        """Send as `Flow.send`, waiting for room.
+
+        Where this is cancelled in trio, nothing was taken. In asyncio the records may have been computed all the same.
+        """
         arrays = self._core.records(array, named)
         while True:
             while self._core.waiting >= _WAITING and not self._closed and not self._input_closed:
