@@ -23,6 +23,8 @@ from flowcompute.gpu.memory.device_buffers import DeviceArena
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.runtime.stages import group_size
+from flowcompute.runtime.stages.computing import ComputeTask
 from flowcompute.schedule.memory import StayingValues
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.train import trainer as trainer_module
@@ -404,6 +406,21 @@ def test_values_stay_where_a_step_reads_its_records_several_times() -> None:
     assert [len(one.made) > 1 for one in found] == [True]
     # All parameters and what momentum has made of their gradients.
     assert len(found[0].handed_on) == 4
+
+
+def test_steps_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outer run moves nothing across the bus, so its batches need no tasks of their own for that."""
+    groups: list[int] = []
+    work = ComputeTask._work_through
+
+    def count(self: ComputeTask, turns: Any) -> Any:
+        groups.append(len(turns))
+        return work(self, turns)
+
+    monkeypatch.setattr(ComputeTask, "_work_through", count)
+    monkeypatch.setattr(group_size, "LONGEST_S", 1e9)
+    fc.resolve(*fitted(epochs=6)[1], **GPU)
+    assert groups == [1, 16, 1]
 
 
 def test_kernels_are_built_before_the_second_step() -> None:

@@ -25,8 +25,9 @@ class TransferPlan:
     """The transfers of a pass between the host and one device.
 
     Attributes:
-        overlap: whether neighbouring batches may be uploaded, computed and downloaded at the same time. They may not
-            with several root clocks, where results decide which source is read next, nor in a flow fed by hand.
+        overlap: whether neighbouring batches are uploaded, computed and downloaded at the same time. They may not be
+            with several root clocks, where results decide which source is read next, nor in a flow fed by hand. Where
+            no value moves, as in the steps of a training, it would only cost.
         on_host: values that destinations, host functions and other clocks read.
         ahead: sources that are uploaded before their batch is computed.
         late: results that are downloaded while later batches are computed.
@@ -65,7 +66,8 @@ class TransferPlan:
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
         handed = {i for i, maker in early_outputs(one_pass).items() if maker == placement} & needed
         moving = frozenset(ahead), frozenset(late & taken - needed), frozenset(handed)
-        return cls(overlap, frozenset(taken | needed), *moving, *early_inputs(one_pass, placement))
+        early = early_inputs(one_pass, placement)
+        return cls(overlap and any((*moving, *early)), frozenset(taken | needed), *moving, *early)
 
 
 def stored_by(step: Step) -> tuple[int, ...]:
