@@ -174,10 +174,13 @@ class Conversations(FlowHolder):
         self._waiting.append(made)
         return made
 
-    def freeze(self, path: str | os.PathLike[str]) -> str:
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write all conversations that are open, with all that the model holds of them; they go on.
 
         `fc.thaw(path).conversations()` goes on from there, on any device, with those conversations in `open`.
+
+        Args:
+            path: of the checkpoint; None for the one that this goes on from.
 
         Raises:
             CheckpointError: if it cannot be written.

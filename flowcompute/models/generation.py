@@ -38,10 +38,13 @@ class TextGeneration(FlowHolder, Answer):
         FlowHolder.__init__(self, open_flow)
         Answer.__init__(self, progress, tokenizer)
 
-    def freeze(self, path: str | os.PathLike[str]) -> str:
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the answer so far, with all that the model holds, to a checkpoint; it goes on.
 
         `fc.thaw(path).generation()` goes on from there, on any device. The weights stay in their file.
+
+        Args:
+            path: of the checkpoint; None for the one that this goes on from.
 
         Raises:
             CheckpointError: if it cannot be written.

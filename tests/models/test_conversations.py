@@ -108,6 +108,7 @@ def test_frozen_conversations_all_go_on(model: fc.models.Model, tmp_path: Path, 
         done = [said(talk) for talk in every]
     with fc.thaw(tmp_path / "kept").conversations(device="numpy") as talks:
         rest = {talk.number: talk for talk in talks.open}
+        assert talks.freeze() == str(tmp_path / "kept")
         later = talks.begin(PROMPTS[0], 4, seed=0)
         assert later.number == len(PROMPTS)
         for talk, piece in talks:

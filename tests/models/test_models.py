@@ -260,6 +260,23 @@ def test_a_frozen_answer_goes_on_in_another_process(model: fc.models.Model, tmp_
     assert "".join(first) + rest == model.tokenizer.decode(expected)
 
 
+def test_a_thawed_answer_is_frozen_again_without_a_path(model: fc.models.Model, tmp_path: Path) -> None:
+    with model.generate("the sing", 6, device="numpy") as said:
+        with pytest.raises(fc.CheckpointError, match="no checkpoint of its own"):
+            said.freeze()
+        next(said)
+        kept = said.freeze(tmp_path / "kept")
+        list(said)
+    with fc.thaw(kept).generation(device="numpy") as rest:
+        next(rest)
+        with pytest.raises(fc.CheckpointError, match="keeps its checkpoint elsewhere"):
+            rest.freeze(tmp_path / "elsewhere")
+        assert rest.freeze() == kept
+    with fc.thaw(kept).generation(device="numpy") as rest:
+        list(rest)
+    assert rest.tokens == said.tokens
+
+
 def test_an_answer_of_an_earlier_version_goes_on(path: Path, tmp_path: Path) -> None:
     """Flows took tokens without marks then, as those of a graph of the user still do."""
     own = fc.models.load(path)
