@@ -7,7 +7,7 @@ has counted as many.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -20,6 +20,7 @@ from flowcompute.distributed.shard_work import ShardWork
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.engine import DRAIN, PlannedJob, check_stopped, close_all, part_done
 from flowcompute.errors import SourceError
+from flowcompute.imports import dataclass
 from flowcompute.schedule import Clock, SourceStage, with_defaults
 from flowcompute.spec import Spec
 from flowcompute.thread_pool import PendingCalls, ThreadPool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from flowcompute.elements.arguments import whole, wholes
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.spec import parse_dtype
 
 MOST_AXES = 63

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from flowcompute.elements import Kind
+from flowcompute.imports import dataclass
 from flowcompute.schedule import Clock
 from flowcompute.schedule.memory import span
 

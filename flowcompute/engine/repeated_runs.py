@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
@@ -19,6 +19,7 @@ from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError, FlowError
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.schedule import NodeStep, RegionStep, Step, device_folds
 
 

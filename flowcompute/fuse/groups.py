@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowcompute.elements import Constant, Kind
 from flowcompute.elements.axes import INDEX
@@ -12,6 +12,7 @@ from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.nan_bits import exposed_values
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 
 MAX_POINTERS = 16
 MAX_NODES = 300

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from flowcompute.imports import dataclass
 
 LANE = 10
 """Width kept free in a layer for an edge that crosses it."""

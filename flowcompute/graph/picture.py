@@ -9,7 +9,7 @@ import colorsys
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 
 from flowcompute.elements import Compute, Constant
@@ -18,6 +18,7 @@ from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, pla
 from flowcompute.graph.folding import fold_groups
 from flowcompute.graph.graph import Graph, is_number
 from flowcompute.graph.repeats import fold_repeats
+from flowcompute.imports import dataclass
 
 CHAR, LINE = 7, 16
 """Width of a character and height of a line, for text of 12 pixels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from flowcompute.elements.quantized import BlockFormat, Dequantize
 from flowcompute.function_ir import stored
 from flowcompute.fuse import Access, Region, makes_nan
 from flowcompute.graph import Graph, Node, is_literal
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     CHUNK,
     GID,

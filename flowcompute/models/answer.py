@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from flowcompute.errors import CheckpointError, SpecError
+from flowcompute.imports import dataclass
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
 

@@ -9,11 +9,12 @@ which the others enter unchanged. Sources that meet are read in step.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowcompute.elements import HostFunction, Kind, Source
 from flowcompute.elements.training import TRAIN
 from flowcompute.graph import Graph, Node
+from flowcompute.imports import dataclass
 
 RECLOCKING = (Kind.WINDOW, Kind.SELECT, Kind.REBATCH)
 """Kinds of nodes whose value has a clock of its own."""

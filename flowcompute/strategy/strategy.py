@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Self
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import ForeignJsonError, read_json
 from flowcompute.html import heading, table
+from flowcompute.imports import dataclass
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
 
 Pairs = tuple[tuple[str, KernelKnobs], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeGuard
 
 from flowcompute.checkpoint.job import made_again
@@ -15,6 +15,7 @@ from flowcompute.elements.training import STEP, Given, GivenStream
 from flowcompute.errors import SpecError
 from flowcompute.gradients import grad, times_gradient
 from flowcompute.graph import postorder
+from flowcompute.imports import dataclass
 from flowcompute.rewrite import source_of
 from flowcompute.spec import FLOAT32, INT64, Spec, Stream
 from flowcompute.train.loss_scale import LossScale, all_finite, unscaled

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
@@ -12,6 +11,7 @@ from flowcompute.elements import Compute, Constant, Element, Op
 from flowcompute.elements.functions import HostFunction, UserOp
 from flowcompute.elements.random import Random
 from flowcompute.graph import TheVeryObject, UnknownError, exact, operation_key
+from flowcompute.imports import dataclass
 from flowcompute.rewrite import source_of
 from flowcompute.spec import Spec
 from flowcompute.train.composing import Problem

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgpack
@@ -28,6 +28,7 @@ from flowcompute.checkpoint.store.values import (
     native,
     side_name,
 )
+from flowcompute.imports import dataclass
 
 _WITH_FIELDS = {
     Extension.ARRAY: "array",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgpack
@@ -21,6 +21,7 @@ from flowcompute.checkpoint.store.values import (
     cannot_store,
     contents_of,
 )
+from flowcompute.imports import dataclass
 
 
 @dataclass(slots=True)

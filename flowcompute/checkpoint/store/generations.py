@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from flowcompute.checkpoint.store.envelope import NewerError, field_of, seal, un
 from flowcompute.checkpoint.store.values import ArrayPlace, Blob, DamagedError, empty_array, native
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files
+from flowcompute.imports import dataclass
 
 JOB = "job.msgpack"
 _ENVELOPE = re.compile(r"gen-(\d{8,18})\.msgpack")

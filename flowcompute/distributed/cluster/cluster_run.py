@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any
 
@@ -39,6 +39,7 @@ from flowcompute.errors import CheckpointError, RunError
 from flowcompute.files import temporary_path
 from flowcompute.flow import plan
 from flowcompute.graph import structural_hash
+from flowcompute.imports import dataclass
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.metrics import Metrics, Progress
 from flowcompute.runtime.checkpoints import refuse_foreign_writes

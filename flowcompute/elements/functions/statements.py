@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from flowcompute import function_ir as ir
 from flowcompute.elements.functions.calls import Calls, Nested
 from flowcompute.elements.functions.promote import WHOLE, Type, Typed, own_float
 from flowcompute.elements.functions.read_source import FunctionSource, assigned_names
+from flowcompute.imports import dataclass
 
 MOST_ITEMS = 4096
 """Numbers in a local array: they are private to each number's computation, in registers where they fit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from flowcompute.elements.streams import COUNT, POSITION, SLOT
 from flowcompute.engine.scans.key_value_cache import refuse_longer
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen, slots_of
 
 

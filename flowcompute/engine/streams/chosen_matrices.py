@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from flowcompute.elements import Element
 from flowcompute.elements.axes import LOOKUP
 from flowcompute.elements.nn import EXPERTS
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.model_files import Weight
 
 MOST_BYTES = 1 << 24

@@ -8,11 +8,12 @@ by copies of one number each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.ir import (
     LID,
     ROLLED,

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writ
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy

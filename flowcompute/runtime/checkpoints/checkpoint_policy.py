@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from dataclasses import dataclass
 
 from flowcompute.errors import PlanError, short_repr
+from flowcompute.imports import dataclass
 from flowcompute.strategy import Every, parse_bytes
 
 LEAST_AUTO_S = 10.0

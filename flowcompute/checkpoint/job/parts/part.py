@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.elements import Element
 from flowcompute.graph import Graph
+from flowcompute.imports import dataclass
 from flowcompute.model_files import NamedWeights
 from flowcompute.spec import Spec
 

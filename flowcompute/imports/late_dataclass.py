@@ -1,6 +1,7 @@
-"""Dataclasses that are frozen, made with one text to compile each: `dataclasses` compiles six, and we have hundreds.
+"""Dataclasses whose methods are made when they are first asked for: most classes have no instance in a process.
 
-`fields`, `replace`, `asdict` and `astuple` of `dataclasses` take them, and type checkers see `dataclasses.dataclass`.
+`dataclasses` writes and compiles up to six methods of each class as it is defined, and we have hundreds of classes.
+`fields`, `replace`, `asdict` and `astuple` of `dataclasses` take ours, and type checkers see `dataclasses.dataclass`.
 """
 
 from __future__ import annotations
@@ -30,48 +31,89 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(
-        *, frozen: bool = False, slots: bool = False, eq: bool = True, repr: bool = True, **others: Any
-    ) -> Callable[[type[_T]], type[_T]]:
-        """Return what makes a dataclass of a class, as `dataclasses.dataclass` does.
+        cls: type[_T] | None = None,
+        /,
+        *,
+        init: bool = True,
+        repr: bool = True,
+        eq: bool = True,
+        frozen: bool = False,
+        kw_only: bool = False,
+        slots: bool = False,
+        **others: Any,
+    ) -> Any:
+        """Make a dataclass of a class, as `dataclasses.dataclass` does.
 
         Instances compare, hash, print and refuse changes as those of `dataclasses` do.
 
         Args:
-            frozen: whether instances cannot be changed. Other classes are left to `dataclasses`.
-            slots, eq, repr: as of `dataclasses.dataclass`.
-            others: further arguments of it. Classes that have some are left to it, too.
+            cls: the class; None for a decorator.
+            init, repr, eq, frozen, kw_only, slots: as of `dataclasses.dataclass`.
+            others: further arguments of it. Classes that have some are left to it.
         """
-        if not frozen or others:
-            return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq, repr=repr, **others)
+        if others:
+            others.update(init=init, repr=repr, eq=eq, frozen=frozen, kw_only=kw_only, slots=slots)
+            return dataclasses.dataclass(cls, **others)
 
         def made(cls: type[_T]) -> type[_T]:
             # Of a class without a docstring it would print the signature, which takes longer than all else.
             if cls.__doc__ is None:
                 cls.__doc__ = cls.__name__
             # It is told of no method, and so compiles none.
-            cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+            cls = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(cls)
             every = dataclasses.fields(cls)
-            _set(cls, "__init__", _initializer(cls, every, slots=slots))
-            _freeze(cls, every)
-            if slots:
-                _let_copy(cls, every)
+            if init:
+                _set(cls, "__init__", _LateMethod(cls, "__init__", lambda: _initializer(cls, every, frozen, slots)))
             if repr:
-                _set(cls, "__repr__", _printer(every))
+                _set(cls, "__repr__", _LateMethod(cls, "__repr__", lambda: _printer(every)))
+            if frozen:
+                _freeze(cls, every)
+                if slots:
+                    _let_copy(cls, every)
             if eq:
-                _compare(cls, every)
+                _compare(cls, every, frozen)
             return cls
 
-        return made
+        return made if cls is None else made(cls)
 
 
-def _set(cls: type, name: str, function: Callable[..., Any]) -> None:
+class _LateMethod:
+    """A method that is made when it is first asked for. From then on the class has it in its place.
+
+    Nobody sees a stand-in: to ask a class for its method, or to call it, makes it.
+
+    Args:
+        cls: whose method it is.
+        name: of the method.
+        make: gives it.
+    """
+
+    def __init__(self, cls: type, name: str, make: Callable[[], Callable[..., Any]]) -> None:
+        self._cls, self._name, self._make = cls, name, make
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        # Two threads may make it at once: either will do.
+        function = _named(self._cls, self._name, self._make())
+        if self._cls.__dict__.get(self._name) is self:
+            setattr(self._cls, self._name, function)
+        return function.__get__(instance, owner)
+
+
+def _set(cls: type, name: str, method: Any) -> None:
     """Give a class a method, where it has none of its own by that name."""
     if name not in cls.__dict__:
-        function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
-        setattr(cls, name, function)
+        setattr(cls, name, method)
 
 
-def _initializer(cls: type, every: tuple[dataclasses.Field[Any], ...], *, slots: bool) -> Callable[..., None]:
+def _named(cls: type, name: str, function: Callable[..., Any]) -> Any:
+    """Return a function, with the names of a class's method."""
+    function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
+    return function
+
+
+def _initializer(
+    cls: type, every: tuple[dataclasses.Field[Any], ...], frozen: bool, slots: bool
+) -> Callable[..., None]:
     """Return `__init__` of a class: the only method that needs a text, for the names and defaults of its arguments."""
     taken, by_name, body = ["self"], list[str](), list[str]()
     known: dict[str, Any] = {"_set": object.__setattr__, "_MADE": _MADE}
@@ -91,7 +133,7 @@ def _initializer(cls: type, every: tuple[dataclasses.Field[Any], ...], *, slots:
             value = default[1:]
         else:
             continue
-        body.append(f" _set(self,{name!r},{value})")
+        body.append(f" _set(self,{name!r},{value})" if frozen else f" self.{name}={value}")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
     if by_name:
@@ -126,7 +168,7 @@ def _freeze(cls: type, every: tuple[dataclasses.Field[Any], ...]) -> None:
     for name, function in (("__setattr__", change), ("__delattr__", delete)):
         if name in cls.__dict__:
             raise TypeError(f"cannot freeze {cls.__name__}: it has {name} of its own")
-        _set(cls, name, function)
+        _set(cls, name, _named(cls, name, function))
 
 
 def _let_copy(cls: type, every: tuple[dataclasses.Field[Any], ...]) -> None:
@@ -140,8 +182,8 @@ def _let_copy(cls: type, every: tuple[dataclasses.Field[Any], ...]) -> None:
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
 
-    _set(cls, "__getstate__", state)
-    _set(cls, "__setstate__", restore)
+    _set(cls, "__getstate__", _named(cls, "__getstate__", state))
+    _set(cls, "__setstate__", _named(cls, "__setstate__", restore))
 
 
 def _printer(every: tuple[dataclasses.Field[Any], ...]) -> Callable[[Any], str]:
@@ -154,22 +196,27 @@ def _printer(every: tuple[dataclasses.Field[Any], ...]) -> Callable[[Any], str]:
     return printed
 
 
-def _compare(cls: type, every: tuple[dataclasses.Field[Any], ...]) -> None:
-    """Let instances of one class be equal if their fields are, and hash as the tuple of these."""
+def _compare(cls: type, every: tuple[dataclasses.Field[Any], ...], frozen: bool) -> None:
+    """Let instances of one class be equal if their fields are. Those that are frozen hash as the tuple of these."""
     compared = _getter(tuple(one.name for one in every if one.compare))
-    hashed = _getter(tuple(one.name for one in every if (one.compare if one.hash is None else one.hash)))
 
     def equal(self: Any, other: object) -> Any:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
 
+    # Python has set the hash of a class with an __eq__ of its own to None.
+    if cls.__dict__.get("__hash__") is None:
+        kind: Any = cls
+        kind.__hash__ = _hasher(cls, every) if frozen else None
+    _set(cls, "__eq__", _named(cls, "__eq__", equal))
+
+
+def _hasher(cls: type, every: tuple[dataclasses.Field[Any], ...]) -> Any:
+    hashed = _getter(tuple(one.name for one in every if (one.compare if one.hash is None else one.hash)))
+
     def hash_of(self: Any) -> int:
         return hash(hashed(self))
 
-    # Python has set the hash of a class with an __eq__ of its own to None.
-    if cls.__dict__.get("__hash__") is None:
-        hash_of.__qualname__, hash_of.__name__ = f"{cls.__qualname__}.__hash__", "__hash__"
-        setattr(cls, "__hash__", hash_of)  # noqa: B010 - mypy takes the plain one for an override
-    _set(cls, "__eq__", equal)
+    return _named(cls, "__hash__", hash_of)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""Frozen dataclasses of ours do what those of `dataclasses` do."""
+"""Dataclasses of ours do what those of `dataclasses` do."""
 
 import copy
 import dataclasses
@@ -12,13 +12,14 @@ import pytest
 
 from flowcompute.imports import dataclass as ours
 
-OPTIONS = [dict(zip(("slots", "eq", "repr"), one, strict=True)) for one in itertools.product((False, True), repeat=3)]
+NAMES = "frozen", "slots", "eq", "repr"
+OPTIONS = [dict(zip(NAMES, one, strict=True)) for one in itertools.product((False, True), repeat=len(NAMES))]
 
 
-def made(maker, slots, eq, repr):
+def made(maker, **options):
     """Return classes with all that ours use of dataclasses: one of a kind, one that inherits, one without fields."""
 
-    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    @maker(**options)
     class Point:
         """A point."""
 
@@ -31,18 +32,18 @@ def made(maker, slots, eq, repr):
         def __post_init__(self) -> None:
             object.__setattr__(self, "twice", 2 * self.x)
 
-    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    @maker(**options)
     class Deep(Point):
         """A point below another."""
 
         below: object = None
         last: int = field(default=7, kw_only=True)
 
-    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    @maker(**options)
     class Nothing:
         """Nothing."""
 
-    @maker(frozen=True, slots=slots, eq=eq, repr=repr)
+    @maker(**options)
     class One:
         """One number, and methods of its own."""
 
@@ -85,7 +86,7 @@ def test_they_are_made_compared_printed_and_changed_alike(options):
         # Of names that are no fields, Python 3.11 asks the class that it has replaced by one with slots.
         known = [x for x in values if hasattr(x, "x")] if options["slots"] else values
         facts += [outcome(lambda x=x: setattr(x, "x", 3)) for x in known]
-        facts += [outcome(lambda x=x: delattr(x, "x")) for x in known]
+        facts += [outcome(lambda x=x: delattr(x, "x")) for x in map(copy.copy, known)]
         facts += [outcome(lambda x=x: setattr(x, "other", 3)) for x in values if not options["slots"]]
         facts += [outcome(function) for function in (point, partial(point, 1, 2, 3, 4), partial(deep, 1, b=2))]
         facts += [[dataclasses.astuple(x) for x in values], [dataclasses.asdict(x) for x in values]]
@@ -93,7 +94,7 @@ def test_they_are_made_compared_printed_and_changed_alike(options):
         facts += [str(inspect.signature(each)) for each in (point, deep, nothing, one)]
         facts += [[one.name for one in dataclasses.fields(each)] for each in (point, deep, nothing, one)]
         facts += [each.__match_args__ for each in (point, deep, nothing, one)]
-        facts += [hasattr(x, "__dict__") for x in values]
+        facts += [hasattr(x, "__dict__") for x in values] + [type(x).__hash__ is None for x in values]
         facts += [dataclasses.astuple(copy.copy(x)) for x in values] + [dataclasses.astuple(copy.deepcopy(d))]
         facts += [each.__init__.__qualname__ for each in (point, deep, nothing, one)]
         told.append(facts)
@@ -137,28 +138,54 @@ def test_a_value_that_holds_itself_is_printed():
     assert repr(ring).endswith("Ring(held=[...])")
 
 
-def test_one_text_is_compiled_for_a_class(monkeypatch):
+def test_one_text_is_compiled_for_a_class_once_it_has_an_instance(monkeypatch):
     texts = []
     monkeypatch.setattr("builtins.exec", lambda text, *names, run=exec: (texts.append(text), run(text, *names))[1])
-    made(ours, slots=True, eq=True, repr=True)
-    assert len(texts) == 4
+    point, _, nothing, one = made(ours, frozen=True, slots=True)
+    assert not texts
+    assert [point(1), point(2), nothing(), one(1.0)] != [point(1), point(2), nothing(), one(3.0)]
+    assert len(texts) == 3
     assert all(text.startswith("def __init__") for text in texts)
     texts.clear()
-    made(dataclasses.dataclass, slots=True, eq=True, repr=True)
+    made(dataclasses.dataclass, frozen=True, slots=True)
     assert len(texts) > 12
 
 
-def test_what_is_not_frozen_or_asks_for_more_is_left_to_dataclasses():
-    @ours()
-    class Open:
-        """A class that is not frozen."""
+def test_classes_take_their_options_without_a_call_and_by_keyword():
+    for maker in (ours, dataclasses.dataclass):
 
-        x: int
+        @maker
+        class Bare:
+            """A class without options."""
 
-    changed = Open(1)
-    changed.x = 2
-    assert changed == Open(2)
+            x: int = 1
 
+        @maker(init=False, kw_only=True)
+        class Own:
+            """A class with its own initializer."""
+
+            x: int
+
+            def __init__(self) -> None:
+                self.x = 5
+
+        @maker(kw_only=True)
+        class Named:
+            """A class whose fields are given by name."""
+
+            x: int = 1
+            y: int
+
+        changed = Bare()
+        changed.x = 2
+        assert (changed, Own(), Named(y=2)) == (Bare(2), Own(), Named(x=1, y=2))
+        assert (repr(Own()).rpartition(".")[2], str(inspect.signature(Named))) == (
+            "Own(x=5)",
+            "(*, x: int = 1, y: int) -> None",
+        )
+
+
+def test_what_asks_for_more_is_left_to_dataclasses():
     @ours(frozen=True, order=True)
     class Ordered:
         """A class with an order."""
@@ -167,6 +194,19 @@ def test_what_is_not_frozen_or_asks_for_more_is_left_to_dataclasses():
 
     assert Ordered(1) < Ordered(2)
     assert Ordered(1).__dataclass_params__.frozen
+
+
+def test_a_method_that_was_replaced_before_it_was_made_stays():
+    @ours(frozen=True)
+    class Point:
+        """A point."""
+
+        x: int
+
+    late = Point.__dict__["__init__"]
+    Point.__init__ = lambda self, x: object.__setattr__(self, "x", -x)
+    late.__get__(None, Point)
+    assert Point(1).x == -1
 
 
 def test_a_class_that_guards_its_attributes_itself_is_refused():
