@@ -203,6 +203,21 @@ class Executor(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot; called after `open`."""
 
+    def hand_over(self) -> Mapping[str, Any]:
+        """Return the state as `snapshot` does, for `join` of another executor, until this one begins again."""
+        return self.snapshot()
+
+    def join(self, state: Mapping[str, Any]) -> None:
+        """Take in what folds have made of the records that follow, on another device; before `finish`.
+
+        Args:
+            state: of an executor of the same pass, as `hand_over` gives it.
+
+        Raises:
+            ValueError: if its records do not follow those of this one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} computes alone")
+
     @abstractmethod
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Return batches done and seconds busy by step name, for metrics."""
@@ -268,6 +283,10 @@ class Backend(ABC):
             KernelError: if the device does not do what it is asked for.
         """
         return None
+
+    def alone(self, number: int) -> Backend:
+        """Return the backend of one of the devices that share the batches of this one."""
+        raise NotImplementedError(f"{type(self).__name__} has no device {number} to share batches with")
 
     @abstractmethod
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:

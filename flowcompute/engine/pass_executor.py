@@ -18,6 +18,7 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.repeated_runs import RepeatedRuns, RunsInPlace
 from flowcompute.engine.scans import Carry
+from flowcompute.engine.sharding import restored_fold
 from flowcompute.engine.step_runner import StepRunner, check_along
 from flowcompute.engine.stream_scheduler import Made, Slice, StreamScheduler
 from flowcompute.engine.streams import seconds_of
@@ -162,6 +163,17 @@ class PassExecutor(Executor):
         self.state.restore(state)
         for one in self.runners:
             one.resume_folds()
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return the state of folds and clocks; see `Executor.hand_over`."""
+        folds = {str(i): fold.hand_over() for i, fold in self.state.folds.items()}
+        return {"folds": folds, "clocks": {"starts": list(self.state.starts)}}
+
+    def join(self, state: Mapping[str, Any]) -> None:
+        """Take in what folds have made of the records that follow; see `Executor.join`."""
+        for i, fold in self.state.folds.items():
+            fold.merge(restored_fold(self.state.plan, i, state["folds"][str(i)]))
+        self.state.starts = list(state["clocks"]["starts"])
 
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Return batches, and the seconds of all devices, by step."""

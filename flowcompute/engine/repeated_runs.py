@@ -355,9 +355,9 @@ class RunsInPlace:
 
 
 def _is_one_batch(state: PassState, runners: Runners) -> bool:
-    """Check whether a pass has one clock, whose records are one batch, and one runner for all of it."""
+    """Check whether a pass has one clock, whose records are one batch, and one runner on one device for all of it."""
     one = state.one_pass
-    if len(one.clocks) != 1 or len(runners) > 1 or state.attempts or one.streamed:
+    if len(one.clocks) != 1 or len(runners) > 1 or state.attempts or one.streamed or one.parts:
         return False
     (clock,) = one.clocks
     is_whole = not clock.entries and clock.length is not None and 0 < clock.length <= clock.batch_items

@@ -146,6 +146,17 @@ def _begun_folds(
     return {key: make_fold(_spec(plan, key), starts[_clock_of(clocks, key).id]).snapshot() for key in state["folds"]}
 
 
+def restored_fold(plan: ExecutionPlan, value: int, state: Any) -> Accumulator:
+    """Return a fold of a plan, on the host, in a state of its own that was kept.
+
+    Args:
+        plan: the plan.
+        value: the fold.
+        state: as its snapshot.
+    """
+    return _restored(_spec(plan, str(value)), state)
+
+
 def _restored(spec: FoldSpec | HostFold, state: Any) -> Accumulator:
     fold = make_fold(spec)
     fold.restore(state)

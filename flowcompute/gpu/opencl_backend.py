@@ -71,6 +71,10 @@ class OpenCLBackend(PlacedBackend):
         ahead = SharedBatches(state, runner, self.devices) if shared else None
         return PassExecutor(state, Runners([runner]), ahead)
 
+    def alone(self, number: int) -> OpenCLBackend:
+        """Return the backend of one of its devices; see `Backend.alone`."""
+        return OpenCLBackend(self.devices[number])
+
     def runner(self, state: PassState, placement: int = 0) -> OpenCLRunner:
         """Make what runs the regions of a placement on the first device."""
         return OpenCLRunner(state, self.device, placement)

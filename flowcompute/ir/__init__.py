@@ -138,6 +138,7 @@ from flowcompute.ir.reduction_order import (
     reduce_rows,
     row_lanes,
     tree_levels,
+    waiting_nodes,
 )
 from flowcompute.ir.scan_nodes import (
     ADDS,
@@ -364,4 +365,5 @@ __all__ = [
     "unequal",
     "view_array",
     "views_of",
+    "waiting_nodes",
 ]

@@ -104,6 +104,13 @@ class HostFold:
         return dict(self.attrs)[name]
 
 
+MOST_TOGETHER = 16
+"""Blocks of a fold of products that a device multiplies in one launch. More of them hide no more of the host's time."""
+
+TOGETHER_NUMBERS = 1 << 26
+"""Numbers that the products of such blocks have at most, before they are added together."""
+
+
 @dataclass(frozen=True)
 class ProductShape:
     """Sizes of a fold of products, `X.T @ Y` of two streams.
@@ -128,6 +135,19 @@ class ProductShape:
     def block(self) -> int:
         """Records in a block."""
         return max(1, product_block(self.left + self.right) // max(1, self.rows))
+
+    def together(self, length: int | None) -> int:
+        """Return the most blocks that a device multiplies in one launch: a power of two.
+
+        Args:
+            length: records of the stream; None if unknown.
+        """
+        most = 1
+        while 2 * most <= MOST_TOGETHER and 2 * most * self.numbers <= TOGETHER_NUMBERS:
+            most *= 2
+        while length is not None and most > max(1, length // self.block):
+            most //= 2
+        return most
 
     def padded(self, records: int) -> int:
         """Return the rows that a device multiplies for some records of a block: a power of two, or the whole block.

@@ -198,6 +198,15 @@ def tree_levels(length: int | None, block: int) -> int:
     return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
 
 
+def waiting_nodes(first: int, blocks: int) -> int:
+    """Return the most nodes that wait in the tree over so many blocks, the first of which has this index.
+
+    Each level has one that waits for the right half, and one whose left half lies before the first block.
+    """
+    levels = max(1, blocks.bit_length())
+    return levels + (max(0, levels - (first & -first).bit_length() + 1) if first else 0)
+
+
 def product_block(numbers: int) -> int:
     """Return the records in a block of a product, from the numbers of all operands in a record.
 

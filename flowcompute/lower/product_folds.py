@@ -31,22 +31,25 @@ MADE = 2
 
 
 @lru_cache(64)
-def lower_product(dtype: np.dtype, rows: int, left: int, right: int, style: KernelStyle) -> Kernel:
-    """Return the kernel that multiplies a block: `A.T @ B` of `(rows, left)` and `(rows, right)`."""
+def lower_product(dtype: np.dtype, rows: int, left: int, right: int, style: KernelStyle, blocks: int = 1) -> Kernel:
+    """Return the kernel that multiplies each of some blocks: `A.T @ B` of `(rows, left)` and `(rows, right)`."""
     operands = (_given(place, dtype, (rows, numbers)) for place, numbers in enumerate((left, right)))
     one, other = operands
-    name, tiled = f"product_{rows}_{left}_{right}_{dtype.name}", replace(style, wanted=_tiles(left, right, style))
+    name, tiled = (
+        f"product_{rows}_{left}_{right}_{dtype.name}",
+        replace(style, wanted=_tiles(left, right, style, blocks)),
+    )
     return _lowered(matmul(matrix_transpose(one), other), name, tiled)
 
 
-def _tiles(left: int, right: int, style: KernelStyle) -> KernelKnobs:
+def _tiles(left: int, right: int, style: KernelStyle, blocks: int) -> KernelKnobs:
     """Return the sides of tiles, halved as long as there are fewer tiles than units; those of the form where not.
 
     A block's product has a small result and a long sum: tiles as large as the result would leave most units idle.
     """
     sides = [min(LARGEST_TILE, max(NARROW_TILE, 1 << (side - 1).bit_length())) for side in (left, right)]
     knobs, units = style.wanted, style.capabilities.units
-    while -(-left // sides[0]) * -(-right // sides[1]) < units and max(sides) > SMALL_TILE:
+    while blocks * -(-left // sides[0]) * -(-right // sides[1]) < units and max(sides) > SMALL_TILE:
         longer = sides.index(max(sides))
         sides[longer] //= 2
         knobs = replace(knobs, tile_rows=sides[0], tile_columns=sides[1])

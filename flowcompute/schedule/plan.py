@@ -98,6 +98,7 @@ class Pass:
         weight_tiles: of those of them that come part by part, by value.
         ring: buffers on the device that these go through.
         ahead: steps of the root clock, from the first on, that are computed ahead; see `pipeline_stages.py`.
+        parts: the first record of the part of each device, where several divide the records; see `divided_records.py`.
     """
 
     clocks: tuple[Clock, ...]
@@ -108,6 +109,7 @@ class Pass:
     weight_tiles: Mapping[int, WeightTiles] = field(default_factory=dict)
     ring: int = 0
     ahead: int = 0
+    parts: tuple[int, ...] = ()
 
     @property
     def sources(self) -> tuple[SourceStage, ...]:

@@ -35,9 +35,9 @@ from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.known_plans import KeptPlans, PlanCache, bound, plan_key
 from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated, plan_memory
 from flowcompute.schedule.placement import (
-    PRODUCTS_STAY,
     all_stay,
     count_early_steps,
+    divide,
     not_pipelined,
     place_nodes,
     single_placement,
@@ -144,6 +144,10 @@ def _planned(
     devices = backend.capabilities.devices
     reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans, devices)]
     held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
+    if devices > 1 and maker.is_step and any(device_folds(one.steps) for one in passes):
+        division = divide(graph, passes, folds, host_folds, devices, config.memory_bytes)
+        passes = tuple(replace(one, parts=division.starts) for one in passes)
+        held += [(f"{graph.nodes[i].name} (parts)", size) for i, size in division.held_bytes.items()]
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons, held)
     reasons += cache_reasons(passes, config.memory_bytes)
     passes = tuple(maker.with_weight_tiles(one) for one in passes)
@@ -179,8 +183,13 @@ def _told_steps(node: Node, plans: Sequence[Plan], devices: int) -> Iterator[Rea
         runs = f"{what} runs {counted(len(plan.steps), 'step')} of its own"
         text = f"{runs} in {counted(len(plan.passes), 'pass')}, with at most {batch} records at a time"
         yield Reason("train", node.name, f"{text} in {plan.memory.host_bytes} bytes")
-        if devices > 1 and plan.backend.capabilities.devices == 1:
-            yield Reason("device", node.name, f"{what} runs on the first device alone: {PRODUCTS_STAY}")
+        if devices == 1 or not any(device_folds(one.steps) for one in plan.passes):
+            continue
+        of_step = plan.graph, plan.passes, plan.folds, plan.host_folds
+        why = divide(*of_step, devices, plan.config.memory_bytes).why
+        starts = ", ".join(str(start) for one in plan.passes for start in one.parts)
+        parts = f"is divided among {devices} devices, from records {starts} on"
+        yield Reason("device", node.name, f"{what} {parts if starts else 'runs on the first device alone'}: {why}")
 
 
 def _inner_graphs(training: Training) -> Iterator[Sequence[Element]]:
@@ -228,7 +237,9 @@ def plan_step(
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
-    if backend.first is not None and any(device_folds(one.steps) for one in plan.passes):
+    if backend.first is not None and any(
+        device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes
+    ):
         # Alone the first device keeps parameters and moments from step to step, too.
         plan = make_plan(graph, config, strategy, backend.first, asked=asked, shaping=shaping)
     for sink in (sink for one in plan.passes for sink in one.sinks):
@@ -273,7 +284,7 @@ def _decoded(graph: Graph) -> Iterator[Reason]:
 def _unshared_passes(passes: tuple[Pass, ...], config: Config, backend: BackendDescription) -> Iterator[Reason]:
     """Yield a reason for each pass that only the first of several devices computes."""
     for number, one in enumerate(passes if backend.capabilities.devices > 1 else (), 1):
-        why = why_not_shared(one, by_hand=config.by_hand)
+        why = None if one.parts else why_not_shared(one, by_hand=config.by_hand)
         if why is not None:
             yield Reason("device", f"pass {number}", f"computed on the first device alone: {why}")
 

@@ -92,7 +92,7 @@ class StepMaker:
         self._users = graph.users()
         self._gathered: set[int] = set()
         self._capabilities = backend.capabilities
-        self._is_step = any(isinstance(node.element, GivenStream) for node in graph.nodes)
+        self.is_step = any(isinstance(node.element, GivenStream) for node in graph.nodes)
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
@@ -342,7 +342,7 @@ class StepMaker:
         spec = self.folds[fold]
         dtypes = {spec.dtype, spec.result_dtype}
         is_sum = spec.op in ("sum", "mean") and spec.numbers > 0 and dtypes <= {FLOAT32, FLOAT64}
-        return is_sum and self._is_step and self._folds_there()
+        return is_sum and self.is_step and self._folds_there()
 
     def _folds_there(self) -> bool:
         """Check whether states of folds may lie on the device: it is the only one, with memory of its own."""

@@ -98,7 +98,7 @@ class Trainer:
         if not self._is_open:
             raise SpecError("cannot take a step: the trainer is closed", element="Trainer", site=user_site())
         job, sources, count = self._found(loss) or self._made(Problem.of("step", loss, self._parameters))
-        records = DrawnRecords(sources, StepSchedule(count, count, 1, None))
+        records = DrawnRecords(sources, StepSchedule(count, count, 1, None), job.parts)
         try:
             value = self._carried().step(job, self.steps + 1, records.read)
             # At once: whatever comes now, an interrupt too, comes after this step.

@@ -38,7 +38,13 @@ def test_bits_are_those_of_the_host(op: str, dtype: str, result: str) -> None:
     device, built = gpu_shaped().device, BuiltKernels()
     launcher = LocalLauncher(device, 0)
     there = FoldDevice(
-        device, launcher.memory, launcher, lambda one: built.get(one, launcher), KernelStyle(device.capabilities), {}
+        device,
+        launcher.memory,
+        launcher,
+        lambda one: built.get(one, launcher),
+        KernelStyle(device.capabilities),
+        {},
+        {},
     )
     try:
         for cuts in ([0], [5], [16], [3, 13, 1, 40, 16, 32, 7], [161], [160]):

@@ -57,9 +57,9 @@ def states(left: int, right: int | None, dtype: str) -> Iterator[Any]:
     device, built = gpu_shaped().device, BuiltKernels()
     launcher = LocalLauncher(device, 0)
     style = KernelStyle(device.capabilities)
-    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, {})
+    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, {}, {})
     try:
-        yield spec, lambda: DeviceProducts(node, spec, there, stays=False)
+        yield spec, lambda length=None: DeviceProducts(node, spec, there, length, stays=False)
     finally:
         launcher.close()
 
@@ -149,6 +149,50 @@ def test_parts_that_begin_inside_of_a_block_are_joined_to_the_bits_of_the_whole(
         inside.restore(make_fold(spec, 5).snapshot())
         inside.push_records([one[5:] for one in values])
         np.testing.assert_allclose(inside.result(), values[0][5:].T @ values[1][5:], rtol=1e-3, atol=1e-2)
+
+
+def test_a_device_joins_what_others_have_made_of_the_records_that_follow() -> None:
+    with states(20, 12, "f4") as (spec, begin):
+        block = ProductShape.of(spec).block
+        values = [RNG.standard_normal((9 * block + 9, one.item_numbers), dtype=np.float32) for one in spec.operands]
+        whole = begin()
+        whole.push_records(values)
+        wanted = whole.result().tobytes()
+        for places in ((0, 4 * block, 8 * block), (0, 3 * block, 5 * block + 1), (0, 7, block + 3), (0, 0, 2 * block)):
+            # One after the other: all states of a fold lie in the same buffers.
+            parts = []
+            for first, stop in zip(places, [*places[1:], len(values[0])], strict=True):
+                part = begin()
+                part.restore(make_fold(spec, first).snapshot())
+                part.push_records([one[first:stop] for one in values])
+                parts.append(make_fold(spec, first))
+                parts[-1].restore(part.snapshot())
+            joined = begin()
+            joined.restore(parts[0].snapshot())
+            for host in parts[1:]:
+                joined.merge(host)
+            assert joined.records == len(values[0])
+            assert joined.result().tobytes() == wanted, places
+        with pytest.raises(ValueError, match="do not follow"):
+            joined.merge(make_fold(spec, 3))
+        with pytest.raises(ValueError, match="different folds"):
+            joined.merge(begin())
+
+
+def test_blocks_that_are_multiplied_together_have_the_bits_of_single_ones() -> None:
+    with states(20, 12, "f4") as (spec, begin):
+        block = ProductShape.of(spec).block
+        values = [RNG.standard_normal((21 * block + 9, one.item_numbers), dtype=np.float32) for one in spec.operands]
+        found = []
+        for length in (1, len(values[0])):
+            with mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launch:
+                state = begin(length)
+                for first, stop in ((0, block), (block, 5 * block - 1), (5 * block - 1, len(values[0]))):
+                    state.push_records([one[first:stop] for one in values])
+            found.append((state.result().tobytes(), launch.call_count))
+            assert state._together == (1 if length == 1 else 16)
+        assert found[0][0] == found[1][0]
+        assert found[0][1] > 2 * found[1][1]
 
 
 def test_states_of_other_folds_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -55,13 +55,17 @@ class Accumulator(ABC):
         del values
         return None
 
-    def merge(self, other: Self) -> None:
+    def takes(self, other: Accumulator) -> bool:
+        """Check whether it can take in states of another class."""
+        return type(other) is type(self)
+
+    def merge(self, other: Accumulator) -> None:
         """Take in the state of the records that follow; `other` is not used again.
 
         Raises:
             ValueError: if `other` does another thing or does not begin where this one ends.
         """
-        if type(other) is not type(self) or other.description != self.description:
+        if not self.takes(other) or other.description != self.description:
             raise ValueError("cannot merge states of different folds")
         if other.start != self.stop:
             raise ValueError(
@@ -85,7 +89,7 @@ class Accumulator(ABC):
         """Add records; `records` is still that before them."""
 
     @abstractmethod
-    def _join(self, other: Self) -> None:
+    def _join(self, other: Any) -> None:
         """Take in the state of the records that follow; `records` is still that before them."""
 
     @abstractmethod
@@ -99,6 +103,10 @@ class Accumulator(ABC):
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data and arrays."""
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return the state as `snapshot` does, in memory that a later fold of the same step may take."""
+        return self.snapshot()
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from flowcompute.elements.generated import step_key
 from flowcompute.elements.training import STEP, Given
-from flowcompute.engine.training.inner_job import InnerJob, Records
+from flowcompute.engine.training.feeding import Records
+from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import RunError
 from flowcompute.spec import INT64
 

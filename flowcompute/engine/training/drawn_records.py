@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,16 +23,20 @@ class DrawnRecords:
     Args:
         streams: parts of sources, as long as each other.
         schedule: which records are in which step.
+        parts: of a step that are read side by side, each in a thread of its own.
     """
 
-    def __init__(self, streams: Sequence[Element], schedule: StepSchedule) -> None:
+    def __init__(self, streams: Sequence[Element], schedule: StepSchedule, parts: int = 1) -> None:
         found = [source_of(one) for one in streams]
         self._sources = [one for one in found if one is not None]
         if len(self._sources) != len(streams):
             raise ValueError("a stream that is no part of a source")
-        self._schedule = schedule
+        self._schedule, self._parts = schedule, parts
         self._epoch, self._first = 0, 0
-        self._readers: dict[int, tuple[int, Reader]] = {}
+        self._asking = threading.Lock()
+        # By source those that nobody reads by, with their epoch, and how many are in use.
+        self._readers: dict[int, list[tuple[int, Reader]]] = {}
+        self._in_use = Counter[int]()
         self._last: dict[int, tuple[int, np.ndarray]] = {}
 
     def turn_to(self, step: int) -> None:
@@ -42,24 +48,28 @@ class DrawnRecords:
 
         Args:
             place: of the source.
-            start, stop: records, counted from the first one of the step.
+            start, stop: records, counted from the first one of the step. Several threads may ask for others each.
 
         Raises:
             SourceError: if they cannot be read.
         """
         begin, end = self._first + start, self._first + stop
-        kept = self._last.get(place)
         key = self._epoch * self._schedule.records + begin
-        if kept is not None and kept[0] == key and len(kept[1]) == end - begin:
-            return kept[1]
-        # Let go before there is another one.
-        self._last.pop(place, None)
-        source, reader = self._sources[place], self._reader(place, begin)
-        array = reader.view(end - begin)
-        if array is None:
-            array = np.empty((end - begin, *source.spec.shape), source.dtype)
-            array = array[: reader.read(array)]
+        with self._asking:
+            kept = self._last.get(place)
+            if kept is not None and kept[0] == key and len(kept[1]) == end - begin:
+                return kept[1]
+            # Let go before there is another one.
+            self._last.pop(place, None)
+            reader = self._taken(place, begin)
+        try:
+            array = self._read(place, reader, end - begin)
+        finally:
+            with self._asking:
+                self._in_use[place] -= 1
+                self._readers[place].append((self._epoch, reader))
         if len(array) != end - begin:
+            source = self._sources[place]
             raise SourceError(
                 "cannot go on: the source ended early",
                 element=source.name or source.label,
@@ -68,28 +78,39 @@ class DrawnRecords:
                 got=f"{begin + len(array)}",
                 hint="see whether what it reads was cut short since the job was composed",
             )
-        self._last[place] = key, array
+        with self._asking:
+            self._last[place] = key, array
         return array
 
-    def _reader(self, place: int, position: int) -> Reader:
-        """Return a reader that stands at a record of the epoch."""
-        epoch, reader = self._readers.get(place, (-1, None))
-        if reader is None or epoch != self._epoch or reader.position != position:
-            self._close(place)
+    def _read(self, place: int, reader: Reader, items: int) -> np.ndarray:
+        """Return the next records of a reader, fewer where its source ends."""
+        array = reader.view(items)
+        if array is None:
+            source = self._sources[place]
+            array = np.empty((items, *source.spec.shape), source.dtype)
+            array = array[: reader.read(array)]
+        return array
+
+    def _taken(self, place: int, position: int) -> Reader:
+        """Take a reader that stands at a record of the epoch."""
+        idle = self._readers.setdefault(place, [])
+        found = next((one for one in idle if one[0] == self._epoch and one[1].position == position), None)
+        if found is not None:
+            idle.remove(found)
+            reader = found[1]
+        else:
+            while idle and len(idle) + self._in_use[place] >= self._parts:
+                idle.pop(0)[1].close()
             source, seed = self._sources[place], self._schedule.seed
             if seed is not None:
                 source = ShuffledSource(source, Permutation(seed, self._epoch, self._schedule.records))
             reader = source.open(position=position)
             reader.element = self._sources[place].name or self._sources[place].label
-            self._readers[place] = self._epoch, reader
+        self._in_use[place] += 1
         return reader
-
-    def _close(self, place: int) -> None:
-        if place in self._readers:
-            self._readers.pop(place)[1].close()
 
     def close(self) -> None:
         """Close all sources, until they are read again; harmless when called twice."""
         readers, self._readers = self._readers, {}
         self._last.clear()
-        close_all([reader for _, reader in readers.values()])
+        close_all([reader for several in readers.values() for _, reader in several])

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
-from functools import partial
-from typing import Self
 
 import numpy as np
 
-from flowcompute.batch import Batch
-from flowcompute.elements.training import Given, GivenStream
-from flowcompute.engine.backend import DRAIN, Executor, PlannedJob, close_all
+from flowcompute.elements.training import Given
+from flowcompute.engine.backend import Executor, PlannedJob, close_all
 from flowcompute.engine.stopping import check_stopped, part_done
-from flowcompute.schedule import Clock, ExecutionPlan
+from flowcompute.engine.training.device_parts import DeviceParts, Values
+from flowcompute.engine.training.feeding import Records, feed, read
+from flowcompute.schedule import ExecutionPlan
 from flowcompute.schedule.memory import StayingValues, placeholder_array
-from flowcompute.thread_pool import PendingCalls, ThreadPool
-
-Records = Callable[[int, int, int], np.ndarray]
-"""`records(place, start, stop)` gives records of the source at that place; the array is kept until the run ends."""
+from flowcompute.thread_pool import ThreadPool
 
 
 class InnerJob:
@@ -33,6 +28,7 @@ class InnerJob:
 
     Attributes:
         kept: where the device has what the last run has handed on, by the value that it is in the next one.
+        parts: of its records that devices compute side by side.
         has_failed: whether a run ended by an error or an interrupt. What it left half done is unknown: `close` ends it.
     """
 
@@ -55,13 +51,15 @@ class InnerJob:
         self._executors: list[Executor] = []
         self._threads = ThreadPool("flowcompute-step")
         self._resident: dict[int, np.ndarray] = {}
+        self.parts = max([1, *(len(one.parts) for one in job.plan.passes)])
+        self._parts = DeviceParts(job, self._staying.made[0]) if self.parts > 1 else None
 
     @property
     def plan(self) -> ExecutionPlan:
         """The plan."""
         return self._job.plan
 
-    def run(self, values: Callable[[Given], np.ndarray], records: Records) -> list[np.ndarray | None]:
+    def run(self, values: Values, records: Records) -> list[np.ndarray | None]:
         """Run all passes.
 
         Args:
@@ -83,19 +81,22 @@ class InnerJob:
         for index, one in enumerate(self.plan.passes):
             made = self._repeated(index, records)
             if made is None:
-                made = self._made(index, records)
+                made = self._made(index, values, records)
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
             if lent := self._staying.lent[index]:
                 self._there = {**self._there, **{i: self._executors[index].lend(i) for i in lent}}
         self.has_failed = False
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
 
-    def _made(self, index: int, records: Records) -> Mapping[int, np.ndarray]:
+    def _made(self, index: int, values: Values, records: Records) -> Mapping[int, np.ndarray]:
         """Run a pass; gives what it makes."""
         executor = self._begun(index)
+        if self._parts is not None:
+            self._parts.run(executor, values, self._there, records, self._threads)
+            return executor.finish()
         # A discrete device tells what it fails at before the next batch begins.
         with executor.together() if self._in_place else nullcontext():
-            self._feed(index, executor, records)
+            feed(executor, self.plan.passes[index], records, self._threads)
         return executor.finish()
 
     def _repeated(self, index: int, records: Records) -> Mapping[int, np.ndarray] | None:
@@ -106,7 +107,7 @@ class InnerJob:
 
         def arrays() -> dict[int, np.ndarray]:
             check_stopped()
-            return _read(clocks[0], 0, clocks[0].length or 0, records)
+            return read(clocks[0], 0, clocks[0].length or 0, records)
 
         self._executors[index].keep(self._staying.made[index], self._there)
         made = self._executors[index].repeat(arrays)
@@ -175,94 +176,10 @@ class InnerJob:
             self._executors[index].open()
         return self._executors[index]
 
-    def _feed(self, index: int, executor: Executor, records: Records) -> None:
-        """Give all records of a pass to its executor."""
-        clocks = self.plan.passes[index].clocks
-        starts = [0] * len(clocks)
-        number = 0
-        with _BatchesUnderWay(executor, self._threads) as under_way:
-            while (wanted := executor.wants()) is not None:
-                check_stopped()
-                if wanted == DRAIN:
-                    executor.drain({})
-                    continue
-                clock, length = clocks[wanted], clocks[wanted].length or 0
-                while under_way.has_room and starts[wanted] < length:
-                    start = starts[wanted]
-                    stop = starts[wanted] = min(start + clock.batch_items, length)
-                    batch = Batch(number, start, stop, _read(clock, start, stop, records), wanted)
-                    under_way.begin(batch, alone=stop - start == length)
-                    number += 1
-                if under_way.process_next():
-                    part_done()
-                else:
-                    executor.end(wanted, {})
-
     def close(self) -> None:
         """Release all memory, until it runs again; harmless when called twice. What it has handed on is lost."""
         self.let_go()
         executors, self._executors = self._executors, []
         self.has_failed = False
         self._resident.clear()
-        close_all([*executors, self._threads])
-
-
-class _BatchesUnderWay:
-    """Batches of a pass that were given to an executor, in the order of their records.
-
-    Where batches may overlap, each is uploaded in a thread, and several devices compute at a time.
-
-    Args:
-        executor: of the pass. Batches of several clocks are given one by one.
-        threads: that upload.
-    """
-
-    def __init__(self, executor: Executor, threads: ThreadPool) -> None:
-        self._executor, self._threads = executor, threads
-        self._begun: deque[tuple[Batch, PendingCalls[int] | None]] = deque()
-
-    @property
-    def has_room(self) -> bool:
-        """True while another batch may begin."""
-        return len(self._begun) < self._executor.in_flight
-
-    def begin(self, batch: Batch, *, alone: bool) -> None:
-        """Upload a batch, in a thread where it is not `alone`: others can be computed meanwhile."""
-        executor, uploaded = self._executor, None
-        if executor.in_flight > 1:
-            upload = partial(executor.upload, batch)
-            if alone:
-                upload()
-            else:
-                uploaded = self._threads.begin([upload], executor.lanes)
-        self._begun.append((batch, uploaded))
-
-    def process_next(self) -> bool:
-        """Process the first batch that has begun; False where there is none."""
-        if not self._begun:
-            return False
-        batch, uploaded = self._begun.popleft()
-        if uploaded is not None:
-            uploaded.wait()
-        self._executor.process(batch, {})
-        if self._executor.in_flight > 1:
-            self._executor.download(batch)
-        return True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Wait for uploads that nobody wants any more."""
-        for _batch, uploaded in self._begun:
-            if uploaded is not None:
-                uploaded.forget()
-
-
-def _read(clock: Clock, start: int, stop: int, records: Records) -> dict[int, np.ndarray]:
-    """Return records of the sources of a clock, by value."""
-    arrays = {}
-    for source in clock.sources:
-        assert isinstance(source.element, GivenStream)
-        arrays[source.value] = records(source.element.place, start, stop)
-    return arrays
+        close_all([*executors, self._threads, *([] if self._parts is None else [self._parts])])

@@ -49,7 +49,7 @@ class TrainingScan(Scan):
         steps = len(training.schedule.sizes)
         handed_on = handed_on_by_steps(training.updated)
         self._jobs = [InnerJob(job, handed_on if place < steps else None) for place, job in enumerate(jobs)]
-        self._records = DrawnRecords(training.sources, training.schedule)
+        self._records = DrawnRecords(training.sources, training.schedule, max(one.parts for one in self._jobs[:steps]))
         held = () if training.evaluation is None else training.evaluation.sources
         most = max((one.spec.length or 0 for one in held), default=1)
         self._held_out = DrawnRecords(held, StepSchedule(most, most, 1, None))

@@ -285,6 +285,11 @@ class DeviceMemory(Memory):
         self._refuse_to_record()
         self._transfers.download(buffer, array, self._device.queue)
 
+    def fill(self, buffer: cl.Buffer, array: np.ndarray) -> None:
+        """Upload the numbers."""
+        self._refuse_to_record()
+        self._transfers.upload(array, buffer, self._device.queue)
+
     def _refuse_to_record(self) -> None:
         """Let a run that is recorded be one that is not done again."""
         if self.recording is not None:

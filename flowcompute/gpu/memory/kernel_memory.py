@@ -130,6 +130,10 @@ class Memory(ABC):
         """Bring what is in a buffer that `hand_on` returned into an array."""
         raise NotImplementedError
 
+    def fill(self, buffer: cl.Buffer, array: np.ndarray) -> None:
+        """Bring an array into a buffer of `output`; it may change on return."""
+        raise NotImplementedError
+
     def repeat(
         self,
         recording: Recording,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class StayingRunner(RepeatingRunner):
         super().__init__(state)
         self._views: dict[int, tuple[ViewCopy, Any]] = {}
         self._folding: dict[tuple[str, str], Any] = {}
+        self._rooms: dict[Hashable, np.ndarray] = {}
 
     def take(self, kept: Mapping[int, object]) -> None:
         """See `RegionRunner.take`."""
@@ -62,14 +63,15 @@ class StayingRunner(RepeatingRunner):
         """See `RegionRunner.make_fold`."""
         assert self._launcher is not None
         style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
-        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding)
+        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding, self._rooms)
         stays = node.id in self.staying
+        length = self.state.one_pass.clock_of(node.id).length
         if (merged := self.state.plan.folds.get(node.id)) is not None:
-            length = self.state.one_pass.clock_of(node.id).length
             return DeviceMerges(node, merged, there, length, stays=stays)
         spec = self.state.plan.host_folds[node.id]
-        kind = DeviceProducts if spec.op == "matmul" else DeviceSegments
-        return kind(node, spec, there, stays=stays)
+        if spec.op == "matmul":
+            return DeviceProducts(node, spec, there, length, stays=stays)
+        return DeviceSegments(node, spec, there, stays=stays)
 
     def _reserve(self, step: RegionStep) -> None:
         """Allocate what folds on the device need, before anything of the slice counts."""

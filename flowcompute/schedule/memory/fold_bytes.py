@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from flowcompute.ir import (
     MOST_PRODUCTS,
@@ -14,6 +14,7 @@ from flowcompute.ir import (
     SegmentShape,
     product_block,
     tree_levels,
+    waiting_nodes,
 )
 
 
@@ -56,16 +57,26 @@ def _products(fold: HostFold, length: int | None) -> int:
     return shape.numbers * 8 * (tree_levels(length, block) + 4 + together) + kept
 
 
-def device_fold_bytes(fold: HostFold, length: int | None) -> int:
-    """Count the bytes on a discrete device that hold a fold: a tree and an open block, or sums; and the result."""
+def device_fold_bytes(fold: HostFold, length: int | None, parts: Sequence[int] = ()) -> int:
+    """Count the bytes on a discrete device that hold a fold: a tree and an open block, or sums; and the result.
+
+    Args:
+        fold: the fold.
+        length: records of its stream; None if unknown.
+        parts: where the parts of these records begin that several devices have, if they do.
+    """
     if fold.op != "matmul":
         return fold.result.item_numbers * (8 + fold.result.dtype.itemsize) + 8
     shape = ProductShape.of(fold)
-    rows = shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
+    together = shape.together(length)
+    rows = together * shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
     opened = rows * sum(operand.item_bytes // shape.rows for operand in fold.operands)
     # Beside the nodes that wait: one that is made, and two that are merged.
     nodes = tree_levels(length, shape.block) + 3
-    return shape.numbers * (8 * nodes + fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize) + opened
+    for begin, end in zip(parts, [*parts[1:], length or 0], strict=False):
+        nodes = max(nodes, waiting_nodes(begin // shape.block, (end - begin) // shape.block) + 3)
+    made = together * fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize
+    return shape.numbers * (8 * nodes + made) + opened
 
 
 def merged_fold_bytes(fold: FoldSpec, length: int | None) -> int:

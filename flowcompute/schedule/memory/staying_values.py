@@ -27,14 +27,15 @@ class StayingValues:
 
     @classmethod
     def of(cls, plan: ExecutionPlan, pairs: Mapping[int, int]) -> StayingValues:
-        """Find the values that stay; none where nothing crosses a bus, or where several devices compute.
+        """Find the values that stay; none where nothing crosses a bus, or where several devices share batches.
 
         Args:
             plan: that runs again and again.
             pairs: by result the given value that it becomes.
         """
         capabilities = plan.backend.capabilities
-        is_alone = len(plan.backend.placements) == 1 and capabilities.devices == 1 and not plan.config.isolate
+        is_alone = capabilities.devices == 1 or all(one.parts for one in plan.passes)
+        is_alone = is_alone and len(plan.backend.placements) == 1 and not plan.config.isolate
         if capabilities.host_memory or not is_alone:
             nothing = (frozenset[int](),) * len(plan.passes)
             return cls(made=nothing, lent=nothing)

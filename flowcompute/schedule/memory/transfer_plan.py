@@ -139,7 +139,7 @@ def device_edges(
         for node in (step.node for step in device_folds(clock.steps)):
             assert node.op is not None
             fold = host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
-            size = device_fold_bytes(fold, clock.length)
+            size = device_fold_bytes(fold, clock.length, one_pass.parts)
             edges.append(BatchBuffers(f"{node.name} (fold)", size, 1, clock.id, 1, grows=False))
             if beside := device_fold_item_bytes(fold):
                 edges.append(BatchBuffers(f"{node.name} (keys)", beside, 1, clock.id, 0))

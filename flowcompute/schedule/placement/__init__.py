@@ -1,5 +1,6 @@
 """Device placement of operations, and residency of their operands."""
 
+from flowcompute.schedule.placement.divided_records import Division, divide, given_to_parts, part_of
 from flowcompute.schedule.placement.pipeline_stages import (
     PipelineStage,
     count_early_steps,
@@ -30,6 +31,7 @@ __all__ = [
     "LAUNCH_COST_BYTES",
     "PRODUCTS_STAY",
     "VECTOR_NUMBERS",
+    "Division",
     "PipelineStage",
     "Residency",
     "Residents",
@@ -39,11 +41,14 @@ __all__ = [
     "count_early_steps",
     "device_budget",
     "direct_inputs",
+    "divide",
     "early_inputs",
     "early_outputs",
     "extra_batches",
+    "given_to_parts",
     "kernels_of",
     "not_pipelined",
+    "part_of",
     "pipeline_stages_of",
     "place_nodes",
     "placements_of",

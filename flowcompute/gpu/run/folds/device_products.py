@@ -7,41 +7,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from flowcompute.engine.accumulators import Products
 from flowcompute.engine.folds import Accumulator, RecordBlocks
 from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.graph import Node
-from flowcompute.ir import HostFold, ProductShape, canonical_nan
+from flowcompute.ir import HostFold, ProductShape, canonical_nan, waiting_nodes
 from flowcompute.lower import lower_cast, lower_product, lower_sum
 from flowcompute.schedule.memory import placeholder_array
-from flowcompute.spec import FLOAT64
+from flowcompute.spec import FLOAT64, INT64
+
+WORK_GROUP = 128
+GROUPS_PER_UNIT = 16
+
+_TYPES = {4: "float", 8: "double"}
+
+_TEXT = """
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define P1(i) (double)mine[(i) * numbers]
+#define P2(i) (P1(i) + P1(i + 1))
+#define P4(i) (P2(i) + P2(i + 2))
+#define P8(i) (P4(i) + P4(i + 4))
+kernel void add_blocks(global const %(T)s *products, global double *node, const long numbers, const long blocks) {
+    // Neighbours first, as in the tree.
+    for (long j = get_global_id(0); j < numbers; j += get_global_size(0)) {
+        global const %(T)s *mine = products + j;
+        node[j] = blocks == 2 ? P2(0) : blocks == 4 ? P4(0) : blocks == 8 ? P8(0) : P8(0) + P8(8);
+    }
+}
+"""
 
 
 class DeviceProducts(Accumulator):
     """The state of `X.T @ Y` of two streams on a device.
 
-    Records are copied behind each other until a block is whole. Its product is a node of the tree, in float64. A
-    shorter last block is multiplied with zeros behind it, as many as its length says.
+    Records are copied behind each other until blocks are whole. Several blocks are multiplied in one launch, where they
+    make one node of the tree, which is in float64. A shorter last block is multiplied with zeros behind it, as many as
+    its length says.
 
     Args:
         node: the fold's.
         spec: of the fold; operands in float32 or float64.
         there: its device.
+        length: records at most; None if unknown.
         stays: whether nobody on the host reads its result.
     """
 
-    def __init__(self, node: Node, spec: HostFold, there: FoldDevice, *, stays: bool) -> None:
+    def __init__(self, node: Node, spec: HostFold, there: FoldDevice, length: int | None, *, stays: bool) -> None:
         super().__init__(0)
         self._value, self._spec, self._there, self._stays = node.id, spec, there, stays
         self._told = partial(there.launcher.told, node.name, node.element.site)
         self._shape = ProductShape.of(spec)
         self._dtype = spec.operands[0].dtype
-        self.block = self._shape.block
+        self.block, self._together = self._shape.block, self._shape.together(length)
         self._widths = [one.item_bytes for one in spec.operands]
         self._begin_anew()
 
@@ -77,15 +100,15 @@ class DeviceProducts(Accumulator):
         Raises:
             DeviceFullError: if the device has no room for it.
         """
-        blocks = self._next + (self._count + items) // self.block
-        # Nodes wait at each level, on both sides where the range begins inside of the tree. Three are in hand.
-        sides = 2 if self.start else 1
-        while self._nodes < sides * blocks.bit_length() + 3:
+        first = -(-self.start // self.block)
+        blocks = self._next - first + (self._count + items) // self.block
+        # Three are in hand.
+        while self._nodes < waiting_nodes(first, blocks) + 3:
             self._buffer(self._nodes)
             self._free.append(self._nodes)
             self._nodes += 1
         self._rooms()
-        self._there.buffer(self._named("product"), self._dtype, self._shape.numbers)
+        self._products()
         self._there.buffer(self._value, self._spec.result.dtype, self._shape.numbers)
 
     def push(self, operands: Sequence[cl.Buffer], items: int) -> None:
@@ -120,13 +143,15 @@ class DeviceProducts(Accumulator):
             items: how many there are.
         """
         taken = self._to_head(copy, items)
-        while taken < items:
-            some = min(self.block - self._count, items - taken)
+        while (whole := (self._count + items - taken) // self.block) > 0:
+            # As many as are one node.
+            blocks = min(self._together, 1 << (whole.bit_length() - 1), (self._next & -self._next) or self._together)
+            some = blocks * self.block - self._count
             self._append(copy, taken, some)
-            taken += some
-            if self._count == self.block:
-                self._insert(self._product(self.block))
-                self._count = 0
+            self._insert(self._product(self.block) if blocks == 1 else self._added(blocks), blocks.bit_length() - 1)
+            taken, self._count = taken + some, 0
+        if taken < items:
+            self._append(copy, taken, items - taken)
 
     def _to_head(self, copy: Callable[[int, int, int, int], None], items: int) -> int:
         """Bring records before the first whole block to the host; gives how many."""
@@ -143,9 +168,13 @@ class DeviceProducts(Accumulator):
         self._count += some
 
     def _room(self, place: int) -> cl.Buffer:
-        """Return the buffer of an operand's records of a block."""
+        """Return the buffer of an operand's records of some blocks."""
         numbers = self._spec.operands[place].item_numbers
-        return self._there.buffer(self._named("room", place), self._dtype, self.block * numbers)
+        return self._there.buffer(self._named("room", place), self._dtype, self._together * self.block * numbers)
+
+    def _products(self) -> cl.Buffer:
+        """Return the buffer of the products of some blocks."""
+        return self._there.buffer(self._named("product"), self._dtype, self._together * self._shape.numbers)
 
     def _rooms(self) -> list[cl.Buffer]:
         return [self._room(place) for place in range(len(self._spec.operands))]
@@ -180,9 +209,22 @@ class DeviceProducts(Accumulator):
         if self._dtype == FLOAT64:
             self._multiply(records, self._buffer(node))
             return node
-        narrow = there.buffer(self._named("product"), self._dtype, self._shape.numbers)
+        narrow = self._products()
         self._multiply(records, narrow)
         there.launch(lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._buffer(node), self._shape.numbers)
+        return node
+
+    def _added(self, blocks: int) -> int:
+        """Return the node of some whole blocks in the rooms."""
+        there, shape, node, made = self._there, self._shape, self._free.pop(), self._products()
+        rows, rooms = self.block * shape.rows, self._rooms()
+        kernel = lower_product(self._dtype, rows, shape.left, shape.right, there.style, blocks)
+        there.launch(kernel, (rooms[0], rooms[-1]), made, blocks)
+        text = _TEXT % {"T": _TYPES[self._dtype.itemsize]}
+        adding = there.build(text, "add_blocks", [None, None, INT64, INT64])
+        groups = min(-(-shape.numbers // WORK_GROUP), GROUPS_PER_UNIT * there.style.capabilities.units)
+        values, held = [made, self._buffer(node), shape.numbers, blocks], [self._buffer(node)]
+        there.launcher.launch(adding, values, groups, WORK_GROUP, held, timed=False, deferred=True)
         return node
 
     def _sum(self, one: int, other: int) -> int:
@@ -192,10 +234,10 @@ class DeviceProducts(Accumulator):
         there.launch(lower_sum(there.style), operands, self._buffer(made), self._shape.numbers)
         return made
 
-    def _insert(self, node: int) -> None:
-        """Add the next block to the tree; see `BlockTree`."""
-        index, level = self._next, 0
-        self._next += 1
+    def _insert(self, node: int, level: int = 0) -> None:
+        """Add the next block to the tree, or the node of the next 2^level blocks; see `BlockTree`."""
+        index = self._next >> level
+        self._next += 1 << level
         while True:
             while level >= len(self._right):
                 self._right.append(None)
@@ -274,24 +316,46 @@ class DeviceProducts(Accumulator):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _join(self, other: Self) -> None:
-        raise ValueError(f"cannot merge states on a device, of {self.records} and {other.records} records")
+    def takes(self, other: Accumulator) -> bool:
+        """Check whether it can take in a state, which is on the host."""
+        return isinstance(other, Products)
+
+    def _join(self, other: Products) -> None:
+        head, tail = other.cut.head.records, other.cut.tail.records
+        if head:
+            self._push(head)
+        with self._told():
+            self.reserve(other.records)
+            for parts, records in other.tree.nodes:
+                self._insert(self._restored(parts), (records // self.block).bit_length() - 1)
+        if tail:
+            self._push(tail)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data and arrays, as a fold on the host has it."""
-        sides = {"left": self._left, "right": self._right}
+        return self._state(lambda _side, _level: np.empty(self._shape.numbers))
+
+    def hand_over(self) -> dict[str, Any]:
+        """Return the state as `snapshot` does, in memory that a later fold of the same step takes."""
+        return self._state(lambda side, level: self._there.room(self._named("node", side, level), self._shape.numbers))
+
+    def _state(self, room: Callable[[str, int], np.ndarray]) -> dict[str, Any]:
+        """Return the state; `room(side, level)` gives memory for the numbers of a node."""
+        sides, tree = {"left": self._left, "right": self._right}, dict[str, Any]()
         with self._told():
-            tree = {
-                name: [None if node is None else [self._fetched(node)] for node in side] for name, side in sides.items()
-            }
+            for name, side in sides.items():
+                tree[name] = [
+                    None if node is None else [self._fetched(node, room(name, level))]
+                    for level, node in enumerate(side)
+                ]
             tail = [*self._fetched_records()] if self._count else []
         blocks = {"head": self._head.snapshot(), "tail": tail}
         return {"start": self.start, "records": self.records, **blocks, "tree": {"next": self._next, **tree}}
 
-    def _fetched(self, node: int) -> np.ndarray:
-        array = np.empty((self._shape.left, self._shape.right))
+    def _fetched(self, node: int, array: np.ndarray) -> np.ndarray:
+        """Return the numbers of a node as a matrix, in an array with room for them."""
         self._there.memory.fetch_handed(self._buffer(node), array)
-        return array
+        return array.reshape(self._shape.left, self._shape.right)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold, on a device or the host.
@@ -308,7 +372,9 @@ class DeviceProducts(Accumulator):
             self._head.take(head)
         with self._told():
             self.reserve(0)
-            self._left, self._right = ([self._restored(one) for one in tree[side]] for side in ("left", "right"))
+            self._left, self._right = (
+                [None if one is None else self._restored(one) for one in tree[side]] for side in ("left", "right")
+            )
             self._put(tail)
 
     def _checked(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
@@ -321,13 +387,11 @@ class DeviceProducts(Accumulator):
             raise ValueError(f"{len(arrays[0])} records of an open block of {self.block}")
         return tuple(arrays)
 
-    def _restored(self, parts: Sequence[np.ndarray] | None) -> int | None:
-        """Return a node with the numbers of a kept one."""
-        if parts is None:
-            return None
+    def _restored(self, parts: Sequence[np.ndarray]) -> int:
+        """Return a node with the numbers of one on the host."""
         (array,) = parts
         if array.dtype != FLOAT64 or array.shape != (self._shape.left, self._shape.right):
             raise ValueError(f"a node of {array.dtype}{array.shape}, where {self._shape} is folded")
         node = self._free.pop()
-        self._there.upload(array, self._buffer(node))
+        self._there.memory.fill(self._buffer(node), array)
         return node

@@ -14,7 +14,7 @@ from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
 from flowcompute.lower import MADE, KernelStyle, LaunchTask, form_of
 from flowcompute.schedule.memory import placeholder_array
-from flowcompute.spec import Spec
+from flowcompute.spec import FLOAT64, Spec
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class FoldDevice:
         compiled: gives what to launch for a kernel.
         style: of kernels.
         built: kernels by text and name. Folds are made anew for each run of their plan, and these are not.
+        rooms: memory of the host by name, kept as long.
     """
 
     device: Device
@@ -36,10 +37,18 @@ class FoldDevice:
     compiled: Callable[[Kernel], Any]
     style: KernelStyle
     built: dict[tuple[str, str], Any]
+    rooms: dict[Hashable, np.ndarray]
 
     def buffer(self, key: Hashable, dtype: np.dtype, numbers: int) -> cl.Buffer:
         """Return the buffer of a name, with room for so many numbers."""
         return self.memory.output(key, placeholder_array(Spec(dtype, (numbers,))))
+
+    def room(self, key: Hashable, numbers: int) -> np.ndarray:
+        """Return memory of the host for so many numbers in float64, which is moved fastest."""
+        if key not in self.rooms:
+            room = self.memory.room(8 * numbers)
+            self.rooms[key] = np.empty(numbers) if room is None else room.view(FLOAT64)
+        return self.rooms[key]
 
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Any:
         """Return a kernel of a text, built when it is asked for first; see `Launcher.build`."""
