@@ -2,7 +2,8 @@
 
 A work-item has 8 x 8 scores, and 8 x 16 sums of 128 columns, in registers: each number that it reads serves for 8 or
 16 products. Queries and keys lie number by number in local memory. Copies of one number turn the keys, and put those
-of a work-item side by side. Reads are one step ahead of the products.
+of a work-item side by side. Reads are one step ahead of the products. The state of the weights is in local memory while
+scores need the registers.
 
 Tiles of keys and the order of all sums are those of other forms, so results have the same bits.
 """
@@ -203,7 +204,9 @@ class CopiedAttentionLowering(TiledAttentionLowering):
 
     def _tile(self, scope: Scope) -> None:
         one = self.one
+        self.weights.leave(scope)
         scores, gates = self._scores(scope)
+        self.weights.take(scope)
         # All of the tile's keys are on their way.
         scope.add(
             SetInteger(self.key, self.key + KEYS, new=False),
@@ -249,9 +252,8 @@ class CopiedAttentionLowering(TiledAttentionLowering):
             for k in range(stages.depth):
                 if k == stages.depth - 1:
                     body.add(AwaitCopies(STAGES - 2), WorkGroupBarrier())
-                    # Behind the last stage are others, whose numbers are not used.
-                    step = STEP + 1 if end < stages.steps else choose(equal(STEP, end - 1), 0, STEP + 1)
-                    coming = stages.read(body, after, body.narrow(step), 0)
+                    # Behind the last stage are others, which are read when their turn comes.
+                    coming = now if end == stages.steps else stages.read(body, after, body.narrow(STEP + 1), 0)
                 else:
                     coming = stages.read(body, HERE, STEP, k + 1)
                 if k == COPIES_AT:
@@ -259,7 +261,8 @@ class CopiedAttentionLowering(TiledAttentionLowering):
                 for i, line in enumerate(sums):
                     body.add(*self._row_products(body, now, line, i))
                 now = coming
-            body.add(*(Assign(old, Splat(new)) for old, new in zip(chain(*ready), chain(*now), strict=True)))
+            if end < stages.steps:
+                body.add(*(Assign(old, Splat(new)) for old, new in zip(chain(*ready), chain(*now), strict=True)))
             body.add(SetInteger(HERE, after, new=False))
             scope.add(For(STEP, begin, end, 1, tuple(body.statements), unroll=ROLLED))
 

@@ -98,8 +98,24 @@ class TiledWeights:
             shrinks.append(shrink)
         if gates:
             weights = [one.apply(scope, multiply.op, *pair) for pair in zip(weights, gates, strict=True)]
-        self._put(scope, weights)
+        self._put(scope, weights, 0, self.shape.keys)
         return shrinks
+
+    def leave(self, scope: Scope) -> None:
+        """Store the state where the work-item will store its own weights, so that no registers hold it meanwhile."""
+        self._put(scope, self.sums, 0, self.shape.classes)
+        self._put(scope, self.highest, self.shape.classes, 1)
+
+    def take(self, scope: Scope) -> None:
+        """Load what `leave` has stored."""
+        together = min(4, self.shape.queries)
+        lanes = self.shape.classes + 1
+        for i in range(0, self.shape.queries, together):
+            parts = [read(scope, self.one.dtype, WEIGHTS, self._place(lane) + i, together) for lane in range(lanes)]
+            for row in range(together):
+                total = Picked(tuple(parts[:-1]), tuple(row + together * at for at in range(lanes - 1)))
+                scope.add(Assign(self.sums[i + row], Splat(scope.let(total, self.one.dtype, lanes - 1))))
+                scope.add(Assign(self.highest[i + row], Splat(picked(scope, parts[-1], row, 1))))
 
     def share(self, scope: Scope) -> None:
         """Publish the sums of classes to the work-items of the row."""
@@ -119,15 +135,19 @@ class TiledWeights:
         for lane in range(0, self.shape.keys, classes):
             yield scope.let(Picked((weight,), tuple(range(lane, lane + classes))), self.one.dtype, classes)
 
-    def _put(self, scope: Scope, weights: list[Var]) -> None:
+    def _put(self, scope: Scope, values: list[Var], first: int, lanes: int) -> None:
+        """Store `lanes` numbers of each query in the places of the work-item's keys from `first` on."""
         shape = self.shape
         together = min(4, shape.queries)
-        for lane in range(shape.keys):
-            place = (self.x + lane * shape.across) * shape.weight_pitch + self.row
-            lanes = tuple(lane + at * shape.keys for at in range(together))
+        for lane in range(lanes):
+            picks = tuple(lane + at * lanes for at in range(together))
             for i in range(0, shape.queries, together):
-                some = scope.let(Picked(tuple(weights[i : i + together]), lanes), self.one.dtype, together)
-                scope.add(PutItem(WEIGHTS, place + i, some, vector=together > 1))
+                some = scope.let(Picked(tuple(values[i : i + together]), picks), self.one.dtype, together)
+                scope.add(PutItem(WEIGHTS, self._place(first + lane) + i, some, vector=together > 1))
+
+    def _place(self, lane: int) -> IndexLike:
+        """Return the place of the weights of the work-item's first query and its key number `lane`."""
+        return (self.x + lane * self.shape.across) * self.shape.weight_pitch + self.row
 
     def _largest(self, scope: Scope, scores: list[Var]) -> list[Var]:
         """Compute the largest score of each query in this tile, for all work-items of a row."""
