@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from flowcompute.elements import Kind
+from flowcompute.elements.math import WHERE
 from flowcompute.elements.training import Training
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.host import call_host, read_only
@@ -237,6 +238,9 @@ class StepRunner:
         if node.kind is Kind.ALONG and "period" in node.attrs:
             repeated = taken.resident[node.inputs[0]].reshape(-1)
             return np.take(repeated, np.arange(start, stop), mode="wrap")
+        if node.op is WHERE:
+            number = np.asarray(taken.resident[node.inputs[1]], node.spec.dtype)
+            return np.broadcast_to(number, (taken.items, *node.spec.shape))
         if node.kind is Kind.ALONG:
             check_along(self._state, node, stop, ended=False)
             return taken.resident[node.inputs[0]][start:stop]

@@ -3,7 +3,7 @@
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
 from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
-from flowcompute.graph.graph import Graph, Node, build_graph, hash_of_elements, is_literal, structural_hash
+from flowcompute.graph.graph import Graph, Node, build_graph, hash_of_elements, is_literal, is_number, structural_hash
 from flowcompute.graph.picture import draw_svg
 from flowcompute.graph.record_formulas import Made, Placeholder, per_record
 from flowcompute.graph.traversal import postorder
@@ -25,6 +25,7 @@ __all__ = [
     "fold_steps",
     "hash_of_elements",
     "is_literal",
+    "is_number",
     "names_of",
     "operation_key",
     "per_record",

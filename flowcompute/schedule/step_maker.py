@@ -34,7 +34,7 @@ from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.step_order import in_order
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, repeated_numbers
 from flowcompute.spec import FLOAT32, FLOAT64
 from flowcompute.strategy import Config, Strategy
 
@@ -158,6 +158,9 @@ class StepMaker:
     ) -> dict[int, list[Step]]:
         """Build the steps of the nodes of one device."""
         self._capabilities = self.backend.placements[placement].capabilities
+        scans = [i for i in places if self.graph.nodes[i].kind is Kind.SCAN and not self._is_fused(self.graph.nodes[i])]
+        numbers, idle = repeated_numbers(self.graph, places.keys() - wanted, scans)
+        places = {i: place for i, place in places.items() if i not in idle}
         stencils = find_stencils(self.graph, self._users, places, wanted)
         fused_producers, stored = self._fused_producers(places, stencils)
         computed = {i for producers in fused_producers for i in producers.nodes}
@@ -169,11 +172,14 @@ class StepMaker:
             *(stencil.inside for stencil in stencils)
         )
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
-        standalone = [node for node in nodes if node.kind in (*STANDALONE, Kind.SCAN) and not self._is_fused(node)]
+        alone = {
+            node.id for node in nodes if node.kind in (*STANDALONE, Kind.SCAN) and not self._is_fused(node)
+        } | numbers
+        standalone = [node for node in nodes if node.id in alone]
         opened = opened_views(self.graph) if self._reads_through_views else {}
         wanted = wanted.union(*(node.inputs for node in standalone if node.id not in opened)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
-        fused = [node.id for node in nodes if self._is_fused(node)]
+        fused = [node.id for node in nodes if node.id not in numbers and self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
             self.graph,
             levels,

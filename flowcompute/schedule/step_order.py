@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from flowcompute.elements import Kind
-from flowcompute.graph import Graph
-from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.graph import Graph, Node
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+
+FEW_NUMBERS = 8
+"""Numbers of a record up to which values that the host makes are made early: they are kept for longer then."""
 
 
 def inputs_of(step: Step) -> tuple[int, ...]:
@@ -24,9 +27,10 @@ def in_order(graph: Graph, steps: list[Step]) -> list[Step]:
 
     Values that are computed again would be kept as long as the first ones if they came early. So steps that compute
     only with such values are taken when others need them. Folds, of whose operands nothing is left, are taken as soon
-    as they can be.
+    as they can be. What the host makes of few numbers without any kernel comes first: it would wait for kernels that
+    were launched before.
     """
-    ordered = _in_graph_order(steps)
+    ordered = _numbers_first(_in_graph_order(steps))
     again = _made_again(graph)
     if not again:
         return ordered
@@ -86,6 +90,24 @@ def _streams_of(graph: Graph, step: Step) -> list[int]:
 def _only_folds(step: Step) -> bool:
     """Check whether a step gives nothing but the results of folds."""
     return not step.region.outputs if isinstance(step, RegionStep) else step.node.kind is Kind.FOLD
+
+
+def _numbers_first(steps: Sequence[Step]) -> list[Step]:
+    """Put steps of the host first that make few numbers of each record, and read nothing that others make."""
+    early, others = list[Step](), list[Step]()
+    late = set[int]()
+    for step in steps:
+        if isinstance(step, NodeStep) and _is_of_few_numbers(step.node) and late.isdisjoint(step.on_host):
+            early.append(step)
+        else:
+            late.update(outputs_of(step))
+            others.append(step)
+    return [*early, *others]
+
+
+def _is_of_few_numbers(node: Node) -> bool:
+    is_few = node.spec.is_stream and node.spec.item_numbers <= FEW_NUMBERS
+    return is_few and node.kind in (Kind.VIEW, Kind.SCAN, Kind.ELEMENTWISE)
 
 
 def _in_graph_order(steps: list[Step]) -> list[Step]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from flowcompute.elements import Kind
+from flowcompute.elements.axes import INDICES
+from flowcompute.elements.math import WHERE
 from flowcompute.fuse import Region
-from flowcompute.graph import Node
+from flowcompute.graph import Graph, Node, is_number
 from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
+
+_PURE = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
+"""Kinds of nodes that do nothing but make a value."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class RegionStep:
 class NodeStep:
     """A single node outside of all regions.
 
-    It is a host function, a slice of a resident value along the stream, or a fold of row results.
+    It is a host function, a slice of a resident value along the stream, a fold of row results, or one number that is
+    repeated; see `repeated_numbers`.
 
     Attributes:
         name: of the node.
@@ -54,7 +61,7 @@ class NodeStep:
     @property
     def on_host(self) -> tuple[int, ...]:
         """The operands that are read on the host."""
-        return self.node.inputs[len(self.there) :]
+        return self.node.inputs[1:2] if self.node.op is WHERE else self.node.inputs[len(self.there) :]
 
 
 Step = RegionStep | NodeStep
@@ -75,3 +82,32 @@ def scan_in(step: Step) -> int:
     if isinstance(step, NodeStep):
         return step.node.id
     return -1 if step.region.anchor is None else step.region.anchor
+
+
+def repeated_numbers(graph: Graph, values: Collection[int], readers: Collection[int]) -> tuple[set[int], set[int]]:
+    """Find streams of one number that only the host reads, such as those of `full_like`, and what nobody then needs.
+
+    Whatever the condition of `where` is, both its values are the number. So no kernel has to make it.
+
+    Args:
+        graph: the graph.
+        values: that are computed; none of them is a result.
+        readers: nodes whose operands the host reads.
+
+    Returns:
+        The streams, and the values that are computed for them alone.
+    """
+    users = graph.users()
+
+    def is_one_number(node: Node) -> bool:
+        is_same = node.op is WHERE and node.spec.is_stream and node.inputs[1] == node.inputs[2]
+        return is_same and is_number(graph.nodes[node.inputs[1]])
+
+    given = {i for i in values if users[i] and set(users[i]) <= {*readers} and is_one_number(graph.nodes[i])}
+    idle = set[int]()
+    for i in sorted(values, reverse=True):
+        # Indices are checked all the same.
+        may_idle = graph.nodes[i].kind in _PURE and graph.nodes[i].op is not INDICES and i not in given
+        if may_idle and users[i] and set(users[i]) <= given | idle:
+            idle.add(i)
+    return given, idle

@@ -14,6 +14,9 @@ from flowcompute.gpu.memory.small_staging import SmallStaging
 from flowcompute.gpu.memory.staging import MIN_BYTES, Staging, read_buffer
 from flowcompute.schedule.memory import pinned
 
+DIRECT_BYTES = 1 << 10
+"""Bytes up to which the driver uploads numbers itself, wherever they lie."""
+
 
 class Transfers:
     """Uploads and downloads of a discrete device.
@@ -61,6 +64,11 @@ class Transfers:
             The event to wait for; None where nothing is in progress.
         """
         if not array.nbytes:
+            return None
+        if array.nbytes <= DIRECT_BYTES and array.flags.c_contiguous and not lasting:
+            # To ask whether they are pinned takes longer than the copy.
+            with self._enqueuing:
+                cl.enqueue_copy(queue, buffer, as_bytes(array), dst_offset=at_bytes, is_blocking=True)
             return None
         lines = as_lines(array)
         if self._pinned.holds(lines):

@@ -83,9 +83,11 @@ class OpenCLRunner(FoldingRunner):
         self._streamed_weights: StreamedWeights | None = None
         lasting = frozenset[int]() if self._moves else lasting_values(plan.graph, self.one_pass)
         streamed = frozenset(i for i in self._streamed if isinstance(i, int))
+        self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
+        # Numbers of the host pass across a bus, though they may lie in one array.
+        lasting = lasting if device.capabilities.host_memory else lasting & self._made_here
         self._repeated = RepeatedLaunches((streamed - lasting) | state.changing, state.scans)
         self._chains = ChainMaker(device.capabilities, self._kernels)
-        self._made_here = frozenset(i for step in self._regions() for i in step.region.outputs)
         self._is_alone = beside is None and len(plan.backend.placements) == 1 and plan.backend.capabilities.devices == 1
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -208,6 +210,8 @@ class OpenCLRunner(FoldingRunner):
         last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and self._may_repeat(step) else None
         self._written = []
         if last is not None and self._launch_again([last], batch_slice, outputs):
+            for i, array in outputs.items() if not self.memory.in_place else ():
+                self._bring(i, array)
             return
         start = batch_slice.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
@@ -263,16 +267,18 @@ class OpenCLRunner(FoldingRunner):
         return in_place and bool(self.state.changing) and step.region.weight_tiles is None and self.tuner is None
 
     def _stays(self, kernel: Kernel) -> bool:
-        """Check whether all that a kernel reads and makes stays where kernels work, from batch to batch."""
+        """Check whether a launch can be done again: no step on the host reads its results, and no slot holds them.
+
+        What passes is uploaded, or brought, each time. Batches that move have it in slots, and runs that change what is
+        given on the device.
+        """
         if self.memory.in_place:
             return True
-        for one in kernel.arguments:
-            made = one.value in self._made_here
-            if one.kind == "input" and one.value in self._streamed and not made:
-                return False
-            if one.kind == "output" and (self.slots.holds(one.value) or one.value in self._transfer_plan.on_host):
-                return False
-        return True
+        if (self._moves or self.state.changing) and self._repeated.passes(kernel):
+            return False
+        made = [one.value for one in kernel.arguments if one.kind == "output"]
+        taken = {sink.value for sink in self.one_pass.sinks}
+        return not any(self.slots.holds(i) or i in self._transfer_plan.on_host - taken for i in made)
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any], batch_slice: BatchSlice) -> None:
         """Let a launch read another panel, and make what belongs to it."""

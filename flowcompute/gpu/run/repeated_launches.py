@@ -35,7 +35,7 @@ class RepeatedLaunch:
         carry: what the kernel changes beside its results, if anything.
         items: records.
         arrays: of the values that it reads and writes, as far as they stay.
-        passing: places of arguments whose arrays are others each time. Only memory in place takes these.
+        passing: places of arguments whose arrays, or whose numbers on the host, are others each time.
         buffers: its arguments before the numbers: buffers of the arrays, and scalars; None where arrays pass.
         made: those of its results, which later kernels are to find. Memory in place has none.
         total, chunk, groups, blocks: its division; the first record begins a block, if it has any.
@@ -109,7 +109,7 @@ class RepeatedLaunches:
     """The last launch of each step over each number of records, as far as it may be repeated.
 
     Args:
-        passing: values whose arrays are others each time. They are not to be kept alive.
+        passing: values whose arrays, or whose numbers on the host, are others each time. They are not to be kept alive.
         scans: what scans carry now, by value.
     """
 
@@ -117,6 +117,10 @@ class RepeatedLaunches:
         self._scans = scans
         self._passing = passing
         self._last = Recent[int, dict[str, RepeatedLaunch]](MOST_KINDS, dict)
+
+    def passes(self, kernel: Kernel) -> bool:
+        """Check whether a kernel reads or makes values that pass."""
+        return any(one.kind in _VALUES and one.value in self._passing for one in kernel.arguments)
 
     def find(
         self, step: RegionStep, kernel: Kernel, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
@@ -167,13 +171,13 @@ class RepeatedLaunches:
         kinds = _VALUES | ({"words"} if carry is None else {"state"} if carry.stays else set())
         # Blocks of a fold have memory that stays. Only runs in place have others than those of a merge.
         known = all(one.kind in (kinds | _BLOCKS if in_place else kinds) for one in kernel.arguments)
-        if not known or ((kernel.block or passing) and not in_place):
+        if not known or (kernel.block and not in_place):
             return
         staying = [value for _, value in read if value not in self._passing]
         arrays = tuple((i, outputs[i] if i in outputs else batch_slice.array(i)) for i in staying)
         kept = [None if place in passing else buffer for place, buffer in enumerate(buffers)]
-        pairs = () if in_place else zip(kernel.arguments, buffers, strict=True)
-        made = {one.value: buffer for one, buffer in pairs if one.kind == "output"}
+        pairs = () if in_place else zip(kernel.arguments, kept, strict=True)
+        made = {one.value: buffer for one, buffer in pairs if one.kind == "output" and buffer is not None}
         items = batch_slice.items
         launch = RepeatedLaunch(
             step, kernel, compiled, carry, items, arrays, passing, kept, made, *division, kernel.phases(items)

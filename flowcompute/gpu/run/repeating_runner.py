@@ -96,7 +96,8 @@ class RepeatingRunner(TransferringRunner):
             return None
         kernel = self.adopted.get(step.kernel.name, step.kernel).of_items(batch_slice.items)
         found = self._repeated.find(step, kernel, batch_slice, outputs)
-        return None if found is None or found.passing else found
+        # In place an array that passes is an argument. Elsewhere its numbers are uploaded to a buffer that stays.
+        return None if found is None or (found.passing and self.memory.in_place) else found
 
     def joined(  # type: ignore[override]
         self, known: Sequence[RepeatedLaunch], *, build: bool
@@ -206,7 +207,7 @@ class RepeatingRunner(TransferringRunner):
         return lambda taken: self._argument(argument, taken, {}, True)
 
     def _passing(self, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray], argument: Argument) -> Any:
-        """Return a value for an argument whose array is another one each time, in the host's own memory."""
+        """Return a value for an argument whose array is another one each time."""
         value = argument.value
         if argument.kind == "output":
             return self.memory.output(value, outputs[value])

@@ -9,7 +9,7 @@ from flowcompute.lower.rows.rows_form import COLUMNS, ROWS
 from flowcompute.lower.rows.short_rows import SHORT_ROWS
 from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
 from flowcompute.lower.rows.subgroup_rows import SUBGROUP_ROWS
-from flowcompute.lower.rows.work_group_rows import WORK_GROUP_ROWS
+from flowcompute.lower.rows.work_group_rows import WORK_GROUP_ROWS, WorkGroupSweep
 
 __all__ = [
     "COLUMNS",
@@ -23,6 +23,7 @@ __all__ = [
     "Slot",
     "Subgroup",
     "VectorBlocks",
+    "WorkGroupSweep",
     "lower_merge",
     "subgroup_size",
 ]

@@ -146,9 +146,13 @@ class WorkGroupSweep(SubgroupSweep):
         arguments: arguments of the kernel.
         before: where statements before the loop over rows go.
         count: blocks of a sub-group.
+        early: whether all that outputs read is loaded before the first reduction. Compilers let no load pass a store,
+            or a division.
     """
 
-    def __init__(self, shape: RowShape, arguments: Arguments, before: Scope, count: int) -> None:
+    def __init__(
+        self, shape: RowShape, arguments: Arguments, before: Scope, count: int, *, early: bool = False
+    ) -> None:
         blocks = -(-shape.columns // BLOCK)
         subgroup = Subgroup(before, BLOCK, group=shape.group, shuffle=True)
         scope = before.inner()
@@ -161,7 +165,7 @@ class WorkGroupSweep(SubgroupSweep):
         self.own = [replace(slot, scope=scope.beside()) for slot in subgroup.slots(base, limit)]
         self.local: dict[Access, str] = {}
         self.places: dict[IndexLike, IndexLike] = {}
-        self.awaited = False
+        self.awaited, self.early = False, early
         if count > 1:
             self.second = before.integer(base + group // WARP * BLOCK + subgroup.place)
             for access in _copied(shape):
@@ -170,6 +174,13 @@ class WorkGroupSweep(SubgroupSweep):
                 before.add(Array(name, dtype, 1, COLUMNS * group, local=True))
         self.phase = 0
         self.cached = self._cached_nodes()
+
+    @staticmethod
+    def fills(shape: RowShape, style: KernelStyle, work_group: int) -> bool:
+        """Check whether rows fill a work-group, whose sub-groups have a block each in registers."""
+        blocks = -(-shape.columns // BLOCK)
+        exists = shape.shuffles and shape.depth > 0 and blocks > 1 and _group(blocks, 1) == work_group
+        return exists and _is_able(shape, style, blocks, 1)
 
     def _cached_nodes(self) -> dict[int, tuple[str, int]]:
         """Return the costly nodes that overwrite an input in local memory, with their arrays and sweeps."""
@@ -198,6 +209,10 @@ class WorkGroupSweep(SubgroupSweep):
         """Emit all sweeps, after the copies of the second blocks have been started."""
         if self.local:
             self._copy_second_blocks()
+        for slot in self.own if self.early else ():
+            point = ColumnPoint(self.row, slot.scope, slot.column, None, 0)
+            for access in point.accesses(self.shape.region.outputs, self.shape.full_key):
+                point.value(access)
         super().emit()
         self.phase = self.shape.depth
         if self.local:
