@@ -59,7 +59,7 @@ def states(left: int, right: int | None, dtype: str) -> Iterator[Any]:
     style = KernelStyle(device.capabilities)
     there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, {}, {})
     try:
-        yield spec, lambda length=None: DeviceProducts(node, spec, there, length, stays=False)
+        yield spec, lambda length=None, **of: DeviceProducts(node, spec, there, length, stays=False, **of)
     finally:
         launcher.close()
 
@@ -122,6 +122,26 @@ def test_states_go_on_from_any_record(left: int, right: int | None, dtype: str) 
         host = make_fold(spec)
         host.restore(kept)
         np.testing.assert_allclose(host.result(), exact, rtol=1e-4, atol=1e-2 if dtype == "f4" else 1e-9)
+
+
+@pytest.mark.parametrize("right", [12, None])
+def test_records_that_are_all_there_are_multiplied_where_they_lie(right: int | None) -> None:
+    with states(20, right, "f4") as (spec, begin):
+        block = ProductShape.of(spec).block
+        for records, is_whole in ((64, True), (60, False), (block, True), (block + 64, False)):
+            made = []
+            for in_step in (False, True):
+                state = begin(records, in_step=in_step)
+                there, places = state._there, range(len(spec.operands))
+                arrays = [np.float32(X[:records, i : i + one.item_numbers]) for i, one in enumerate(spec.operands)]
+                operands = [there.buffer(("test", records, i), np.dtype("f4"), arrays[i].size) for i in places]
+                for array, buffer in zip(arrays, operands, strict=True):
+                    there.upload(array, buffer)
+                with mock.patch.object(FoldDevice, "copy", autospec=True, side_effect=FoldDevice.copy) as copy:
+                    state.prepare(records)(operands)
+                assert bool(copy.call_count) is not (is_whole and in_step)
+                made.append(state.result().tobytes())
+            assert made[0] == made[1]
 
 
 def test_parts_that_begin_inside_of_a_block_are_joined_to_the_bits_of_the_whole() -> None:

@@ -69,9 +69,9 @@ class StayingRunner(RepeatingRunner):
         if (merged := self.state.plan.folds.get(node.id)) is not None:
             return DeviceMerges(node, merged, there, length, stays=stays)
         spec = self.state.plan.host_folds[node.id]
-        if spec.op == "matmul":
-            return DeviceProducts(node, spec, there, length, stays=stays)
-        return DeviceSegments(node, spec, there, stays=stays)
+        if spec.op != "matmul":
+            return DeviceSegments(node, spec, there, stays=stays)
+        return DeviceProducts(node, spec, there, length, stays=stays, in_step=bool(self.state.changing))
 
     def _reserve(self, step: RegionStep) -> None:
         """Allocate what folds on the device need, before anything of the slice counts."""

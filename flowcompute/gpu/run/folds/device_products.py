@@ -48,7 +48,7 @@ class DeviceProducts(Accumulator):
 
     Records are copied behind each other until blocks are whole. Several blocks are multiplied in one launch, where they
     make one node of the tree, which is in float64. A shorter last block is multiplied with zeros behind it, as many as
-    its length says.
+    its length says. In a step of a training, records that need no zeros are multiplied where they lie.
 
     Args:
         node: the fold's.
@@ -56,13 +56,23 @@ class DeviceProducts(Accumulator):
         there: its device.
         length: records at most; None if unknown.
         stays: whether nobody on the host reads its result.
+        in_step: whether it is of a step of a training, within which nobody asks for its state.
     """
 
-    def __init__(self, node: Node, spec: HostFold, there: FoldDevice, length: int | None, *, stays: bool) -> None:
+    def __init__(
+        self,
+        node: Node,
+        spec: HostFold,
+        there: FoldDevice,
+        length: int | None,
+        *,
+        stays: bool,
+        in_step: bool = False,
+    ) -> None:
         super().__init__(0)
         self._value, self._spec, self._there, self._stays = node.id, spec, there, stays
         self._told = partial(there.launcher.told, node.name, node.element.site)
-        self._shape = ProductShape.of(spec)
+        self._shape, self._whole = ProductShape.of(spec), length if in_step else None
         self._dtype = spec.operands[0].dtype
         self.block, self._together = self._shape.block, self._shape.together(length)
         self._widths = [one.item_bytes for one in spec.operands]
@@ -77,6 +87,7 @@ class DeviceProducts(Accumulator):
         self._next = -(-self.start // self.block)
         self._free: list[int] = []
         self._nodes = 0
+        self._is_ended = False
 
     @property
     def description(self) -> HostFold:
@@ -91,8 +102,29 @@ class DeviceProducts(Accumulator):
         Raises:
             DeviceFullError: if the device has no room for it.
         """
+        if self._are_whole(items):
+            self._made()
+            return partial(self._multiply_whole, items)
         self.reserve(items)
         return partial(self.push, items=items)
+
+    def _are_whole(self, items: int) -> bool:
+        """Check whether so many records are the whole stream, and one block without zeros.
+
+        Their product is the result then. Widened for the tree and rounded again it would be the same.
+        """
+        rows = items * self._shape.rows
+        is_one = 0 < items <= self.block and self._shape.padded(items) == rows
+        return items == self._whole and is_one and self._dtype == self._spec.result.dtype != FLOAT64
+
+    def _multiply_whole(self, items: int, operands: Sequence[cl.Buffer]) -> None:
+        """Multiply the only records, in buffers that nobody changes until the device has been waited for."""
+        self._multiply(items, operands, self._made())
+        self.records += items
+        self._is_ended = True
+
+    def _made(self) -> cl.Buffer:
+        return self._there.buffer(self._value, self._spec.result.dtype, self._shape.numbers)
 
     def reserve(self, items: int) -> None:
         """Allocate all that so many more records and the result need.
@@ -109,7 +141,7 @@ class DeviceProducts(Accumulator):
             self._nodes += 1
         self._rooms()
         self._products()
-        self._there.buffer(self._value, self._spec.result.dtype, self._shape.numbers)
+        self._made()
 
     def push(self, operands: Sequence[cl.Buffer], items: int) -> None:
         """Add the records that come next, in buffers that nobody changes until the device has been waited for."""
@@ -194,23 +226,28 @@ class DeviceProducts(Accumulator):
     def _buffer(self, node: int) -> cl.Buffer:
         return self._there.buffer(self._named("node", node), FLOAT64, self._shape.numbers)
 
-    def _multiply(self, records: int, made: cl.Buffer) -> None:
+    def _multiply_rooms(self, records: int, made: cl.Buffer) -> None:
         """Multiply the first records in the rooms, in the operands' dtype."""
         shape, rooms = self._shape, self._rooms()
         rows = shape.padded(records)
         for room, width in zip(rooms, self._widths, strict=True):
             self._there.clear(room, records * width, rows * width // shape.rows)
-        kernel = lower_product(self._dtype, rows, shape.left, shape.right, self._there.style)
-        self._there.launch(kernel, (rooms[0], rooms[-1]), made, 1)
+        self._multiply(records, rooms, made)
+
+    def _multiply(self, records: int, operands: Sequence[cl.Buffer], made: cl.Buffer) -> None:
+        """Multiply records, behind which lie zeros."""
+        shape = self._shape
+        kernel = lower_product(self._dtype, shape.padded(records), shape.left, shape.right, self._there.style)
+        self._there.launch(kernel, (operands[0], operands[-1]), made, 1)
 
     def _product(self, records: int) -> int:
         """Return the product of the first records in the rooms, as a node."""
         there, node = self._there, self._free.pop()
         if self._dtype == FLOAT64:
-            self._multiply(records, self._buffer(node))
+            self._multiply_rooms(records, self._buffer(node))
             return node
         narrow = self._products()
-        self._multiply(records, narrow)
+        self._multiply_rooms(records, narrow)
         there.launch(lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._buffer(node), self._shape.numbers)
         return node
 
@@ -259,7 +296,10 @@ class DeviceProducts(Accumulator):
         """
         spec = self._spec.result
         with self._told():
-            self._end()
+            if not self._is_ended:
+                self._end()
+            # What was made before the end of the pass is found there from now on.
+            self._made()
             if self._stays:
                 return placeholder_array(spec)
             array = np.empty(spec.shape, spec.dtype)
@@ -270,11 +310,11 @@ class DeviceProducts(Accumulator):
         """Make the result on the device."""
         there, spec, numbers = self._there, self._spec.result, self._shape.numbers
         self.reserve(0)
-        made = there.buffer(self._value, spec.dtype, numbers)
+        made = self._made()
         inside = [node for node in (*self._right, *reversed(self._left)) if node is not None]
         if self._count and not inside and not self._head.count and self._dtype == spec.dtype != FLOAT64:
             # Widened and rounded again it would be the same.
-            self._multiply(self._count, made)
+            self._multiply_rooms(self._count, made)
         elif (total := self._total(inside)) is None:
             there.clear(made, 0, numbers * spec.dtype.itemsize)
         else:
