@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from flowcompute.elements import Constant
@@ -66,7 +67,8 @@ def plan_memory(
     fixed += _residents(graph, passes, {**folds, **host_folds}, config)
     staging = 0
     if (shares := staging_shares(backend)) > 0:
-        crossing = crossing_bytes(passes, sum(size for _, size in fixed))
+        # What steps move is moved again by each of them.
+        crossing = math.inf if is_step else crossing_bytes(passes, sum(size for _, size in fixed))
         staging = staging_bytes(config.memory_bytes // shares, crossing)
         fixed.append(("pinned memory for transfers", shares * pinned(staging)))
     for number, each in isolated_placements(config, backend):
