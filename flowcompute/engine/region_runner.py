@@ -172,16 +172,16 @@ class RegionRunner(ABC):
     def end_recording(self) -> None:  # noqa: B027 - as above
         """End the run that is recorded: all of it has succeeded."""
 
-    def knows_run(self, given: Mapping[int, object]) -> bool:
-        """Tell whether a run that takes these values is known."""
+    def known_recording(self, given: Mapping[int, object]) -> object | None:
+        """Return what was recorded of a run that takes these values; None where that is not known."""
         del given
-        return False
+        return None
 
-    def repeat_run(self, given: Mapping[int, object], batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
+    def repeat_run(self, recording: Any, batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
         """Repeat a run that is known, over other records and numbers.
 
         Args:
-            given: what `take` would be given.
+            recording: from `known_recording`.
             batch_slice: all records, with what the host makes of them.
 
         Returns:

@@ -97,12 +97,13 @@ class RepeatedRuns:
     def repeat(self, given: Mapping[int, object], arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
         """Repeat a run; see `Executor.repeat`."""
         state, runner = self._state, self._runners[0]
-        if not runner.knows_run(given) or not self._can_repeat():
+        recording = runner.known_recording(given)
+        if recording is None or not self._can_repeat():
             return None
         (clock,) = state.one_pass.clocks
         taken = self._steps.begin(clock, 0, clock.length or 0, arrays(), {})
         self._steps.see(self._seen, taken)
-        fetched = runner.repeat_run(given, taken)
+        fetched = runner.repeat_run(recording, taken)
         if fetched is None:
             return None
         for value, array in fetched.items():

@@ -24,6 +24,9 @@ ORDER_VERSION = 1
 BLOCK = 1024
 LANES = 256
 
+ADDED = ("sum", "mean", "vecdot", "var")
+"""Reductions whose steps are additions."""
+
 Parts = tuple[np.ndarray, ...]
 
 
@@ -53,7 +56,7 @@ def _power_of_two_below(value: int) -> int:
 
 def identity(op: str, dtype: np.dtype) -> Any:
     """Return the identity of a reduction. It is -0.0 for sums of floats, which keeps the sign of zero sums."""
-    if op in ("sum", "mean", "vecdot", "var"):
+    if op in ADDED:
         return dtype.type(-0.0) if is_float(dtype) else dtype.type(0)
     if op == "prod":
         return dtype.type(1)
@@ -72,8 +75,11 @@ def canonical_nan(array: np.ndarray) -> np.ndarray:
 
     The NaN that arithmetic produces depends on the compiler.
     """
-    with np.errstate(invalid="ignore"):  # ml_dtypes finds signalling ones invalid
+    if array.dtype.kind == "f":
         nan = np.isnan(array)
+    else:
+        with np.errstate(invalid="ignore"):  # ml_dtypes finds signalling ones invalid
+            nan = np.isnan(array)
     if nan.any():
         np.copyto(array, np.nan, where=nan, casting="unsafe")
     return array
@@ -109,7 +115,7 @@ def combine(op: str, a: Parts, b: Parts) -> Parts:
     """Compute one step inside a block: accumulator parts `a`, then `b`."""
     if op in ("argmin", "argmax"):
         return first_wins(op, a, b)
-    if op in ("sum", "mean", "vecdot", "var"):
+    if op in ADDED:
         return tuple(x + y for x, y in zip(a, b, strict=True))
     if op == "prod":
         return (a[0] * b[0],)
@@ -183,6 +189,10 @@ def reduce_block(op: str, parts: Parts, lanes: int = LANES) -> Parts:
         total = combine(op, total, tuple(part[..., step, :] for part in padded))
     while lanes > 1:
         lanes //= 2
+        if op in ADDED and len(total) == 1:
+            # The loss of each step of a training: for few numbers the tuples of the general case take longer.
+            total = (total[0][..., :lanes] + total[0][..., lanes:],)
+            continue
         total = combine(op, tuple(t[..., :lanes] for t in total), tuple(t[..., lanes : 2 * lanes] for t in total))
     if length == 0 and op in ("sum", "vecdot", "mean"):
         return tuple(np.zeros(part.shape[:-1], part.dtype) for part in parts)

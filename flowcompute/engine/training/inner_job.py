@@ -44,6 +44,7 @@ class InnerJob:
         each = [*self._values.values()]
         pairs = {self._values[place]: ids[key] for place, key in keys.items() if each.count(self._values[place]) == 1}
         self._staying = StayingValues.of(job.plan, pairs)
+        self._placeholders = {i: placeholder_array(nodes[i].spec) for i in self._staying.handed_on.values()}
         self._in_place = job.plan.backend.capabilities.host_memory
         self.kept: Mapping[int, object] = {}
         self.has_failed = False
@@ -75,7 +76,7 @@ class InnerJob:
         # Until the end: an interrupt comes between any two lines.
         self.has_failed = True
         for i, element in self._given.items():
-            self._resident[i] = placeholder_array(element.spec) if i in self.kept else values(element)
+            self._resident[i] = self._placeholders[i] if i in self.kept else values(element)
         found: dict[int, np.ndarray | None] = {}
         self._there = self.kept
         for index, one in enumerate(self.plan.passes):

@@ -269,7 +269,8 @@ class DeviceMemory(Memory):
         before, self._buffers[given] = self._buffers.pop(given, None), self._buffers.pop(made)
         if before is not None:
             self._buffers[made] = before
-        self.forget({made, given})
+        self._current.pop(made, None)
+        self._current.pop(given, None)
         return self._buffers[given]
 
     def take(self, key: Hashable, buffer: cl.Buffer) -> None:

@@ -18,8 +18,8 @@ MOST_RUNS = 12
 """Runs that are recorded at most. Where these are not alike, later ones are not expected to be."""
 
 
-Places = Mapping[tuple[str, int], object]
-"""Buffers of values that are given, and of values that stay, before a run."""
+Places = tuple[Mapping[int, object], tuple[object, ...]]
+"""Buffers of values that are given, and of those that stay, before a run."""
 
 
 class RecordedRuns:
@@ -72,7 +72,7 @@ class RecordingRunner(StayingRunner):
     def __init__(self, state: PassState) -> None:
         super().__init__(state)
         self._runs = RecordedRuns()
-        self._found: Places = {}
+        self._found: Places = {}, ()
         folds = device_folds(state.one_pass.steps)
         self._segments = [step for step in folds if state.plan.host_folds[step.node.id].op != "matmul"]
 
@@ -99,14 +99,12 @@ class RecordingRunner(StayingRunner):
                 if one.kind == "scalar" and one.value in changing
             )
 
-    def knows_run(self, given: Mapping[int, object]) -> bool:
-        """See `RegionRunner.knows_run`."""
-        return self._runs.find(self._places(given)) is not None
+    def known_recording(self, given: Mapping[int, object]) -> Recording | None:
+        """See `RegionRunner.known_recording`."""
+        return self._runs.find(self._places(given))
 
-    def repeat_run(self, given: Mapping[int, object], batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
+    def repeat_run(self, recording: Recording, batch_slice: BatchSlice) -> Mapping[int, np.ndarray] | None:
         """See `RegionRunner.repeat_run`."""
-        recording = self._runs.find(self._places(given))
-        assert recording is not None, "asked for by `knows_run`"
         assert self._launcher is not None
         self._residents.forget(self.state.changing)
         try:
@@ -123,8 +121,7 @@ class RecordingRunner(StayingRunner):
 
         After a run of another graph nothing is given, but which of two buffers comes next still alternates.
         """
-        made = {("made", value): self.memory.place(value) for value in self.staying}
-        return {**{("given", value): buffer for value, buffer in given.items()}, **made}
+        return {**given}, tuple(map(self.memory.place, self.staying))
 
     def _pushes(self, batch_slice: BatchSlice) -> dict[int, Push]:
         """Return what adds the records of folds whose launches depend on them, which are checked."""
