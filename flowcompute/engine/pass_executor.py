@@ -123,6 +123,7 @@ class PassExecutor(Executor):
         self.state.begin(
             lambda step: self.runners[step.placement].make_carry(step),
             self.runners[0].make_fold,
+            self.runners[0].multiply,
         )
         scans = self.state.scans
         for clock in self._pass.clocks:

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.training import TRAIN, Given, GivenStream
-from flowcompute.engine.accumulators import TrainedValue, make_fold
+from flowcompute.engine.accumulators import Multiply, Products, TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
 from flowcompute.engine.folds import Accumulator, Fold
 from flowcompute.engine.scans import Carry, make_scan
@@ -61,6 +61,7 @@ class PassState:
         self.resident = resident
         self.folds: dict[int, Accumulator] = {}
         self.scans: dict[int, Carry] = {}
+        self._multiply: Multiply | None = None
         self.attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.skip_counters = tuple(attempt.skip_counter for attempt in self.attempts.values())
         self.starts: list[int] = []
@@ -72,20 +73,25 @@ class PassState:
         self._begin_streams()
 
     def begin(
-        self, make_carry: Callable[[RegionStep], Carry | None], make_device_fold: Callable[[Node], Accumulator]
+        self,
+        make_carry: Callable[[RegionStep], Carry | None],
+        make_device_fold: Callable[[Node], Accumulator],
+        multiply: Multiply,
     ) -> None:
         """Begin all streams, folds and scans anew; dropped records stay counted.
 
         Args:
             make_carry: makes what the scan in a region carries; None where there is no scan.
             make_device_fold: makes the state of a fold that lies on the device.
+            multiply: multiplies the records of a fold by kernels.
         """
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         self.close()
+        self._multiply = multiply
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
         steps = self.one_pass.steps
         there = {step.node.id for step in device_folds(steps)} | merged_folds(steps)
-        self.folds = {i: make_device_fold(self.nodes[i]) if i in there else make_fold(folds[i]) for i in mine}
+        self.folds = {i: make_device_fold(self.nodes[i]) if i in there else self._made(folds[i]) for i in mine}
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.op is TRAIN:
                 self.scans[step.node.id] = self._training(step.node)
@@ -105,7 +111,14 @@ class PassState:
         """Begin a fold on the host anew."""
         self.folds[value].close()
         folds = self.plan.folds
-        self.folds[value] = make_fold(folds[value] if value in folds else self.plan.host_folds[value])
+        self.folds[value] = self._made(folds[value] if value in folds else self.plan.host_folds[value])
+
+    def _made(self, spec: FoldSpec | HostFold) -> Accumulator:
+        """Make the state of a fold on the host."""
+        fold = make_fold(spec)
+        if isinstance(fold, Products):
+            fold.by_kernels = self._multiply
+        return fold
 
     def end_fold(self, value: int) -> None:
         """Put the result of a fold among the resident values.

@@ -124,6 +124,20 @@ class RegionRunner(ABC):
         """Return where such a launch puts the only block of a fold; None where there are more."""
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
+    def ends_block(self, known: KnownLaunch, fold: int) -> bool:
+        """Tell whether the device can make the value of a fold of the only block of such a launch; see `end_block`."""
+        raise NotImplementedError(f"{type(self).__name__} knows no launches")
+
+    def end_block(self, known: KnownLaunch, fold: int, made: np.ndarray | None) -> Callable[[BatchSlice], None]:
+        """Return what launches that, as `prepare`.
+
+        Args:
+            known: the launch that makes the block, which was prepared.
+            fold: which one.
+            made: takes the value, and stays; None for an array that is looked up in the slice.
+        """
+        raise NotImplementedError(f"{type(self).__name__} knows no launches")
+
     def push_blocks(self, known: KnownLaunch, fold: int, batch_slice: BatchSlice) -> None:
         """Give a fold the blocks that such a launch has made of a slice: by `BatchSlice.push_later`, as `run`."""
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
@@ -239,6 +253,10 @@ class RegionRunner(ABC):
             DeviceFullError: if the device has no room for what that makes.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps no folds")
+
+    def multiply(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return `left.T @ right` of C-contiguous matrices of records, in the order of products by kernels."""
+        raise NotImplementedError(f"{type(self).__name__} has no such kernels")
 
     # -- transfers --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from flowcompute.elements import Kind
+from flowcompute.elements.training import ALL_RECORDS
 from flowcompute.engine.accumulators import one_blas_thread
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
@@ -20,6 +21,7 @@ from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError, FlowError
 from flowcompute.graph import Node
 from flowcompute.imports import dataclass
+from flowcompute.ir import is_dense
 from flowcompute.schedule import NodeStep, RegionStep, Step, device_folds
 
 
@@ -135,6 +137,7 @@ class PreparedRun:
         before: what computes resident values that change.
         along: what computes with records.
         after: what computes with folds.
+        late: folds of records that nothing of the run reads.
         made: arrays of values along the stream, which stay.
     """
 
@@ -143,7 +146,13 @@ class PreparedRun:
     before: Sequence[Command]
     along: Sequence[Command]
     after: Sequence[Command]
+    late: Sequence[Command]
     made: Arrays
+
+    @property
+    def parts(self) -> Sequence[tuple[Sequence[Command], bool]]:
+        """The commands in order, each with whether they compute with records."""
+        return (self.before, False), (self.along, True), (self.after, False), (self.late, True)
 
 
 @dataclass(frozen=True)
@@ -241,16 +250,13 @@ class RunsInPlace:
         taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
         self._runners[0].begin_prepared()
         try:
-            for command in prepared.before:
-                command(taken)
-            try:
-                for command in prepared.along:
-                    command(taken)
-            except FlowError as error:
-                error.records = error.records or (0, items)
-                raise
-            for command in prepared.after:
-                command(taken)
+            for commands, of_records in prepared.parts:
+                try:
+                    for command in commands:
+                        command(taken)
+                except FlowError as error:
+                    error.records = error.records or ((0, items) if of_records else None)
+                    raise
         finally:
             self._runners.wait()
         return {sink.value: resident[sink.value] for sink in self._one.sinks}
@@ -258,39 +264,82 @@ class RunsInPlace:
     # -- preparing --------------------------------------------------------------------------------
 
     def _prepare(self, known: Mapping[str, KnownLaunch]) -> PreparedRun:
-        state, steps, clock = self._state, self._steps, self._clock
+        state, steps, runner = self._state, self._steps, self._runners[0]
         made = [i for one in self._regions for i in one.region.outputs]
         values = {i: steps.place(i, 0, self._items) for i in made if state.nodes[i].spec.is_stream}
+        pairs = [(step.name, fold) for step in self._regions for fold in step.region.folds]
+        ended = [(name, fold) for name, fold in pairs if runner.ends_block(known[name], fold)]
+        made += [fold for _, fold in ended]
         whole = {i: steps.whole(i) for i in state.changing.intersection(made) - self._passing}
+        first, seen = self._seen_first(values, whole)
         state.resident.update(whole)
-        launches = self._runners[0].prepare(known, {**whole, **values})
+        launches = dict(runner.prepare(known, {**whole, **values}))
+        ends = {fold: runner.end_block(known[name], fold, whole.get(fold)) for name, fold in ended}
         self._late.clear()
-        before = [*self._resident(self._before, launches)]
+        before = [*first, *self._resident(self._before, launches)]
         along: list[Command] = []
-        for step in clock.steps:
+        folds: list[Node] = []
+        for step in self._clock.steps:
             if isinstance(step, RegionStep):
                 along += self._launch(step, launches)
-            elif step.node.kind is not Kind.FOLD:
+            elif step.node.id in seen:
+                continue
+            elif step.node.kind is Kind.FOLD:
+                folds.append(step.node)
+            else:
                 # It reads what kernels may still be computing, or writes where they may still be reading.
                 along += self._waiting() if steps.has_memory(step.node) else ()
                 along.append(partial(steps.run_alone, step))
-        along += self._waiting()
-        for step in clock.steps:
-            if isinstance(step, RegionStep):
-                along += [self._blocks(known[step.name], fold) for fold in step.region.folds]
-        folds = [step.node for step in clock.steps if isinstance(step, NodeStep) and step.node.kind is Kind.FOLD]
-        along += [partial(self._fold, folds)] if folds else []
+        for fold, end in ends.items():
+            along += [*self._new_arrays([fold]), end]
+        others = [self._blocks(known[name], fold) for name, fold in pairs if fold not in ends]
+        read = {i for step in self._one.after for i in _read_by(step)}
+        early = [node for node in folds if node.id in read]
+        late = [node for node in folds if node.id not in read]
+        along += [*self._waiting(), *others] if others else ()
+        along += [*self._waiting(), partial(self._fold, early)] if early else ()
+        self._late.update(ends)
         after = [*self._resident(self._one.after, launches)]
-        return PreparedRun(known.values(), launches.values(), before, along, after, values)
+        last: list[Command] = [*self._waiting(), partial(self._fold, late)] if late else []
+        return PreparedRun(known.values(), [*launches.values(), *ends.values()], before, along, after, last, values)
+
+    def _seen_first(self, values: Arrays, whole: Arrays) -> tuple[list[Command], set[int]]:
+        """Find what is only seen of arrays that are there before a run: strided views, and all records as one array.
+
+        Args:
+            values: arrays of values along the stream that stay.
+            whole: arrays of whole values that stay; more are added.
+
+        Returns:
+            What makes those that pass, and all of them.
+        """
+        graph, commands, seen = self._state.plan.graph, list[Command](), set[int]()
+        there = {*values, *(source.value for source in self._clock.sources)}
+        for step in self._clock.steps:
+            if isinstance(step, RegionStep) or not there.issuperset(step.node.inputs):
+                continue
+            node = step.node
+            if node.kind is Kind.VIEW and not self._steps.has_memory(node):
+                commands.append(partial(self._steps.run_alone, step))
+                there.add(node.id)
+            elif node.op is ALL_RECORDS and is_dense(graph, node.inputs[0]):
+                array = values.get(node.inputs[0])
+                if array is None:
+                    commands.append(partial(self._steps.fold_at_once, node))
+                else:
+                    whole[node.id] = array
+            else:
+                continue
+            seen.add(node.id)
+        return commands, seen
 
     def _joined(self, prepared: PreparedRun) -> PreparedRun:
         """Return a run that has fewer launches, where its device can do several as one."""
         first = len(prepared.before)
         while first and self._is_launching(prepared, prepared.before[first - 1]):
             first -= 1
-        along = self._in_fewer(prepared, [*prepared.before[first:], *prepared.along])
-        after = self._in_fewer(prepared, prepared.after)
-        return replace(prepared, before=prepared.before[:first], along=along, after=after)
+        along = self._in_fewer(prepared, [*prepared.before[first:], *prepared.along, *prepared.after])
+        return replace(prepared, before=prepared.before[:first], along=along, after=())
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""
@@ -319,10 +368,13 @@ class RunsInPlace:
     def _launch(self, step: RegionStep, launches: Mapping[str, Command]) -> Iterator[Command]:
         """Return what launches a region, with new arrays for what passes."""
         self._late.update(step.region.outputs, step.region.folds)
-        passing = self._state.changing.intersection(step.region.outputs, self._passing)
-        if passing:
-            yield NewArrays(passing, self._steps.whole, self._state.resident)
+        yield from self._new_arrays(step.region.outputs)
         yield launches[step.name]
+
+    def _new_arrays(self, made: Collection[int]) -> list[Command]:
+        """Return what makes arrays for those of some whole values that pass."""
+        passing = self._state.changing.intersection(made, self._passing)
+        return [NewArrays(passing, self._steps.whole, self._state.resident)] if passing else []
 
     def _waiting(self) -> list[Command]:
         """Return what waits for launches, where some are in progress."""

@@ -6,6 +6,7 @@ from flowcompute.ir.access import (
     c_strides,
     is_copied,
     is_dense,
+    is_seen_through,
     is_strided,
     is_view,
     seen_as,
@@ -33,6 +34,7 @@ from flowcompute.ir.fold_spec import (
     HostFold,
     ProductShape,
     SegmentShape,
+    by_kernels,
     host_fold,
 )
 from flowcompute.ir.index_nodes import (
@@ -322,6 +324,7 @@ __all__ = [
     "all_of",
     "any_of",
     "below_views",
+    "by_kernels",
     "c_strides",
     "canonical_nan",
     "choose",
@@ -338,6 +341,7 @@ __all__ = [
     "index_text",
     "is_copied",
     "is_dense",
+    "is_seen_through",
     "is_strided",
     "is_view",
     "known_number",

@@ -11,6 +11,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.elements.search import ORDERING
+from flowcompute.elements.training import ALL_RECORDS
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node, postorder
 from flowcompute.imports import dataclass
@@ -60,8 +61,7 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
         return known[value]
 
     def seen_through(value: int) -> tuple[int, ...]:
-        is_view = nodes[value].kind is Kind.VIEW and nodes[value].spec.is_stream and value not in entered
-        return nodes[value].inputs[:1] if is_view else ()
+        return nodes[value].inputs[:1] if is_seen_through(graph, value) and value not in entered else ()
 
     for i in postorder((value,), seen_through, known):
         inner = [(known[base], nodes[base].spec.shape) for base in seen_through(i)]
@@ -116,6 +116,14 @@ def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
         node = graph.nodes[view]
         lies = None if lies is None else _seen(node, lies, graph.nodes[node.inputs[0]].spec.shape)
     return lies
+
+
+def is_seen_through(graph: Graph, value: int) -> bool:
+    """Check whether kernels read through a view, where it has strides. The host copies those of other whole values."""
+    node = graph.nodes[value]
+    if node.kind is not Kind.VIEW:
+        return False
+    return node.spec.is_stream or graph.nodes[below_views(graph, value)].op is ALL_RECORDS
 
 
 def is_view(graph: Graph, value: int) -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flowcompute.imports import dataclass
 from flowcompute.ir.reduction_order import fold_block, merge_dtype, product_block
-from flowcompute.spec import INT64, Spec
+from flowcompute.spec import FLOAT32, FLOAT64, INT64, Spec
 
 CANONICAL_FOLDS = frozenset(
     ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
 )
 """Folds whose blocks a kernel may reduce. The others read their records on the host."""
+
+
+ORDER = "order"
+"""The attribute of a fold of products that has version 2 of their order; see `by_kernels`."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,11 @@ class HostFold:
         """Numbers in an item of the first operand."""
         return self.operands[0].item_numbers
 
+    @property
+    def order(self) -> int:
+        """Version of the order of its sums: 2 for products of `by_kernels`."""
+        return int(dict(self.attrs).get(ORDER, 1))
+
     def attr(self, name: str) -> Any:
         """Return an attribute."""
         return dict(self.attrs)[name]
@@ -156,6 +166,10 @@ class ProductShape:
         """
         return min(1 << max(0, records * self.rows - 1).bit_length(), self.block * self.rows)
 
+    def is_short(self, records: int | None) -> bool:
+        """Check whether so many records are all of a short stream: some, and fewer than a block."""
+        return records is not None and 0 < records < self.block
+
     @property
     def numbers(self) -> int:
         """Numbers of the result."""
@@ -195,6 +209,20 @@ class SegmentShape:
 def host_fold(op: str, operands: Sequence[Spec], attrs: Mapping[str, Any], result: Spec) -> HostFold:
     """Describe a fold that is not one of `CANONICAL_FOLDS`."""
     return HostFold(op, tuple(operands), tuple(sorted(attrs.items())), result)
+
+
+def by_kernels(fold: HostFold) -> HostFold:
+    """Return a fold with version 2 of the order of products, where it has one: of two streams of rows of floats.
+
+    A short stream, of fewer records than a block, is then one product in the order of kernels: records in order, in
+    panels, each product added with one rounding. Longer ones are blocks of BLAS, as in version 1. Only the length that
+    a stream has at its end decides.
+    """
+    operands, dtype = fold.operands, fold.result.dtype
+    if fold.op != "matmul" or len(operands) != 2 or dtype not in (FLOAT32, FLOAT64):
+        return fold
+    are_rows = all(one.is_stream and one.shape and one.item_numbers and one.dtype == dtype for one in operands)
+    return replace(fold, attrs=(*fold.attrs, (ORDER, 2))) if are_rows else fold
 
 
 MOST_PRODUCTS = 4

@@ -4,7 +4,7 @@ from flowcompute.lower.form import Form, LaunchTask
 from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_for, form_of, lower
 from flowcompute.lower.kernel_cache import KernelCache
 from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
-from flowcompute.lower.product_folds import MADE, lower_cast, lower_product, lower_sum
+from flowcompute.lower.product_folds import MADE, lower_cast, lower_end, lower_product, lower_sum
 
 __all__ = [
     "COMPUTED_IN_DOUBLE",
@@ -19,6 +19,7 @@ __all__ = [
     "form_of",
     "lower",
     "lower_cast",
+    "lower_end",
     "lower_product",
     "lower_sum",
 ]

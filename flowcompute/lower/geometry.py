@@ -63,9 +63,10 @@ def by_resident_tiles(task: LaunchTask) -> Division:
 
 
 def by_shares(task: LaunchTask) -> Division:
-    """Divide rows of products fairly among the work-items of a CPU, in whole tiles."""
-    share, together = -(-task.count // (2 * task.capabilities.units)), task.kernel.tile[0]
-    return _in_chunks(task.count, min(ROWS_PER_ITEM // together, -(-share // together)) * together)
+    """Divide rows of products fairly among the work-items of a CPU, in whole tiles: as many items for each unit."""
+    units, together = task.capabilities.units, task.kernel.tile[0]
+    items = max(2, -(-task.count // (ROWS_PER_ITEM // together * together * units))) * units
+    return _in_chunks(task.count, -(-task.count // (items * together)) * together)
 
 
 def by_strips(task: LaunchTask) -> Division:

@@ -1,4 +1,4 @@
-"""Kernels of folds of products whose state lies on a device: a block's product, and sums and casts of its numbers.
+"""Kernels of folds on a device: a block's product, sums and casts of its numbers, and the value of an only block.
 
 They are lowered from small graphs of their own, by the forms that every region has: so a block is multiplied by the
 same code as any product, in the same panels along k.
@@ -6,14 +6,16 @@ same code as any product, in the same panels along k.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Compute, cast
+from flowcompute.elements import Compute, Constant, Kind, cast
 from flowcompute.elements.axes import matrix_transpose
-from flowcompute.elements.math import add, matmul
+from flowcompute.elements.math import add, divide, matmul
 from flowcompute.elements.training import GivenStream
 from flowcompute.fuse import build_regions
 from flowcompute.graph import build_graph
@@ -68,6 +70,28 @@ def lower_cast(dtype: np.dtype, result: np.dtype, style: KernelStyle) -> Kernel:
     return _lowered(cast(_given(0, dtype, ()), result), f"cast_{dtype.name}_{result.name}", style)
 
 
+@lru_cache(64)
+def lower_end(
+    dtype: np.dtype, result: np.dtype, records: int, style: KernelStyle, *, selected: bool
+) -> tuple[Kernel, Mapping[int, np.ndarray]]:
+    """Return the kernel that makes the value of a sum of its only block: rounded, with a NaN that is canonical.
+
+    Args:
+        dtype, result: of the block, and of the value.
+        records: by which a mean is divided; 1 for a sum.
+        style: of the kernel.
+        selected: whether it may be a sum of nothing, which is 0 and not -0.
+
+    Returns:
+        The kernel, and by their values the numbers that it takes.
+    """
+    total: Any = divide(cast(_given(0, dtype, ()), FLOAT64), float(records))
+    total = add(total, 0.0) if selected else total
+    made = cast(total, result)
+    numbers = {node.id: node.element.value for node in build_graph([made]).nodes if isinstance(node.element, Constant)}
+    return _lowered(made, f"end_{dtype.name}_{result.name}_{records}_{selected}", style), numbers
+
+
 def _given(place: int, dtype: np.dtype, shape: tuple[int, ...]) -> GivenStream:
     return GivenStream(place, Spec(dtype, shape, Stream(None)))
 
@@ -75,9 +99,12 @@ def _given(place: int, dtype: np.dtype, shape: tuple[int, ...]) -> GivenStream:
 def _lowered(made: object, name: str, style: KernelStyle) -> Kernel:
     assert isinstance(made, Compute)
     graph = build_graph([made])
-    (region,), _, _ = build_regions(graph, [0] * len(graph.nodes), [graph.roots[0]], {graph.roots[0]})
+    computed = [node.id for node in graph.nodes if node.kind in (Kind.ELEMENTWISE, Kind.CONTRACT)]
+    (region,), _, _ = build_regions(graph, [0] * len(graph.nodes), computed, {graph.roots[0]})
     kernel = lower(graph, region, style, {}, name)
     places = {node.id: node.element.place for node in graph.nodes if isinstance(node.element, GivenStream)}
-    arguments = tuple(replace(one, value=places.get(one.value, MADE)) for one in kernel.arguments)
-    assert all(one.kind in ("input", "output") for one in arguments), "a product of two arrays needs nothing else"
+    assert all(one.kind in ("input", "output", "scalar") for one in kernel.arguments), "it reads arrays and numbers"
+    arguments = tuple(
+        one if one.kind == "scalar" else replace(one, value=places.get(one.value, MADE)) for one in kernel.arguments
+    )
     return replace(kernel, name=name, arguments=arguments, contract=style.precision == "fast")

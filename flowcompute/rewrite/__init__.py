@@ -9,7 +9,13 @@ from flowcompute.rewrite.lookups import move_lookups
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
 from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
-from flowcompute.rewrite.products import ImageWindows, image_windows, multiply_halves, share_repeated_matrices
+from flowcompute.rewrite.products import (
+    ImageWindows,
+    image_windows,
+    multiply_all_records,
+    multiply_halves,
+    share_repeated_matrices,
+)
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
 from flowcompute.rewrite.source_parts import source_of
@@ -30,6 +36,7 @@ __all__ = [
     "move_parts_to_sources",
     "move_shuffles_to_sources",
     "move_views",
+    "multiply_all_records",
     "multiply_halves",
     "replace_idle_reductions",
     "replace_small_windows",

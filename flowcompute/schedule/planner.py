@@ -12,7 +12,7 @@ from flowcompute.errors import PlanError
 from flowcompute.files import Scratch
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node, build_graph
-from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
+from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, by_kernels, host_fold
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
     ClockNodes,
@@ -24,6 +24,7 @@ from flowcompute.rewrite import (
     levels_of,
     move_lookups,
     move_views,
+    multiply_all_records,
     multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
@@ -109,6 +110,8 @@ def _planned(
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
+    if shaping.product_order > 1 and _are_cpus(backend):
+        host_folds = {i: by_kernels(fold) for i, fold in host_folds.items()}
     placements, placed = place_nodes(graph, backend)
     if len(backend.placements) > 1 and (single := single_placement(graph, placements)) is not None:
         backend, placements = backend.placements[single], (0,) * len(placements)
@@ -236,6 +239,7 @@ def plan_step(
     graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
+    graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     if backend.first is not None and any(
         device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes
@@ -251,6 +255,12 @@ def plan_step(
                 expected="a loss without fc.spool",
             )
     return plan
+
+
+def _are_cpus(backend: BackendDescription) -> bool:
+    """Check whether kernels of CPUs compute all, in the host's memory."""
+    every = [one.capabilities for one in backend.placements]
+    return all(one.host_memory and one.code_shape == "cpu" for one in every)
 
 
 def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:

@@ -26,7 +26,7 @@ from flowcompute.fuse import (
     told_with_rows,
 )
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel, is_copied, is_dense, is_view, storage
+from flowcompute.ir import FoldSpec, Kernel, is_copied, is_dense, is_seen_through, is_view, storage
 from flowcompute.lower import Form, KernelCache, KernelStyle, form_for
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
@@ -136,9 +136,7 @@ class StepMaker:
 
     def _is_only_seen(self, node: Node) -> bool:
         """Check whether a node is a view of a stream's records that has strides, and does nothing else."""
-        if node.kind is not Kind.VIEW or not node.spec.is_stream or node.op is INDICES:
-            return False
-        return is_view(self.graph, node.id)
+        return node.op is not INDICES and is_seen_through(self.graph, node.id) and is_view(self.graph, node.id)
 
     def _read_by(self, step: Step) -> set[int]:
         """Return the values that a step reads, without those that views of streams read."""

@@ -117,6 +117,16 @@ def test_a_job_of_format_1_keeps_the_order_of_its_convolutions(golden: Path) -> 
     assert KeptJob.read({**job, "half_windows": True}).shaping.half_windows
 
 
+def test_a_job_of_format_1_keeps_the_order_of_its_products(golden: Path) -> None:
+    with CheckpointFolder.peek(golden / "run") as folder:
+        job = folder.job()
+    assert KeptJob.read(job).shaping.product_order == 1
+    assert KeptJob.read({**job, "product_order": 2}).shaping.product_order == 2
+    for wrong in (0, 3, "two"):
+        with pytest.raises(CheckpointError, match="product_order"):
+            KeptJob.read({**job, "product_order": wrong})
+
+
 PROGRESS = {"items": 90, "total_items": 128, "bytes_read": 1440, "seconds": 0.5}
 WRONG = {
     "token": [5, "../../up", "", None],

@@ -48,6 +48,7 @@ class KeptJob:
             "fused": self.shaping.fused,
             "piece_bytes": self.shaping.piece_bytes,
             "half_windows": self.shaping.half_windows,
+            "product_order": self.shaping.product_order,
             "flow": self.flow,
         }
 
@@ -80,6 +81,7 @@ class KeptJob:
                 fields.flag("fused"),
                 pieces,
                 fields.flag("half_windows") if "half_windows" in fields else False,
+                fields.whole("product_order", least=1, most=2) if "product_order" in fields else 1,
             ),
             flow,
         )

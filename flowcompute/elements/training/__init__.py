@@ -1,5 +1,6 @@
 """Training as elements: the graph of a step, and the stream of its losses."""
 
+from flowcompute.elements.training.all_records import ALL_RECORDS
 from flowcompute.elements.training.given import STEP, Given, GivenStream
 from flowcompute.elements.training.training import (
     EVALUATED,
@@ -17,6 +18,7 @@ from flowcompute.elements.training.training import (
 )
 
 __all__ = [
+    "ALL_RECORDS",
     "EVALUATED",
     "LOSS",
     "MEASURES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,13 +12,21 @@ from flowcompute.ir import MOST_PRODUCTS, HostFold, Parts, ProductShape, canonic
 from flowcompute.spec import is_float
 from flowcompute.thread_pool import own_cores
 
+Multiply = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Multiplies matrices that are C-contiguous; see `Products.by_kernels`."""
+
 
 class Products(BlockedAccumulator):
     """The sum over the records of outer products.
 
     A block is one product of its two matrices in the operands' dtype; blocks are added in
     float64 (integers in their own dtype). With one operand it is multiplied with itself.
+
+    Attributes:
+        by_kernels: gives `left.T @ right` in version 2 of the order of products, for a fold that has it.
     """
+
+    by_kernels: Multiply | None = None
 
     def __init__(self, spec: HostFold, start: int = 0) -> None:
         self.spec = spec
@@ -72,14 +80,31 @@ class Products(BlockedAccumulator):
 
     def result(self) -> np.ndarray:
         """Return the product over all records so far; 0 without any."""
+        if self._is_by_kernels(self.records):
+            return self._multiplied_by_kernels(self.cut.tail.records)
         total = self.total()
         return self._finish(None if total is None else total[0])
+
+    def _is_by_kernels(self, records: int) -> bool:
+        """Check whether so many records, where they are all there are, have version 2 of the order."""
+        return self.spec.order == 2 and not self.start and self._shape.is_short(records)
+
+    def _multiplied_by_kernels(self, arrays: Parts) -> np.ndarray:
+        """Return the value of a fold of these records, which lie in rows."""
+        assert self.by_kernels is not None, "a plan has such folds only where kernels of CPUs compute all"
+        sizes = self._shape.left, self._shape.right
+        left, right = (
+            np.ascontiguousarray(part).reshape(-1, numbers) for part, numbers in zip(arrays, sizes, strict=True)
+        )
+        return self._finish((self.by_kernels(left, right),))
 
     def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray | None:
         """Return the product over these records alone; see `Accumulator.value_of`."""
         if not self.is_one_block(len(values[0])):
             return None
         arrays, mine = self.arrays(values), self.spec.result.dtype
+        if self._is_by_kernels(len(arrays[0])):
+            return self._multiplied_by_kernels(arrays)
         # A node's dtype has all numbers of the operands': going through it changes none.
         dtype = mine if mine == arrays[0].dtype else self._node_dtype
         with np.errstate(all="ignore"):

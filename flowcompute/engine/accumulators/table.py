@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flowcompute.engine.accumulators.counts import Counts, Histogram
 from flowcompute.engine.accumulators.covariance import Covariance
 from flowcompute.engine.accumulators.different import Different
-from flowcompute.engine.accumulators.ends import End
+from flowcompute.engine.accumulators.kept_records import AllRecords, End
 from flowcompute.engine.accumulators.products import Products
 from flowcompute.engine.accumulators.segments import SegmentExtremes, SegmentSums
 from flowcompute.engine.accumulators.sketch import Sketch
@@ -17,6 +17,7 @@ from flowcompute.engine.folds import Accumulator, Fold
 from flowcompute.ir import FoldSpec, HostFold
 
 ACCUMULATORS: dict[str, Callable[[HostFold, int], Accumulator]] = {
+    "all_records": AllRecords,
     "bincount": Counts,
     "corrcoef": Covariance,
     "cov": Covariance,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 from flowcompute.engine import BatchSlice, PassState
 from flowcompute.engine.folds import Fold
 from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
+from flowcompute.gpu.run.prepared_launches import PreparedLaunch
 from flowcompute.gpu.run.recording_runner import RecordingRunner
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
 from flowcompute.ir import DeviceCapabilities, Kernel
+from flowcompute.lower import KernelStyle, LaunchTask, form_of, lower_end
 from flowcompute.schedule import RegionStep
+from flowcompute.spec import FLOAT32, FLOAT64
 
 
 class FoldingRunner(RecordingRunner):
@@ -42,6 +46,70 @@ class FoldingRunner(RecordingRunner):
     def only_block(self, known: RepeatedLaunch, fold: int) -> Sequence[np.ndarray] | None:  # type: ignore[override]
         """See `RegionRunner.only_block`."""
         return [*self._blocks.parts(fold, 1).values()] if known.blocks == 1 else None
+
+    def ends_block(self, known: RepeatedLaunch, fold: int) -> bool:  # type: ignore[override]
+        """See `RegionRunner.ends_block`."""
+        return known.blocks == 1 and self._end_kernel(fold, known.items) is not None
+
+    def end_block(  # type: ignore[override]
+        self, known: RepeatedLaunch, fold: int, made: np.ndarray | None
+    ) -> PreparedLaunch:
+        """See `RegionRunner.end_block`."""
+        assert self._launcher is not None
+        found = self._end_kernel(fold, known.items)
+        assert found is not None, "asked for where a block can be ended"
+        kernel, numbers = found
+        ((key, block),) = self._blocks.parts(fold, 1).items()
+        buffers: list[Any] = []
+        holes: dict[int, int] = {}
+        for place, argument in enumerate(kernel.arguments):
+            if argument.kind == "input":
+                buffers.append(self.memory.output(key, block))
+            elif argument.kind == "scalar":
+                buffers.append(numbers[argument.value][()])
+            elif made is not None:
+                buffers.append(self.memory.output(fold, made))
+            else:
+                buffers.append(None)
+                holes[place] = self._passed.slot(argument, self._maker(argument))
+        task = LaunchTask(
+            kernel, self.device.capabilities, self.state.plan.folds[fold].numbers, 0, {}, lambda: kernel.units
+        )
+        total, chunk, groups = form_of(kernel).geometry(task)
+        with self._told(known.step):
+            compiled = self._compiled(kernel)
+        launch = RepeatedLaunch(
+            known.step, kernel, compiled, None, known.items, (), tuple(holes), buffers, {}, total, chunk, groups, 0,
+            range(1),
+        )  # fmt: skip
+        return PreparedLaunch(launch, self._launcher, [*holes.values()], self._passed, self._told)
+
+    def _end_kernels(self) -> Iterator[Kernel]:
+        """Yield the kernels that end folds of one block, where the pass is run again and again in place."""
+        if not self.memory.in_place or not self.state.changing:
+            return
+        for step in self._regions():
+            for fold in step.region.folds:
+                length = self.state.one_pass.clock_of(fold).length
+                if length and length <= self.state.plan.folds[fold].block:
+                    found = self._end_kernel(fold, length)
+                    if found is not None:
+                        yield found[0]
+
+    def _end_kernel(self, fold: int, records: int) -> tuple[Kernel, Mapping[int, np.ndarray]] | None:
+        """Return the kernel that makes the value of a fold of its only block; None where the host does that.
+
+        Its output is the fold. The numbers that it takes are by their values.
+        """
+        spec, own = self.state.plan.folds[fold], self.device.capabilities
+        is_sum = spec.op in ("sum", "mean") and {spec.dtype, spec.result_dtype} <= {FLOAT32, FLOAT64}
+        if not is_sum or not spec.numbers or not own.float64:
+            return None
+        style = KernelStyle(own, precision=self.state.plan.config.precision)
+        divisor = records if spec.op == "mean" else 1
+        kernel, numbers = lower_end(spec.dtype, spec.result_dtype, divisor, style, selected=spec.selected)
+        arguments = (replace(one, value=fold) if one.kind == "output" else one for one in kernel.arguments)
+        return replace(kernel, arguments=tuple(arguments)), numbers
 
     def push_blocks(self, known: RepeatedLaunch, fold: int, batch_slice: BatchSlice) -> None:  # type: ignore[override]
         """See `RegionRunner.push_blocks`."""

@@ -109,6 +109,8 @@ class OpenCLRunner(FoldingRunner):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
+            for kernel in self._end_kernels():
+                self._compiled(kernel)
             self._memory.replaced = self._forget_launches
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(

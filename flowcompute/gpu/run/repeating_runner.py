@@ -183,11 +183,11 @@ class RepeatingRunner(TransferringRunner):
         assert self._launcher is not None
         with self._told(launches[0].known.step):
             joined = self._chains.joined_passing([one.known for one in launches], self._launcher)
-        mine = {one.known.step.name: one for one in launches}
+        mine = {id(one.known): one for one in launches}
         return [
             PreparedChain(one, self._launcher, self._residents.scalar, self._told)
             if isinstance(one, LaunchChain)
-            else mine[one.step.name]
+            else mine[id(one)]
             for one in joined
         ]
 

@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute.engine import BatchSlice, PassState
 from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegments, FoldDevice
+from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegments, FoldDevice, RecordProducts
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
 from flowcompute.graph import Node
@@ -34,6 +34,7 @@ class StayingRunner(RepeatingRunner):
         super().__init__(state)
         self._views: dict[int, tuple[ViewCopy, Any]] = {}
         self._folding: dict[tuple[str, str], Any] = {}
+        self._products: RecordProducts | None = None
         self._rooms: dict[Hashable, np.ndarray] = {}
 
     def take(self, kept: Mapping[int, object]) -> None:
@@ -97,6 +98,14 @@ class StayingRunner(RepeatingRunner):
                     pushed(operands)
 
         return push
+
+    def multiply(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """See `RegionRunner.multiply`."""
+        assert self._launcher is not None
+        if self._products is None:
+            self._products = RecordProducts(self._launcher, self.device.capabilities.units)
+        with self._launcher.told():
+            return self._products.multiply(left, right)
 
     def view(self, node: Node, whole: BatchSlice) -> None:
         """Make a view by a kernel; see `RegionRunner.view`."""

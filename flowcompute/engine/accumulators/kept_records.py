@@ -1,4 +1,4 @@
-"""The first and the last record of a stream."""
+"""Records of a stream that are kept: the first, the last, or all of them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,47 @@ class End(Accumulator):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold."""
         self.start, self.records, self._kept = state["start"], state["records"], state["kept"]
+
+
+class AllRecords(Accumulator):
+    """All records, one behind the other. There are few: those of a step of a training."""
+
+    def __init__(self, spec: HostFold, start: int = 0) -> None:
+        super().__init__(start)
+        self.spec = spec
+        self._parts: list[np.ndarray] = []
+
+    @property
+    def description(self) -> HostFold:
+        """Record of the fold."""
+        return self.spec
+
+    def _push(self, values: Sequence[np.ndarray]) -> None:
+        self._parts.append(np.array(values[0], order="C"))
+
+    def _join(self, other: Self) -> None:
+        self._parts += other._parts
+
+    def result(self) -> np.ndarray:
+        """Return the records as one array.
+
+        Raises:
+            ValueError: without any.
+        """
+        if not self._parts:
+            raise ValueError("cannot take the records of an empty stream")
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+    def value_of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return these records: the very array, where it lies in order; see `Accumulator.value_of`."""
+        return np.ascontiguousarray(values[0])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the records as arrays."""
+        return {"start": self.start, "records": self.records, "parts": [np.array(part) for part in self._parts]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of an equal fold."""
+        self.start, self.records, self._parts = state["start"], state["records"], [*state["parts"]]
