@@ -2,7 +2,8 @@
 
 Each model is a llama whose layers share the bytes of one, as a GGUF file made in a temporary folder. `--shape 8b` has
 the matrices of an 8B model, `smollm2` those of SmolLM2-135M; both have a small vocabulary. Printed are milliseconds a
-token, launches, microseconds a launch, and the rate at which weights are read, beside the device's own copy.
+token, launches, microseconds a launch, and the rate at which weights are read, beside the device's own copy. Behind
+these stands what each kernel of the plan costs beside its own time on the device.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import argparse
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import gguf
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.gpu.worker.launcher import LocalLauncher
 
 SHAPES = {
     "smollm2": {"layers": 30, "wide": 576, "inner": 1536, "heads": 9, "kv_heads": 3},
@@ -87,8 +92,24 @@ def launches_of(flow: fc.Flow) -> int:
     return sum(each.launches for each in flow.metrics.values())
 
 
-def seconds_a_token(path: Path, device: str, count: int) -> tuple[list[float], int]:
-    """Return the seconds of each of `count` tokens after warming up, and the launches of one."""
+def device_seconds(step: Callable[[], object]) -> float:
+    """Return the seconds of all launches of a step on the device, each of which is waited for."""
+    launch, spent = LocalLauncher.launch, list[float]()
+
+    def timed(launcher: LocalLauncher, *arguments: Any, **options: Any) -> float:
+        spent.append(launch(launcher, *arguments, **options | {"timed": True}) or 0.0)
+        return spent[-1]
+
+    with mock.patch.object(LocalLauncher, "launch", timed):
+        step()
+    return sum(spent)
+
+
+def seconds_a_token(path: Path, device: str, count: int) -> tuple[list[float], int, float, int]:
+    """Return the seconds of each of `count` tokens after warming up.
+
+    Behind them stand the launches of a token, the seconds of these on the device, and the kernels of the plan.
+    """
     model = fc.models.load(str(path))
     feed = fc.feed(dtype="int32")
     seconds = []
@@ -107,7 +128,8 @@ def seconds_a_token(path: Path, device: str, count: int) -> tuple[list[float], i
             token = step([token])
             seconds.append(time.perf_counter() - began)
         launches = (launches_of(flow) - launched) // count
-    return seconds, launches
+        on_device = statistics.median(device_seconds(lambda: step([token])) for _ in range(5))
+        return seconds, launches, on_device, len(flow.plan.kernels)
 
 
 def main() -> None:
@@ -124,14 +146,17 @@ def main() -> None:
         for kind in options.kinds:
             with tempfile.TemporaryDirectory() as folder:
                 size = write(Path(folder) / "model.gguf", shape, kind)
-                seconds, launches = seconds_a_token(Path(folder) / "model.gguf", options.device, options.tokens)
+                seconds, launches, on_device, kernels = seconds_a_token(
+                    Path(folder) / "model.gguf", options.device, options.tokens
+                )
             middle, low, high = statistics.median(seconds), min(seconds), max(seconds)
             rate = size / middle / 1e9
             share = f", {rate / options.copy:.2f} of the copy" if options.copy else ""
             print(
                 f"{name} {kind}, {shape['layers']} layers, {size / 1e6:.0f} MB: {middle * 1e3:.2f} ms a token "
                 f"({low * 1e3:.2f} to {high * 1e3:.2f}), {launches} launches, {middle / launches * 1e6:.1f} us each, "
-                f"{rate:.0f} GB/s{share}"
+                f"{rate:.0f} GB/s{share}; {on_device * 1e3:.2f} ms on the device, beside which each of {kernels} "
+                f"kernels costs {(middle - on_device) / kernels * 1e6:.1f} us"
             )
 
 

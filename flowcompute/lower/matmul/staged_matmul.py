@@ -76,7 +76,7 @@ CHUNK = 256
 """Most numbers of a column in a chunk, where two blocks have no more."""
 LONG_CHUNK, LONG_CHUNK_BYTES = 512, 288
 """Numbers, or bytes, of a column in a chunk of one row at most, where a unit has few work-groups."""
-FEW_GROUPS = 2
+FEW_GROUPS = 4
 """Work-groups of a unit up to which chunks are long: each waits for memory while few others compute."""
 SLOTS = 2
 """Chunks that local memory holds: one is written while others read the one before."""
