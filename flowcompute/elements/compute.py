@@ -96,7 +96,9 @@ class Compute(Element):
         self, op: Op, inputs: tuple[Element, ...], spec: Spec, attrs: Attrs | None = None, name: str | None = None
     ) -> None:
         super().__init__(spec, inputs, name)
-        self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None, again=False)
+        # As `freeze_fields`, for what each step of a `Trainer` makes dozens of.
+        fields = self.__dict__
+        fields["op"], fields["attrs"], fields["pin"], fields["again"] = op, dict(attrs or {}), None, False
 
     def on(self, device: str) -> Self:
         """Pin the value to a device of its own choice, whatever `device=` of the run says.

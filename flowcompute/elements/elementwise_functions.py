@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
+from flowcompute.elements.element import Element
 from flowcompute.elements.op import DtypeRule, KeptOp, Op
 from flowcompute.elements.site import of_operands, user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
@@ -48,7 +49,10 @@ def is_weak(operand: object) -> bool:
 
 def elementwise(op: Op, *operands: Operand) -> Compute:
     """Build an element-wise Compute: find dtypes, cast operands, broadcast, share an operand's Spec that is equal."""
-    elements = [None if is_weak(operand) else as_element(operand, op.name) for operand in operands]
+    elements: list[Element | None] = [
+        operand if type(operand) is Compute else None if is_weak(operand) else as_element(operand, op.name)
+        for operand in operands
+    ]
     if all(element is None for element in elements):
         elements = [as_element(operand, op.name) for operand in operands]
     keys = [type(one) if element is None else element.dtype for one, element in zip(operands, elements, strict=True)]

@@ -82,14 +82,11 @@ def whole(
         SpecTypeError: if it is no whole number; a bool is none.
         SpecError: if it is out of range.
     """
-    bounds = f"a whole number from {least} to {most}" if most < MOST - 1 else f"{least} or more"
-    words = expected or (bounds if least > -MOST else "a whole number")
-    if not is_whole(value):
-        raise _refused(op, what, words, value, typed=True)
-    number = operator.index(value)
-    if not least <= number <= most:
-        raise _refused(op, what, words, value)
-    return number
+    if not (is_number := is_whole(value)) or not least <= operator.index(value) <= most:
+        bounds = f"a whole number from {least} to {most}" if most < MOST - 1 else f"{least} or more"
+        words = expected or (bounds if least > -MOST else "a whole number")
+        raise _refused(op, what, words, value, typed=not is_number)
+    return operator.index(value)
 
 
 def several(op: str | None, what: str, values: Any, expected: str, most: int = MOST_VALUES) -> list[Any]:
@@ -148,7 +145,8 @@ def wholes(
         SpecTypeError, SpecError: as `whole`, and for more than 64 of them.
     """
     words = expected or "integers"
-    listed = [values] if is_whole(values) else several(op, what, values, words, 2 * 64)
+    few = type(values) is tuple and len(values) <= 2 * 64
+    listed = values if few else [values] if is_whole(values) else several(op, what, values, words, 2 * 64)
     if not all(map(is_whole, listed)):
         raise _refused(op, what, words, values, typed=True)
     numbers = [operator.index(one) for one in listed]

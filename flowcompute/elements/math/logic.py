@@ -5,6 +5,7 @@ In a kernel a bool is a mask: -1 or 0 in each lane of a vector, 1 or 0 in a scal
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,10 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
     if not (is_weak(operand) and isinstance(operand, int) and not isinstance(operand, bool)) or is_weak(other):
         return operand
     dtype = as_element(other, op.name).dtype
-    if dtype.kind not in "iu" or np.iinfo(dtype).min <= operand <= np.iinfo(dtype).max:
+    if dtype.kind not in "iu" or _holds(dtype, operand):
         return operand
     for wide in (INT64, UINT64):
-        if np.iinfo(wide).min <= operand <= np.iinfo(wide).max:
+        if _holds(wide, operand):
             return Constant(np.asarray(operand, wide))
     raise SpecError(
         "cannot hold a Python integer in 64 bits",
@@ -65,6 +66,18 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
         expected="an integer of 64 bits",
         got=short_repr(operand),
     )
+
+
+def _holds(dtype: np.dtype, number: int) -> bool:
+    """Check whether a dtype of integers holds a number."""
+    least, most = _bounds(dtype)
+    return least <= number <= most
+
+
+@functools.lru_cache(16)
+def _bounds(dtype: np.dtype) -> tuple[int, int]:
+    bounds = np.iinfo(dtype)
+    return int(bounds.min), int(bounds.max)
 
 
 def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> ComparisonFunction:
@@ -187,6 +200,9 @@ WHERE = Op(
 )  # fmt: skip
 
 
+_PROMOTED = by_ufunc(np.maximum)
+
+
 @public
 def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     """Choose `x1` where `condition` is true, else `x2`, element-wise.
@@ -213,11 +229,8 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     if all(is_weak(operand) for operand in pair):
         dtype = np.result_type(*(np.asarray(operand) for operand in pair))
     else:
-        keys = (type(value) if is_weak(value) else as_element(value, "where").dtype for value in pair)
-        dtype = by_ufunc(np.maximum)(*keys)[-1]
-    values = [
-        _value_constant(value, dtype) if is_weak(value) else cast(as_element(value, "where"), dtype) for value in pair
-    ]
+        dtype = _PROMOTED(*(one.dtype if isinstance(one, Element) else type(one) for one in pair))[-1]
+    values = [cast(one, dtype) if isinstance(one, Element) else _value_constant(one, dtype) for one in pair]
     inputs, shape, stream = broadcast("where", [chosen, *values])
     return Compute(WHERE, tuple(inputs), Spec(dtype, shape, stream))
 
