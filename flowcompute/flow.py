@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
-from flowcompute.checkpoint.store import CheckpointFolder, keeps_cluster_job
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
-from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, hash_of_elements
 from flowcompute.html import folded, heading, lines_folded
@@ -36,6 +34,8 @@ from flowcompute.rewrite import (
 from flowcompute.runtime.checkpoints import (
     CheckpointPolicy,
     Request,
+    is_of_cluster,
+    is_there,
     refuse_overwriting,
     refuse_unreadable,
     stored_shaping,
@@ -223,14 +223,14 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
         elements,
         options,
         resumable=path is not None,
-        shaping=None if path is None else stored_shaping(path, FILES),
+        shaping=None if path is None else stored_shaping(path),
         searching=options.tune is not False,
     )
     _refuse_feeds(made.plan)
     if path is not None:
         refuse_unreadable(made.plan)
         refuse_overwriting(made.plan, path)
-    if path is None or not CheckpointFolder.exists(path, FILES):
+    if path is None or not is_there(path):
         # A job that goes on has room already for what it has written.
         warn_of_full_disks(made.plan, site)
     return partial(
@@ -284,7 +284,7 @@ def resolve(*elements: Element, **options: Unpack[StartOptions]) -> Any:
 
 def _finished(verb: str, elements: tuple[Element, ...], options: StartOptions) -> Any:
     """Return the finished run, also of a job that a cluster has begun."""
-    if keeps_cluster_job(options.get("checkpoint")):
+    if is_of_cluster(options.get("checkpoint")):
         return _in_shards(elements, options)
     return _start(elements, RunOptions.parse(verb, options, StartOptions)).wait()
 
@@ -362,7 +362,7 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
     _check_elements("open_flow", elements)
     asked = RunOptions.parse("open_flow", options, FlowOptions)
     path = asked.checkpoint_path
-    made = _plan(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path, FILES))
+    made = _plan(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path))
     return FlowOpener(made, asked.mode, path, asked.observe)
 
 

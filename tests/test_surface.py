@@ -152,7 +152,10 @@ def test_importing_starts_nothing() -> None:
 
 
 def test_composing_loads_nothing_that_runs() -> None:
-    """Neither drivers, event loops nor libraries of formats, which take longer to load than all that composes."""
+    """Neither drivers, event loops nor libraries of formats, which take longer to load than all that composes.
+
+    Verbs lower, render and keep jobs by rooms that they load when they do so: plans that are kept need none.
+    """
     done = python(
         "import sys, flowcompute as fc\n"
         "x = fc.arange(9).sum()\n"
@@ -160,11 +163,14 @@ def test_composing_loads_nothing_that_runs() -> None:
         "heavy = {'asyncio', 'trio', 'pyopencl', 'rich', 'prometheus_client', 'flowcompute.flow', 'flowcompute.lower'}\n"
         "foreign = {'h5py', 'pyarrow', 'numcodecs', 'google_crc32c', 'obstore', 'http.client', 'jinja2'}\n"
         "print(sorted((heavy | foreign) & set(sys.modules)))\n"
+        "import flowcompute.flow\n"
+        "late = ('checkpoint', 'gpu.render', 'lower')\n"
+        "print([name for name in late if f'flowcompute.{name}' in sys.modules], 'threadpoolctl' in sys.modules)\n"
         "print(x.resolve(device='numpy'), fc.resolve(x, device='numpy'), fc.Run.__name__, fc.Plan.__name__)\n"
         "print(sorted(heavy - set(sys.modules)))\n"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[]\n36 36 Run Plan\n['asyncio', 'prometheus_client']\n"
+    assert done.stdout == "[]\n[] False\n36 36 Run Plan\n['asyncio', 'prometheus_client']\n"
 
 
 def test_flows_of_plain_code_load_no_event_loop() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from flowcompute.engine import Executor, PassExecutor, PassState, PlacedBackend, Runners
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
-from flowcompute.gpu.render import argument_types, render
-from flowcompute.gpu.rendered_programs import RenderedTexts, program_of
+from flowcompute.gpu.kernel_arguments import argument_types
+from flowcompute.gpu.rendered_programs import RenderedTexts, program_of, rendered
 from flowcompute.gpu.run import OpenCLRunner, SharedBatches
 from flowcompute.gpu.worker import open_launcher
 from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
@@ -38,7 +38,7 @@ class OpenCLBackend(PlacedBackend):
             capabilities = replace(capabilities, name=name, devices=len(self.devices))
         addresses = tuple(one.bus_address for one in self.devices if one.bus_address is not None)
         self.description = BackendDescription(
-            capabilities, render, addresses=addresses, texts=RenderedTexts(), first=first
+            capabilities, rendered, addresses=addresses, texts=RenderedTexts(), first=first
         )
 
     @classmethod

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from flowcompute.gpu.render import RenderedBody, render, render_function
+from flowcompute.imports import LateModule
 from flowcompute.ir import Kernel
+
+if TYPE_CHECKING:
+    from flowcompute.gpu import render
+else:
+    render = LateModule("flowcompute.gpu.render")
 
 _PROGRAMS: dict[int, tuple[weakref.ref[Kernel], tuple[str, str]]] = {}
 _LAST_OF_BODY: dict[int, weakref.ref[Kernel]] = {}
 """By the identity of a body the kernel that was rendered last of those that have it."""
 
-_FUNCTIONS: dict[str, RenderedBody] = {}
+_FUNCTIONS: dict[str, render.RenderedBody] = {}
 """By the text of a program what its kernel has inside of its frame: a model renders a fifth of a second for them."""
 
 MOST_FUNCTIONS = 256
 """Functions that are kept, at most; then all are forgotten. A device keeps as many programs."""
 
 
-def function_of(kernel: Kernel) -> RenderedBody:
+def rendered(kernel: Kernel) -> str:
+    """Return the OpenCL C of one kernel, complete with the functions that it needs."""
+    return render.render(kernel)
+
+
+def function_of(kernel: Kernel) -> render.RenderedBody:
     """Return what the text of a kernel has inside of its frame; it is rendered for that once."""
     text, _ = program_of(kernel)
     found = _FUNCTIONS.get(text)
     if found is None:
         if len(_FUNCTIONS) >= MOST_FUNCTIONS:
             _FUNCTIONS.clear()
-        found = _FUNCTIONS[text] = render_function(kernel)
+        found = _FUNCTIONS[text] = render.render_function(kernel)
     return found
 
 
@@ -43,7 +54,7 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     program = _program_of_equal(kernel)
     if program is None:
         name = _name(kernel)
-        program = render(replace(kernel, name=name)), name
+        program = rendered(replace(kernel, name=name)), name
     _note(kernel, program)
     return program
 

@@ -36,6 +36,7 @@ class Kernel:
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
+        division: how its launches are divided: name of a function of `ir.launches`. Empty where no region was lowered.
         family: name of that form in plans; "fixed" where the kernel has no knobs.
         knobs: values of all its knobs.
         notes: further facts for users.
@@ -60,6 +61,7 @@ class Kernel:
     contract: bool = False
     tensor: bool = False
     form: str = ""
+    division: str = ""
     family: str = "fixed"
     knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -79,5 +81,6 @@ class Kernel:
         """Kernel that is launched for up to `few_rows` rows, as one of its own; None where there is no other."""
         if self.few is None:
             return None
-        name, form, family = f"{self.name}_few", self.form, self.family
-        return replace(self.few, name=name, region=self.region, form=form, family=family, contract=self.contract)
+        own: dict[str, Any] = {"form": self.form, "division": self.division, "family": self.family}
+        own |= {"name": f"{self.name}_few", "region": self.region, "contract": self.contract}
+        return replace(self.few, **own)

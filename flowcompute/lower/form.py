@@ -5,14 +5,14 @@ A form stands in one file, its record at the file's end. `lower.forms` asks the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
-from typing import NamedTuple
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.imports import dataclass
-from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
+from flowcompute.ir import FoldSpec, Kernel
+from flowcompute.ir.launches import LaunchDivision, LaunchTask
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle
 
 
@@ -50,51 +50,6 @@ class LoweringTask:
 
 
 @dataclass(frozen=True)
-class LaunchTask:
-    """A batch that a kernel is to be launched for.
-
-    Attributes:
-        kernel: what is launched.
-        capabilities: of the device.
-        items: records of the batch.
-        blocks: canonical blocks or tiles that they lie in.
-        folds: what each fold of the plan computes, by its node's id.
-        record_numbers: returns how many numbers of the region's domain a record has.
-    """
-
-    kernel: Kernel
-    capabilities: DeviceCapabilities
-    items: int
-    blocks: int
-    folds: Mapping[int, FoldSpec]
-    record_numbers: Callable[[], int]
-
-    @property
-    def is_gpu(self) -> bool:
-        """True where the device is a GPU."""
-        return self.capabilities.code_shape == "gpu"
-
-    @property
-    def count(self) -> int:
-        """Numbers, rows or blocks of the batch, whichever the kernel counts."""
-        return self.items * self.kernel.units
-
-
-class Division(NamedTuple):
-    """Division of a launch.
-
-    Attributes:
-        total: numbers, rows or records that there are.
-        chunk: how many of them, or of blocks, a work-item takes; 0 where it takes what is its turn.
-        groups: work-groups.
-    """
-
-    total: int
-    chunk: int
-    groups: int
-
-
-@dataclass(frozen=True)
 class Form:
     """One way of making a kernel of a region.
 
@@ -103,7 +58,7 @@ class Form:
         accepts: returns why the form does not lower a region, or None where it does. It changes nothing, and
             takes little time beside lowering.
         lower: returns the kernel of a region that was accepted.
-        geometry: returns how a launch of its kernels is divided.
+        geometry: returns how a launch of its kernels is divided; `Kernel.division` keeps its name.
         knobs: that its kernels have.
         joins: whether its kernels take work by the number of their work-group alone, so that some can share a launch.
         leads: whether rows may follow its kernels in their launch, by work-groups of as many work-items.
@@ -114,7 +69,7 @@ class Form:
     name: str
     accepts: Callable[[LoweringTask], Reason | None]
     lower: Callable[[LoweringTask], Kernel]
-    geometry: Callable[[LaunchTask], Division]
+    geometry: Callable[[LaunchTask], LaunchDivision]
     knobs: FormKnobs = field(default_factory=FormKnobs)
     joins: bool = False
     leads: bool = False

@@ -131,7 +131,8 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     form, _ = choose_form(task)
     kernel = form.lower(task)
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name
-    kernel = with_items(replace(kernel, form=form.name, family=family), style)
+    kernel = replace(kernel, form=form.name, division=form.geometry.__name__, family=family)
+    kernel = with_items(kernel, style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 

@@ -23,7 +23,7 @@ from flowcompute.ir import (
     WorkGroupBarrier,
     choose,
 )
-from flowcompute.lower.geometry import dealt
+from flowcompute.ir.launches import dealt
 
 GROUP, GROUPS = Name("group"), Name("groups")
 """Number of a work-group in the launch, and how many there are; a part sees its own as `gid` and `gsize`."""

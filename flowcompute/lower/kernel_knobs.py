@@ -10,16 +10,11 @@ from dataclasses import field
 
 from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
+from flowcompute.ir.launches import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 from flowcompute.strategy import KernelKnobs, Precision
 
 CHUNK_BYTES = 64 << 10
 """Bytes that one work-item of a CPU takes: launching smaller ones costs more than it balances."""
-
-PARTS_PER_UNIT = 16
-"""Work-items for each compute unit of a CPU, when there is so much work."""
-
-GPU_PARTS_PER_UNIT = 64
-"""As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
 
 KNOBS_BESIDE_BODIES = ("items_per_work_item", "fold_parts", "function_unroll")
 """Those that a launch reads, or who renders a kernel: its body is the same."""

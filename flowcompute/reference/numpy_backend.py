@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +15,16 @@ from flowcompute.elements.nn import ATTENTION, EXPERTS, attention_of, experts_of
 from flowcompute.engine import BatchSlice, PassState, PlacedBackend, RegionRunner, cast, elementwise
 from flowcompute.fuse import makes_nan
 from flowcompute.graph import Node
+from flowcompute.imports import LateModule
 from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, reduce_rows, register_dtype, view_array
-from flowcompute.lower.matmul import PANEL
 from flowcompute.schedule import BackendDescription, RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
+
+if TYPE_CHECKING:
+    from flowcompute.lower import matmul
+else:
+    matmul = LateModule("flowcompute.lower.matmul")
 
 
 class NumpyBackend(PlacedBackend):
@@ -199,7 +205,7 @@ def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.nd
 
 def _sum_of_panels(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Multiply matrices, or stacks of them, in panels along k."""
-    total = left[..., :PANEL] @ right[..., :PANEL, :]
-    for start in range(PANEL, left.shape[-1], PANEL):
-        total = total + left[..., start : start + PANEL] @ right[..., start : start + PANEL, :]
+    total = left[..., : matmul.PANEL] @ right[..., : matmul.PANEL, :]
+    for start in range(matmul.PANEL, left.shape[-1], matmul.PANEL):
+        total = total + left[..., start : start + matmul.PANEL] @ right[..., start : start + matmul.PANEL, :]
     return np.asarray(total)

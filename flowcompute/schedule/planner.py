@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flowcompute.elements import Destination, Element, Kind, Source
 from flowcompute.elements.quantized import BlockFormat, Dequantize
@@ -12,6 +13,7 @@ from flowcompute.errors import PlanError
 from flowcompute.files import Scratch
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node, build_graph
+from flowcompute.imports import LateModule
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, by_kernels, host_fold
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
@@ -46,12 +48,17 @@ from flowcompute.schedule.placement import (
 )
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
 from flowcompute.schedule.shaping import Shaping
-from flowcompute.schedule.step_maker import RESIDENT, StepMaker
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
+from flowcompute.schedule.steps import RESIDENT, NodeStep, RegionStep, Step, device_folds
 from flowcompute.schedule.surroundings import check_surroundings
 from flowcompute.sinks import SpoolSink, to_array
 from flowcompute.sources import SpoolSource
 from flowcompute.strategy import Config, Strategy
+
+if TYPE_CHECKING:
+    from flowcompute.schedule import step_maker
+    from flowcompute.schedule.step_maker import StepMaker
+else:
+    step_maker = LateModule("flowcompute.schedule.step_maker")
 
 PLANS = PlanCache()
 """The plans of this process."""
@@ -121,7 +128,7 @@ def _planned(
     reasons: list[Reason] = []
     room = min(placement.capabilities.memory_bytes for placement in backend.placements)
     stay = all_stay(graph, room, config.device_memory_bytes)
-    maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements, stay=stay)
+    maker = step_maker.StepMaker(graph, folds, backend, config, strategy, reasons, placements, stay=stay)
     scratches = _scratches(graph, pass_nodes)
     passes = tuple(_pass(maker, levels, pass_nodes, scratches, index) for index in range(len(pass_nodes)))
     reasons += [
@@ -344,7 +351,11 @@ def _scratches(graph: Graph, pass_nodes: list[PassNodes]) -> dict[int, Scratch]:
 
 
 def _pass(
-    maker: StepMaker, levels: list[int], pass_nodes: list[PassNodes], scratches: dict[int, Scratch], index: int
+    maker: StepMaker,
+    levels: list[int],
+    pass_nodes: list[PassNodes],
+    scratches: dict[int, Scratch],
+    index: int,
 ) -> Pass:
     graph, nodes = maker.graph, pass_nodes[index]
     last = index == len(pass_nodes) - 1

@@ -34,11 +34,10 @@ from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.step_order import in_order
-from flowcompute.schedule.steps import NodeStep, RegionStep, Step, repeated_numbers
+from flowcompute.schedule.steps import FUSED, RESIDENT, NodeStep, RegionStep, Step, repeated_numbers
 from flowcompute.spec import FLOAT32, FLOAT64
 from flowcompute.strategy import Config, Strategy
 
-FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
 STANDALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 """Kinds of nodes that are steps of their own."""
 
@@ -49,9 +48,6 @@ _FOLDED = (
     "its state lies on the device, where whole blocks of records are multiplied",
     "its state lies on the device, where rows are added in their order; the host sorts the keys",
 )
-
-RESIDENT = -1
-"""Placeholder for a clock: the node is computed once."""
 
 
 class StepMaker:

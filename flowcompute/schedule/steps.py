@@ -12,6 +12,12 @@ from flowcompute.graph import Graph, Node, is_number
 from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel
 
+FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
+"""Kinds of nodes that regions compute."""
+
+RESIDENT = -1
+"""Placeholder for a clock: the node is computed once."""
+
 _PURE = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
 """Kinds of nodes that do nothing but make a value."""
 

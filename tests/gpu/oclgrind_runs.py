@@ -153,7 +153,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         mock.patch.object(cl, "enqueue_fill_buffer", filled),
         mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)),
         mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
-        mock.patch.object(rendered_programs, "render", text),
+        mock.patch.object(rendered_programs, "rendered", text),
     ):
         yield
 

@@ -7,7 +7,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.ir import FoldSpec
-from flowcompute.lower import LaunchTask, form_of
+from flowcompute.ir.launches import LaunchTask, divide
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 
 X = np.random.default_rng(5).standard_normal((5, 70, 90), dtype=np.float32)
@@ -23,7 +23,7 @@ def test_each_tile_of_columns_has_a_group() -> None:
     def groups(blocks: int) -> int:
         capabilities = gpu_shaped().device.capabilities
         task = LaunchTask(kernel, capabilities, len(X), blocks, {fold: spec}, lambda: spec.numbers)
-        return form_of(kernel).geometry(task).groups
+        return divide(task).groups
 
     assert groups(1) > 1
     assert groups(1) == min(-(-spec.numbers // kernel.work_group), groups(1000))

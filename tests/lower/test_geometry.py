@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowcompute.lower.geometry import STRIP_PARTS, dealt, even_rows
+from flowcompute.ir.launches import STRIP_PARTS, dealt, even_rows
 
 
 @given(st.integers(1, 5000), st.integers(1, 130), st.sampled_from([1, 2, 4, 8]))

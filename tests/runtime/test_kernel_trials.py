@@ -198,7 +198,7 @@ def test_kernels_that_are_tried_store_the_same_bytes(make, shape, knobs):
     plan = plan_for_gpu(*make(), **options) if on_gpu else fc.plan(*make(), device="cpu", **options)
     job = job_on_gpu(plan) if on_gpu else job_of(plan)
     first = start(job, progress=False).wait().values
-    with mock.patch.object(room, "candidates", offered):
+    with mock.patch("flowcompute.lower.candidates", offered):
         tuner = Tuner(job, "full")
         run = start(tuner.job, progress=False).wait()
     measured = [search for search in tuner.trials.searches.values() if search.ratios.keys() - search.same]

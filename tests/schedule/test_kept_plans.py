@@ -72,7 +72,7 @@ def test_another_process_neither_plans_nor_renders(folder: Path) -> None:
     fail = AssertionError("made again")
     with (
         mock.patch.object(planner, "_planned", side_effect=fail),
-        mock.patch.object(rendered_programs, "render", side_effect=fail),
+        mock.patch.object(rendered_programs, "rendered", side_effect=fail),
     ):
         again = job().run(device="cpu", progress=False)
     np.testing.assert_array_equal(again.value, first.value)
@@ -89,7 +89,7 @@ def test_texts_are_added_once_they_are_known(folder: Path) -> None:
     with mock.patch.object(planner, "_planned", side_effect=AssertionError("planned again")):
         job().run(device="cpu", progress=False)
         assert begin_anew() == 1
-        with mock.patch.object(rendered_programs, "render", side_effect=AssertionError("rendered again")):
+        with mock.patch.object(rendered_programs, "rendered", side_effect=AssertionError("rendered again")):
             job().run(device="cpu", progress=False)
     assert begin_anew() == 0
     assert len(list(folder.iterdir())) == 1

@@ -12,12 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import threadpoolctl
 
+from flowcompute.imports import LateModule
 from flowcompute.thread_pool import own_cores
+
+if TYPE_CHECKING:
+    import threadpoolctl
+else:
+    threadpoolctl = LateModule("threadpoolctl")
 
 _PANEL_COLUMNS = 64
 """Fewest columns of a factor that a thread multiplies at once."""

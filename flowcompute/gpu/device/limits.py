@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,14 @@ from flowcompute.errors import KernelError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.programs import build
-from flowcompute.gpu.render import multiply_helper
+from flowcompute.imports import LateModule
 from flowcompute.spec import FLOAT16, FLOAT32, FLOAT64
 from flowcompute.strategy import Limits, Unit
+
+if TYPE_CHECKING:
+    from flowcompute.gpu import render
+else:
+    render = LateModule("flowcompute.gpu.render")
 
 COPY_BYTES = {"cpu": 64 << 20, "gpu": 256 << 20}
 """Bytes that are copied: more than any cache holds."""
@@ -119,7 +124,7 @@ def _turn_text(device: Device, unit: Unit) -> str:
     factors, type_, step = "", f"{scalar}{_width(device, unit)}".removesuffix("1"), "{0} = {0} * a + b;"
     head = "#pragma OPENCL FP_CONTRACT ON\n"
     if unit == "tensor":
-        name, head = multiply_helper(FLOAT16)
+        name, head = render.multiply_helper(FLOAT16)
         factors, type_, step = "uint4 x = (uint4)(a); uint2 y = (uint2)(b);", "float4", f"{{0}} = {name}(x, y, {{0}});"
     return head + _TURN.format(
         unit=unit,

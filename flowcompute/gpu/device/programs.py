@@ -15,14 +15,21 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device._cl import build_quietly, cl
-from flowcompute.gpu.device.builtin_functions import HEADER_LEFT_OUT, with_declarations
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.program_cache import ProgramStore, working_folder_is_there
 from flowcompute.gpu.device.retargeting import retargeted
-from flowcompute.gpu.render import MARK
+from flowcompute.imports import LateModule
+
+if TYPE_CHECKING:
+    from flowcompute.gpu import render
+    from flowcompute.gpu.device import builtin_functions
+else:
+    render = LateModule("flowcompute.gpu.render")
+    builtin_functions = LateModule("flowcompute.gpu.device.builtin_functions")
 
 _CONTEXT_LINES = 3
 _CACHED_BY_DRIVER = ("NVIDIA CUDA",)
@@ -109,11 +116,11 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
 def _compiled(device: Device, context: cl.Context, key: str, text: str, options: Sequence[str]) -> cl.Program:
     began_s = time.monotonic()
     known = _HEADER_KNOWN in device.version and "-cl-std=CL1.2" in options
-    declared = with_declarations(text) if known else None
+    declared = builtin_functions.with_declarations(text) if known else None
     try:
         program = cl.Program(context, text if declared is None else declared)
-        build_quietly(program, options if declared is None else [*options, HEADER_LEFT_OUT])
-        if MARK in text:
+        build_quietly(program, options if declared is None else [*options, builtin_functions.HEADER_LEFT_OUT])
+        if render.MARK in text:
             program = _retargeted(device, context, program)
     except cl.Error as error:
         info = cl.program_build_info.LOG

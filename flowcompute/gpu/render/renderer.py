@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from flowcompute import ir
+from flowcompute.gpu.kernel_arguments import INTEGER_ARGUMENTS
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import (
     mask_type,
@@ -50,13 +49,8 @@ from flowcompute.ir import (
     in_lane,
     index_text,
     known_number,
-    register_dtype,
 )
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
-
-INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
-"""Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a fold. Then come the index
-of the batch's first record, and its offset in its block."""
 
 _ROUNDED = ((FLOAT32, FLOAT16), (FLOAT32, BFLOAT16), (BFLOAT16, BFLOAT16))
 """Conversions that a store of halves repeats."""
@@ -70,15 +64,6 @@ def render(kernel: Kernel) -> str:
 def render_function(kernel: Kernel) -> RenderedBody:
     """Return what the text of one kernel has inside of its frame."""
     return _Renderer(kernel).function()
-
-
-def argument_types(kernel: Kernel) -> list[np.dtype | None]:
-    """Return the dtype of each scalar parameter, None for pointers."""
-    own = [
-        register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
-        for argument in kernel.arguments
-    ]
-    return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]
 
 
 class _Renderer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.gpu.render import argument_types
+from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from flowcompute.engine.scans import Carry, KeyValueCache, SlotCache, carried, c
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
-from flowcompute.imports import dataclass
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype, slots_of
-from flowcompute.lower.scan import identity_of, scan_wide, tiles_handed_on
 from flowcompute.spec import FLOAT64
+
+if TYPE_CHECKING:
+    from flowcompute.lower import scan
+else:
+    scan = LateModule("flowcompute.lower.scan")
 
 _PARTS = ("carry", "runs", "run")
 
@@ -160,7 +164,7 @@ class TileCarry(DeviceCarry):
     """
 
     def __init__(self, node: Node, records: int, together: int, memory: Memory, batch_items: int) -> None:
-        super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan_wide(node)))
+        super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan.scan_wide(node)))
         self._records, self._together = records, together
         self._begun: tuple[bool, ...] = ()
         self._words = np.zeros(2, np.uint64)
@@ -203,7 +207,7 @@ class TileCarry(DeviceCarry):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         (own,) = self._states
-        nothing = identity_of(self._node, own.dtype)
+        nothing = scan.identity_of(self._node, own.dtype)
         for row, name in enumerate(_PARTS):
             part = state[name]
             own[row] = nothing if part is None else np.reshape(part, -1)
@@ -338,7 +342,7 @@ def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: i
     if kernel.work == "attend":
         made = AttentionCarry if slots_of(node) == 1 else SlotCarry
         return made(node, memory, batch_items)
-    return TileCarry(node, kernel.block, tiles_handed_on(node, kernel), memory, batch_items)
+    return TileCarry(node, kernel.block, scan.tiles_handed_on(node, kernel), memory, batch_items)
 
 
 def begin_nothing() -> int:

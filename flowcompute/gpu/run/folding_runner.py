@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,16 @@ from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
 from flowcompute.gpu.run.prepared_launches import PreparedLaunch
 from flowcompute.gpu.run.recording_runner import RecordingRunner
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
+from flowcompute.imports import LateModule
 from flowcompute.ir import DeviceCapabilities, Kernel
-from flowcompute.lower import KernelStyle, LaunchTask, form_of, lower_end
+from flowcompute.ir.launches import LaunchTask, divide
 from flowcompute.schedule import RegionStep
 from flowcompute.spec import FLOAT32, FLOAT64
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 
 class FoldingRunner(RecordingRunner):
@@ -75,7 +81,7 @@ class FoldingRunner(RecordingRunner):
         task = LaunchTask(
             kernel, self.device.capabilities, self.state.plan.folds[fold].numbers, 0, {}, lambda: kernel.units
         )
-        total, chunk, groups = form_of(kernel).geometry(task)
+        total, chunk, groups = divide(task)
         with self._told(known.step):
             compiled = self._compiled(kernel)
         launch = RepeatedLaunch(
@@ -105,9 +111,9 @@ class FoldingRunner(RecordingRunner):
         is_sum = spec.op in ("sum", "mean") and {spec.dtype, spec.result_dtype} <= {FLOAT32, FLOAT64}
         if not is_sum or not spec.numbers or not own.float64:
             return None
-        style = KernelStyle(own, precision=self.state.plan.config.precision)
+        style = lower.KernelStyle(own, precision=self.state.plan.config.precision)
         divisor = records if spec.op == "mean" else 1
-        kernel, numbers = lower_end(spec.dtype, spec.result_dtype, divisor, style, selected=spec.selected)
+        kernel, numbers = lower.lower_end(spec.dtype, spec.result_dtype, divisor, style, selected=spec.selected)
         arguments = (replace(one, value=fold) if one.kind == "output" else one for one in kernel.arguments)
         return replace(kernel, arguments=tuple(arguments)), numbers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegmen
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
 from flowcompute.graph import Node
+from flowcompute.imports import LateModule
 from flowcompute.ir import Kernel
-from flowcompute.lower import KernelStyle
 from flowcompute.schedule import NodeStep, RegionStep
 from flowcompute.schedule.memory import placeholder_array
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 
 class StayingRunner(RepeatingRunner):
@@ -63,7 +68,7 @@ class StayingRunner(RepeatingRunner):
     def make_fold(self, node: Node) -> Accumulator:
         """See `RegionRunner.make_fold`."""
         assert self._launcher is not None
-        style = KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
+        style = lower.KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
         there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding, self._rooms)
         stays = node.id in self.staying
         length = self.state.one_pass.clock_of(node.id).length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from flowcompute.ir import DeviceCapabilities, Kernel
-from flowcompute.lower import LaunchTask, form_of
+from flowcompute.ir.launches import LaunchTask, divide
 from flowcompute.schedule import ExecutionPlan
 
 
@@ -21,7 +21,7 @@ def division(
         items: records of the batch.
         blocks: canonical blocks or tiles that they lie in.
     """
-    total, chunk, groups = form_of(kernel).geometry(
+    total, chunk, groups = divide(
         LaunchTask(kernel, capabilities, items, blocks, plan.folds, partial(_record_numbers, plan, kernel))
     )
     return total, chunk, max(groups, kernel.parts)

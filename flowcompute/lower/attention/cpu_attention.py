@@ -33,6 +33,7 @@ from flowcompute.ir import (
     all_of,
     index_min,
 )
+from flowcompute.ir.launches import by_shares
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import (
     BLOCK_INDEX,
@@ -45,7 +46,6 @@ from flowcompute.lower.attention.attention_anchor import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import strip_lanes
 

@@ -24,6 +24,7 @@ from flowcompute.ir import (
     index_min,
     unequal,
 )
+from flowcompute.ir.launches import by_records, dealt
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
 from flowcompute.lower.attention.cpu_attention import KNOBS, QUERY, AttentionLowering
@@ -37,7 +38,6 @@ from flowcompute.lower.attention.stream_anchor import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_records, dealt
 
 GROUP = Name("group")
 """Number of a work-item. Later blocks have more keys, so those of each thread are apart."""

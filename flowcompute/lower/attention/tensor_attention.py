@@ -59,6 +59,7 @@ from flowcompute.ir import (
     to_int,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, KEYS, TILE, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tensor_masking import Masking, Unseen
@@ -66,7 +67,6 @@ from flowcompute.lower.attention.tensor_softmax import HALVES, WHOLE, Quotients,
 from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul import (
     EDGE,
     LANES,

@@ -54,6 +54,7 @@ from flowcompute.ir import (
     Var,
     choose,
 )
+from flowcompute.ir.launches import by_resident_tiles
 from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import (
     BLOCK_INDEX,
@@ -68,7 +69,6 @@ from flowcompute.lower.attention.tensor_softmax import HALVES, WHOLE, Quotients,
 from flowcompute.lower.attention.tensor_tiling import WIDE
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, LANES, PITCH, STRIP, SUBGROUP, TILES
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
 

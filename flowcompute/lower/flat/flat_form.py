@@ -41,9 +41,9 @@ from flowcompute.ir import (
     register_dtype,
     storage,
 )
+from flowcompute.ir.launches import by_blocks, by_numbers
 from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Point, Scope, loaded, loads_of, units_loop
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_blocks, by_numbers
 from flowcompute.lower.kernel_knobs import (
     CPU_ITEMS,
     CPU_PARTS,

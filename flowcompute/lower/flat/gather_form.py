@@ -7,12 +7,12 @@ from functools import partial
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import LANE, Assign, ConstantValue, If, IndexLike, Kernel, Load, Splat, Stmt, Var
+from flowcompute.ir.launches import by_numbers_or_rows
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_together
 from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_numbers_or_rows
 
 
 def _row(one: Gather, scope: Scope, row: Row) -> None:

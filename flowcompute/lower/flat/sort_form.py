@@ -40,10 +40,10 @@ from flowcompute.ir import (
     register_dtype,
     unequal,
 )
+from flowcompute.ir.launches import by_rows
 from flowcompute.lower.anchor_point import Anchor, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_rows
 from flowcompute.spec import BOOL, FLOAT64, INT64, is_float
 
 LONGEST_ROW = 2048

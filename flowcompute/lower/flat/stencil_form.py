@@ -30,12 +30,12 @@ from flowcompute.ir import (
     register_dtype,
     storage,
 )
+from flowcompute.ir.launches import by_numbers_or_rows
 from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.flat.gather import repeated
 from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_numbers_or_rows
 from flowcompute.spec import BOOL
 
 

@@ -52,11 +52,11 @@ from flowcompute.ir import (
     storage,
     to_int,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded, loads_of
 from flowcompute.lower.flat.gather import Gather, repeated
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.spec import BOOL
 
 SIDE = 64

@@ -44,9 +44,9 @@ from flowcompute.ir import (
     equal,
     index_min,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_cores import SUBGROUP, TILES, copied_together, lines_along_k

@@ -36,10 +36,10 @@ from flowcompute.ir import (
     equal,
     index_min,
 )
+from flowcompute.ir.launches import ROWS_PER_ITEM, by_shares
 from flowcompute.lower.anchor_point import Axes, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import ROWS_PER_ITEM, by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, SHORT, K, loop_over_k, sum_in_panels, zeros

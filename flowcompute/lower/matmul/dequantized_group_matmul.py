@@ -43,9 +43,9 @@ from flowcompute.ir import (
     all_of,
     index_min,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros

@@ -38,10 +38,10 @@ from flowcompute.ir import (
     equal,
     index_min,
 )
+from flowcompute.ir.launches import ROWS_PER_ITEM, by_strips, even_rows
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import ROWS_PER_ITEM, by_strips, even_rows
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.halved_lanes import HALF, add_product, halves, halves_summed, put_halves
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, added_up

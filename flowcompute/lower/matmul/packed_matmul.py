@@ -13,10 +13,10 @@ import numpy as np
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, IndexLike, Kernel, Load, Packed, Splat, Var
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL, Side, TiledMatmulLowering, why_no_tiles

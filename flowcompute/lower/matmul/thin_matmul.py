@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import WID, WSIZE, Assign, For, IndexLike, Kernel, Load, MultiplyAdd, N, Name, Splat, Var
+from flowcompute.ir.launches import by_numbers
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_numbers
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.panel_sums import K, loop_over_k, sum_in_panels, zeros
 

@@ -41,10 +41,10 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.strategy import KernelKnobs

@@ -6,9 +6,9 @@ import itertools
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import GID, GSIZE, LID, For, Kernel, N, SetInteger, Stmt, names
+from flowcompute.ir.launches import by_blocks, by_rows
 from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_blocks, by_rows
 from flowcompute.lower.kernel_knobs import (
     CPU_ITEMS,
     CPU_PARTS,

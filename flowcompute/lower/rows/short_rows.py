@@ -34,9 +34,9 @@ from flowcompute.ir import (
     index_min,
     row_lanes,
 )
+from flowcompute.ir.launches import by_rows
 from flowcompute.lower.emit import START, STOP, Arguments, Scope, loads_of
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction, tree_of
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides

@@ -26,9 +26,9 @@ from flowcompute.ir import (
     index_min,
     row_lanes,
 )
+from flowcompute.ir.launches import by_rows
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import WORK_GROUP, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape

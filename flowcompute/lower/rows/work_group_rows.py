@@ -37,9 +37,9 @@ from flowcompute.ir import (
     index_min,
     register_dtype,
 )
+from flowcompute.ir.launches import by_rows
 from flowcompute.lower.emit import Arguments, Key, Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape

@@ -52,9 +52,9 @@ from flowcompute.ir import (
     index_min,
     names,
 )
+from flowcompute.ir.launches import by_tickets
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.column_sizes import (
     ADDED,

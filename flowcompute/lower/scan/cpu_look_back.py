@@ -43,9 +43,9 @@ from flowcompute.ir import (
     names,
     unequal,
 )
+from flowcompute.ir.launches import by_tickets
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import TileScan, why_no_look_back
 

@@ -57,9 +57,9 @@ from flowcompute.ir import (
     scan_tile,
     to_int,
 )
+from flowcompute.ir.launches import by_tickets
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     Numbers,

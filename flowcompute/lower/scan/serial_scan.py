@@ -53,9 +53,9 @@ from flowcompute.ir import (
     scan_tile,
     storage,
 )
+from flowcompute.ir.launches import by_sequences
 from flowcompute.lower.emit import Arguments, Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_sequences
 from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,

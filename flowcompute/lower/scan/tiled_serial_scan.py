@@ -47,9 +47,9 @@ from flowcompute.ir import (
     register_dtype,
     scan_tile,
 )
+from flowcompute.ir.launches import by_sequences
 from flowcompute.lower.emit import Key, Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_sequences
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flowcompute.checkpoint.job import KeptJob, read_progress
-from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writer
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
@@ -37,8 +35,13 @@ from flowcompute.schedule.explain import Plan
 
 if TYPE_CHECKING:
     import trio
+
+    from flowcompute.checkpoint import job as jobs
+    from flowcompute.checkpoint import store
 else:
     trio = LateModule("trio")
+    jobs = LateModule("flowcompute.checkpoint.job")
+    store = LateModule("flowcompute.checkpoint.store")
 
 
 class FrozenError(Exception):
@@ -73,7 +76,7 @@ class Request:
         refuse_overwriting(plan, target)
         if self.path is None:
             # Who asks is told at once where there can be none, and the run goes on.
-            CheckpointFolder.create(target, FILES).close()
+            store.CheckpointFolder.create(target, FILES).close()
         self.path = target
         return target
 
@@ -123,7 +126,7 @@ class CheckpointCoordinator:
         self._request = request
         self._writers = writers
         self._dead_letters = dead_letters
-        self._folder: CheckpointFolder | None = None
+        self._folder: store.CheckpointFolder | None = None
         self._published = False
         self._token = ""
         self._sides: dict[int, GrowingFile] = {}
@@ -154,19 +157,19 @@ class CheckpointCoordinator:
             CheckpointError: if it belongs to another job, is in use, or cannot be used.
         """
         path = self._request.path
-        if path is None or not CheckpointFolder.exists(path, FILES):
+        if path is None or not store.CheckpointFolder.exists(path, FILES):
             refuse_foreign_writes(self._plan)
             if path is not None:
                 self._create(path)
             return None
-        self._folder = CheckpointFolder.open(path, FILES)
+        self._folder = store.CheckpointFolder.open(path, FILES)
         self._folder.site = self._request.site
         generation = self._folder.newest()
-        job, body = KeptJob.read(self._folder.job()), generation.body
+        job, body = jobs.KeptJob.read(self._folder.job()), generation.body
         check_job(job, self._plan, path, self._request.site, accept_touched=self._request.accept_touched)
         refuse_foreign_writes(self._plan, job.token, body)
         self._token, self._published, self.epoch = job.token, True, generation.number
-        self._record.resume(read_progress(body))
+        self._record.resume(jobs.read_progress(body))
         return body
 
     def _create(self, path: str) -> None:
@@ -362,7 +365,7 @@ class CheckpointCoordinator:
                 folder.publish()
             finally:
                 # What the folder mentions must stay once it can be seen, also where it could not be made durable.
-                self._published = CheckpointFolder.exists(folder.path, FILES)
+                self._published = store.CheckpointFolder.exists(folder.path, FILES)
 
     def _progress(self) -> dict[str, Any]:
         progress = self._record.progress

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowcompute.checkpoint.job import find_writes
 from flowcompute.elements import HostFunction
 from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES, shown
 from flowcompute.graph import Graph
+from flowcompute.imports import LateModule
 from flowcompute.schedule.explain import Plan
 from flowcompute.sinks import StoredSink
 from flowcompute.sources import IterateSource
+
+if TYPE_CHECKING:
+    from flowcompute.checkpoint import job as jobs
+else:
+    jobs = LateModule("flowcompute.checkpoint.job")
 
 _BELOW = "\n" + " " * 12
 
@@ -33,7 +38,7 @@ def refuse_foreign_writes(plan: Plan, token: str = "", body: Mapping[str, Any] |
     doubts = [
         f"{shown(one.target)}: {one.doubt}"
         for target, allow in _named_by_checkpoints(plan.asked)
-        for one in find_writes([target], token, body or {}, allow, FILES)
+        for one in jobs.find_writes([target], token, body or {}, allow, FILES)
         if one.doubt is not None
     ]
     if doubts:

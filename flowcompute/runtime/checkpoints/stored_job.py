@@ -6,19 +6,25 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowcompute.checkpoint.job import UNSOUND, KeptJob, check_sources, describe_job, differences
-from flowcompute.checkpoint.store import CheckpointFolder, absolute_path, blob_of
 from flowcompute.elements import warn_at
 from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site, short_repr
-from flowcompute.files import Files, shown
+from flowcompute.files import FILES, Files, shown
+from flowcompute.imports import LateModule
 from flowcompute.ir import ORDER_VERSION
 from flowcompute.schedule import Shaping, files_of, letter_paths
 from flowcompute.schedule.explain import Plan
 from flowcompute.strategy import Mode
+
+if TYPE_CHECKING:
+    from flowcompute.checkpoint import job as jobs
+    from flowcompute.checkpoint import store
+else:
+    jobs = LateModule("flowcompute.checkpoint.job")
+    store = LateModule("flowcompute.checkpoint.store")
 
 _BELOW = "\n" + " " * 12
 """Separator that brings the next line of an error below the one before."""
@@ -57,7 +63,7 @@ def sound_state(path: str | None) -> Iterator[None]:
         raise CheckpointError(
             f"cannot go on: the state in {shown(path or 'the checkpoint')} is not one that this job can have",
             got=f"{type(error).__name__}: {error}",
-            hint=UNSOUND,
+            hint=jobs.UNSOUND,
         ) from error
 
 
@@ -130,7 +136,7 @@ def checkpoint_path(path: object) -> str:
         PlanError: if it is no path.
     """
     try:
-        return absolute_path(path)  # type: ignore[arg-type]
+        return store.absolute_path(path)  # type: ignore[arg-type]
     except CheckpointError:
         raise PlanError(
             "cannot use this value", element="checkpoint", expected="the path of a folder", got=short_repr(path)
@@ -154,7 +160,7 @@ def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: st
                 f"cannot freeze: the {what} has no checkpoint of its own", hint=f"say where: {what}.freeze(path)"
             )
         return own
-    target = absolute_path(path)
+    target = store.absolute_path(path)
     if own is not None and target != own:
         raise CheckpointError(
             f"cannot freeze there: the {what} keeps its checkpoint elsewhere",
@@ -165,16 +171,26 @@ def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: st
     return target
 
 
-def stored_shaping(path: str, files: Files) -> Shaping | None:
+def is_there(path: str) -> bool:
+    """Check whether a checkpoint is at a path."""
+    return store.CheckpointFolder.exists(path, FILES)
+
+
+def is_of_cluster(path: object) -> bool:
+    """Check whether a job of a cluster is kept at a path; False for None, and for what is no path."""
+    return path is not None and store.keeps_cluster_job(path)
+
+
+def stored_shaping(path: str) -> Shaping | None:
     """Return the decisions that the state in a checkpoint depends on; None where there is no checkpoint.
 
     Raises:
         CheckpointError: if it cannot be used.
     """
-    if not CheckpointFolder.exists(path, files):
+    if not is_there(path):
         return None
-    with CheckpointFolder.peek(path, files) as folder:
-        return KeptJob.read(folder.job()).shaping
+    with store.CheckpointFolder.peek(path, FILES) as folder:
+        return jobs.KeptJob.read(folder.job()).shaping
 
 
 def draft_token(path: str) -> str:
@@ -185,7 +201,7 @@ def draft_token(path: str) -> str:
     return hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
+def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[store.CheckpointFolder, str]:
     """Create a checkpoint for a plan; return it, and the token that names its drafts.
 
     Args:
@@ -197,11 +213,11 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     Raises:
         CheckpointError: if there can be none, or the job cannot be kept.
     """
-    folder = CheckpointFolder.create(path, files)
+    folder = store.CheckpointFolder.create(path, files)
     try:
         token = draft_token(path)
-        graph, capabilities = describe_job(plan.asked, folder.put_blob, contents=True), plan.backend.capabilities
-        job = KeptJob(token, graph, ORDER_VERSION, capabilities.kind, plan.config.precision, plan.shaping, flow)
+        graph, capabilities = jobs.describe_job(plan.asked, folder.put_blob, contents=True), plan.backend.capabilities
+        job = jobs.KeptJob(token, graph, ORDER_VERSION, capabilities.kind, plan.config.precision, plan.shaping, flow)
         folder.set_job(job.plain())
     except BaseException:
         folder.close()
@@ -210,7 +226,7 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
 
 
 def check_job(
-    job: KeptJob,
+    job: jobs.KeptJob,
     plan: Plan,
     path: str,
     site: Site | None,
@@ -231,8 +247,8 @@ def check_job(
     Raises:
         CheckpointError: with one line for each difference.
     """
-    now = describe_job(plan.asked, lambda array: blob_of(array)[0])
-    found = differences(job.graph, now, states=False)
+    now = jobs.describe_job(plan.asked, lambda array: store.blob_of(array)[0])
+    found = jobs.differences(job.graph, now, states=False)
     if job.precision != plan.config.precision:
         found.append(f"precision was {job.precision!r} and is {plan.config.precision!r}")
     if job.order != ORDER_VERSION:
@@ -240,7 +256,7 @@ def check_job(
     if job.flow != flow:
         modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job.flow, flow)]
         found.append(f"it was {modes[0]} and is {modes[1]}")
-    changed = check_sources(job.graph, accept_touched=accept_touched)
+    changed = jobs.check_sources(job.graph, accept_touched=accept_touched)
     found += changed
     if found:
         # As it was it can go on only where data and order of reductions are what they were.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowcompute.checkpoint.job import KeptJob
-from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.elements import user_site
 from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES
+from flowcompute.imports import LateModule
 from flowcompute.runtime.checkpoints import (
     check_alike,
     check_job,
@@ -20,6 +19,13 @@ from flowcompute.runtime.checkpoints import (
     sound_state,
 )
 from flowcompute.runtime.flows.flow_core import FlowCore
+
+if TYPE_CHECKING:
+    from flowcompute.checkpoint import job as jobs
+    from flowcompute.checkpoint import store
+else:
+    jobs = LateModule("flowcompute.checkpoint.job")
+    store = LateModule("flowcompute.checkpoint.store")
 
 DEEPEST = 16
 """Levels of lists and dicts that are kept beside a flow."""
@@ -36,7 +42,7 @@ class FlowCheckpoints:
     def __init__(self, core: FlowCore, path: str | None) -> None:
         self._core = core
         self._path = path
-        self._folder: CheckpointFolder | None = None
+        self._folder: store.CheckpointFolder | None = None
         self._site = user_site()
 
     def open(self) -> None:
@@ -45,13 +51,13 @@ class FlowCheckpoints:
         Raises:
             CheckpointError: if it belongs to another flow, is in use, or cannot be used.
         """
-        if self._path is None or not CheckpointFolder.exists(self._path, FILES):
+        if self._path is None or not store.CheckpointFolder.exists(self._path, FILES):
             return
-        folder = CheckpointFolder.open(self._path, FILES)
+        folder = store.CheckpointFolder.open(self._path, FILES)
         folder.site = self._site
         try:
             body = folder.newest().body
-            check_job(KeptJob.read(folder.job()), self._core.plan, self._path, self._site, self._core.mode)
+            check_job(jobs.KeptJob.read(folder.job()), self._core.plan, self._path, self._site, self._core.mode)
             with sound_state(self._path):
                 check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
                 self._core.restore(body["flow"])

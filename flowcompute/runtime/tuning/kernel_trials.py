@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flowcompute.engine import Backend, Executor
+from flowcompute.imports import LateModule
 from flowcompute.ir import Kernel
-from flowcompute.lower import KNOBS_BESIDE_BODIES, candidates
 from flowcompute.observe import EventStream
 from flowcompute.runtime.tuning.trial_budget import Budget
 from flowcompute.runtime.tuning.trial_loop import try_candidates
 from flowcompute.schedule import ExecutionPlan, RegionStep
 from flowcompute.schedule.explain import Plan, variant
 from flowcompute.strategy import Candidate, Climb, KernelKnobs, Limits, PairedTrials, Search, differing
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 LIVE_S = 1.0
 """Seconds that kernels may be tried for on one batch, while the job runs."""
@@ -92,7 +98,7 @@ class KernelTrials:
         if kernel.name not in self.searches:
             pinned = self._plan.pinned.of_kernel(kernel.name).plain()
             capabilities = self._plan.backend.placements[step.placement].capabilities
-            space = {k: values for k, values in candidates(kernel, capabilities).items() if k not in pinned}
+            space = {k: values for k, values in lower.candidates(kernel, capabilities).items() if k not in pinned}
             default = {name: value for name, value in kernel.knobs.plain().items() if name in space}
             first = differing(default, self._default.get(kernel.name, {}))
             self.searches[kernel.name] = Climb(space, default, self._seed + len(self.searches), first=[first])
@@ -109,7 +115,7 @@ class KernelTrials:
         """Check whether a candidate's kernel is the default one, launched alike: as where a tile is never full."""
         kernel, default = self._variant(step, candidate), step.kernel
         assert default is not None
-        beside = (getattr(kernel.knobs, name) == getattr(default.knobs, name) for name in KNOBS_BESIDE_BODIES)
+        beside = (getattr(kernel.knobs, name) == getattr(default.knobs, name) for name in lower.KNOBS_BESIDE_BODIES)
         return replace(kernel, knobs=default.knobs) == default and all(beside)
 
     def _seconds(self, step: RegionStep, launch: Callable[[Kernel], float], candidate: Candidate) -> float:

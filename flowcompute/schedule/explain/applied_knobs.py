@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 
 from flowcompute.elements import Source
 from flowcompute.fuse import Reason
+from flowcompute.imports import LateModule
 from flowcompute.ir import DeviceCapabilities, Kernel
-from flowcompute.lower import KernelStyle
 from flowcompute.schedule.memory import plan_memory
 from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.sources import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
 
 if TYPE_CHECKING:
+    from flowcompute import lower
+    from flowcompute.schedule import step_maker
     from flowcompute.schedule.plan import ExecutionPlan
+else:
+    lower = LateModule("flowcompute.lower")
+    step_maker = LateModule("flowcompute.schedule.step_maker")
 
 
 def not_applied(
@@ -87,8 +91,8 @@ def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
 def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
     """Return the kernel of a step with other knobs. Knobs that are unset keep their values."""
     assert step.kernel is not None
-    style = KernelStyle(
+    style = lower.KernelStyle(
         plan.backend.placements[step.placement].capabilities, knobs.over(step.kernel.knobs), plan.config.precision
     )
-    kernel = KERNELS.lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
+    kernel = step_maker.KERNELS.lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
     return replace(kernel, contract=step.kernel.contract)

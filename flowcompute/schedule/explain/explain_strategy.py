@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowcompute.imports import LateModule
 from flowcompute.ir import Kernel
-from flowcompute.lower import candidates
 from flowcompute.schedule.explain.roofline_table import limits_of
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.schedule.work_estimate import work_of
 from flowcompute.strategy import Limits, Roofline, scaled
 
 if TYPE_CHECKING:
+    from flowcompute import lower
     from flowcompute.schedule.plan import ExecutionPlan
+else:
+    lower = LateModule("flowcompute.lower")
 
 
 def explain_strategy(plan: ExecutionPlan) -> str:
@@ -48,7 +51,7 @@ def _kernel(plan: ExecutionPlan, step: RegionStep, kernel: Kernel, limits: Limit
         return [f"{head}has no knobs", *work]
     pinned = plan.pinned.of_kernel(kernel.name)
     texts = []
-    for name, values in candidates(kernel, plan.backend.placements[step.placement].capabilities).items():
+    for name, values in lower.candidates(kernel, plan.backend.placements[step.placement].capabilities).items():
         others = ", ".join(str(value) for value in values if value != knobs[name])
         yours = " (yours)" if getattr(pinned, name) == knobs[name] else ""
         texts.append(f"{name}={knobs[name]}{yours} of {others or 'no other'}")

@@ -23,7 +23,7 @@ from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.min_cut import FlowNetwork
-from flowcompute.schedule.step_maker import FUSED
+from flowcompute.schedule.steps import FUSED
 from flowcompute.schedule.work_estimate import operations_of
 from flowcompute.spec import FLOAT64
 

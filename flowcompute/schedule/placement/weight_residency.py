@@ -6,14 +6,19 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from flowcompute.fuse import WeightTiles
 from flowcompute.graph import Graph
-from flowcompute.imports import dataclass
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.ir import Argument, Kernel
-from flowcompute.lower.matmul import chosen_matrices, cut_factor
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep, Step
+
+if TYPE_CHECKING:
+    from flowcompute.lower import matmul
+else:
+    matmul = LateModule("flowcompute.lower.matmul")
 
 VECTOR_NUMBERS = 16
 """Numbers that are repeated after a resident operand that is read cyclically."""
@@ -93,7 +98,7 @@ class Residents:
         self._order = sorted(self._sizes, key=lambda value: (-self._sizes[value], value))
         steps = [step for step in one_pass.steps if isinstance(step, RegionStep) and step.kernel is not None]
         self._readers = [self._sizes.keys() & direct_inputs(kernel) for kernel in kernels_of(steps)]
-        self._boundaries = [cut_factor(graph, step.region) for step in steps]
+        self._boundaries = [matmul.cut_factor(graph, step.region) for step in steps]
         # Kernels that read the same operand must use the same tiles.
         uses = [(value, cut) for read, cut in zip(self._readers, self._boundaries, strict=True) for value in read]
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
@@ -274,7 +279,7 @@ def chosen_operands(graph: Graph, one_pass: Pass) -> dict[int, int]:
     """
     steps = [step for step in one_pass.steps if isinstance(step, RegionStep) and step.kernel is not None]
     reading = [value for kernel in kernels_of(steps) for value in direct_inputs(kernel)]
-    found = (chosen_matrices(graph, step.region) for step in steps)
+    found = (matmul.chosen_matrices(graph, step.region) for step in steps)
     chosen = dict(pair for pair in found if pair is not None)
     return {value: chosen[value] for value in chosen if value in one_pass.streamed and reading.count(value) == 1}
 

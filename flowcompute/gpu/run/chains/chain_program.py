@@ -11,10 +11,11 @@ have the chain below, those of work-groups that of `group_chain`.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flowcompute.gpu.render import RenderedBody, argument_types
+from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.rendered_programs import function_of, program_of
 from flowcompute.gpu.run.chains.group_chain import (
     MOST_VALUES,
@@ -25,6 +26,9 @@ from flowcompute.gpu.run.chains.group_chain import (
     function_text,
 )
 from flowcompute.ir import Kernel
+
+if TYPE_CHECKING:
+    from flowcompute.gpu.render import RenderedBody
 
 NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"
 

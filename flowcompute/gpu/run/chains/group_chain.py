@@ -9,8 +9,11 @@ waits for all that came before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from flowcompute.gpu.render import RenderedBody
+if TYPE_CHECKING:
+    from flowcompute.gpu.render import RenderedBody
+
 
 GROUP = 128
 """Work-items of a work-group: as many as products of few rows have, and attention of few records."""

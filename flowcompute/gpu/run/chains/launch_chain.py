@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import DeviceFullError
+from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.memory import Memory
-from flowcompute.gpu.render import argument_types
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.chains.chain_program import (
     ADDRESSES_NAME,

@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flowcompute.engine.folds import Merged, largest_nodes
+from flowcompute.imports import LateModule
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, register_dtype
-from flowcompute.lower.rows import lower_merge
+
+if TYPE_CHECKING:
+    from flowcompute.lower import rows
+else:
+    rows = LateModule("flowcompute.lower.rows")
 
 MANY_NUMBERS = 1 << 19
 """Numbers of blocks that the host merges before a kernel is built: in about the time that loading a built one takes.
@@ -43,7 +49,7 @@ class LoweredMerges:
         """Return the kernel of a fold, lowered where there is none; see `lower_merge`."""
         key = (spec, fold, lanes)
         with self._lock:
-            kernel = self._kernels.pop(key, None) or lower_merge(*key)
+            kernel = self._kernels.pop(key, None) or rows.lower_merge(*key)
             self._kernels[key] = kernel
             if len(self._kernels) > _MOST_KERNELS:
                 self._kernels.popitem(last=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.graph import Node
+from flowcompute.imports import LateModule
 from flowcompute.ir import HostFold, ProductShape, canonical_nan, waiting_nodes
-from flowcompute.lower import lower_cast, lower_product, lower_sum
 from flowcompute.schedule.memory import placeholder_array
 from flowcompute.spec import FLOAT64, INT64
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 WORK_GROUP = 128
 GROUPS_PER_UNIT = 16
@@ -237,7 +242,7 @@ class DeviceProducts(Accumulator):
     def _multiply(self, records: int, operands: Sequence[cl.Buffer], made: cl.Buffer) -> None:
         """Multiply records, behind which lie zeros."""
         shape = self._shape
-        kernel = lower_product(self._dtype, shape.padded(records), shape.left, shape.right, self._there.style)
+        kernel = lower.lower_product(self._dtype, shape.padded(records), shape.left, shape.right, self._there.style)
         self._there.launch(kernel, (operands[0], operands[-1]), made, 1)
 
     def _product(self, records: int) -> int:
@@ -248,14 +253,16 @@ class DeviceProducts(Accumulator):
             return node
         narrow = self._products()
         self._multiply_rooms(records, narrow)
-        there.launch(lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._buffer(node), self._shape.numbers)
+        there.launch(
+            lower.lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._buffer(node), self._shape.numbers
+        )
         return node
 
     def _added(self, blocks: int) -> int:
         """Return the node of some whole blocks in the rooms."""
         there, shape, node, made = self._there, self._shape, self._free.pop(), self._products()
         rows, rooms = self.block * shape.rows, self._rooms()
-        kernel = lower_product(self._dtype, rows, shape.left, shape.right, there.style, blocks)
+        kernel = lower.lower_product(self._dtype, rows, shape.left, shape.right, there.style, blocks)
         there.launch(kernel, (rooms[0], rooms[-1]), made, blocks)
         text = _TEXT % {"T": _TYPES[self._dtype.itemsize]}
         adding = there.build(text, "add_blocks", [None, None, INT64, INT64])
@@ -268,7 +275,7 @@ class DeviceProducts(Accumulator):
         """Return the sum of two nodes, which are kept."""
         there, made = self._there, self._free.pop()
         operands = self._buffer(one), self._buffer(other)
-        there.launch(lower_sum(there.style), operands, self._buffer(made), self._shape.numbers)
+        there.launch(lower.lower_sum(there.style), operands, self._buffer(made), self._shape.numbers)
         return made
 
     def _insert(self, node: int, level: int = 0) -> None:
@@ -321,7 +328,7 @@ class DeviceProducts(Accumulator):
             if spec.dtype == FLOAT64:
                 there.copy(self._buffer(total), made, numbers * 8)
             else:
-                there.launch(lower_cast(FLOAT64, spec.dtype, there.style), (self._buffer(total),), made, numbers)
+                there.launch(lower.lower_cast(FLOAT64, spec.dtype, there.style), (self._buffer(total),), made, numbers)
             if total not in inside:
                 self._free.append(total)
 

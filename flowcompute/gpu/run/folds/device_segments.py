@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.graph import Node
+from flowcompute.imports import LateModule
 from flowcompute.ir import HostFold, SegmentShape, canonical_nan
-from flowcompute.lower import lower_cast
 from flowcompute.schedule.memory import placeholder_array
 from flowcompute.spec import FLOAT64, INT64
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 WORK_GROUP = 128
 GROUPS_PER_UNIT = 16
@@ -145,7 +150,7 @@ class DeviceSegments(Accumulator):
             if spec.dtype == FLOAT64:
                 there.copy(sums, made, 8 * numbers)
             else:
-                there.launch(lower_cast(FLOAT64, spec.dtype, there.style), (sums,), made, numbers)
+                there.launch(lower.lower_cast(FLOAT64, spec.dtype, there.style), (sums,), made, numbers)
             if self._stays:
                 return placeholder_array(spec)
             array = np.empty(spec.shape, spec.dtype)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowcompute.gpu.device import Device, cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker import Launcher
-from flowcompute.imports import dataclass
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.ir import Kernel
-from flowcompute.lower import MADE, KernelStyle, LaunchTask, form_of
+from flowcompute.ir.launches import LaunchTask, divide
 from flowcompute.schedule.memory import placeholder_array
 from flowcompute.spec import FLOAT64, Spec
+
+if TYPE_CHECKING:
+    from flowcompute import lower
+else:
+    lower = LateModule("flowcompute.lower")
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class FoldDevice:
     memory: Memory
     launcher: Launcher
     compiled: Callable[[Kernel], Any]
-    style: KernelStyle
+    style: lower.KernelStyle
     built: dict[tuple[str, str], Any]
     rooms: dict[Hashable, np.ndarray]
 
@@ -59,8 +64,8 @@ class FoldDevice:
     def launch(self, kernel: Kernel, operands: Sequence[cl.Buffer], made: cl.Buffer, items: int) -> None:
         """Launch a kernel of `lower.product_folds` over so many records; nobody waits for it."""
         task = LaunchTask(kernel, self.style.capabilities, items, 0, {}, lambda: kernel.units)
-        total, chunk, groups = form_of(kernel).geometry(task)
-        buffers = [made if one.value == MADE else operands[one.value] for one in kernel.arguments]
+        total, chunk, groups = divide(task)
+        buffers = [made if one.value == lower.MADE else operands[one.value] for one in kernel.arguments]
         values = [*buffers, total, chunk, 0, 0, 0]
         self.launcher.launch(
             self.compiled(kernel), values, groups, kernel.work_group, [made], timed=False, deferred=True

@@ -6,14 +6,20 @@ number of records. Steps of trainings have such kernels, which take less time an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowcompute.gpu.render import FMA
 from flowcompute.gpu.worker import Launcher
-from flowcompute.lower.matmul import PANEL
+from flowcompute.imports import LateModule
 from flowcompute.spec import FLOAT64, INT64
+
+if TYPE_CHECKING:
+    from flowcompute.gpu import render
+    from flowcompute.lower import matmul
+else:
+    render = LateModule("flowcompute.gpu.render")
+    matmul = LateModule("flowcompute.lower.matmul")
 
 NAME = "multiply_records"
 
@@ -46,7 +52,7 @@ def product_text(dtype: np.dtype) -> str:
         f"{'#pragma OPENCL EXTENSION cl_khr_fp64 : enable' if dtype == FLOAT64 else ''}\n"
         "#pragma OPENCL FP_CONTRACT OFF\n"
         f"typedef {vector} loose __attribute__((aligned({dtype.itemsize})));\n"
-        f"{''.join(FMA.format(T=kind, NAME=f'add_{kind}') for kind in (vector, own))}"
+        f"{''.join(render.FMA.format(T=kind, NAME=f'add_{kind}') for kind in (vector, own))}"
         f"{''.join(texts)}"
         f"kernel void {NAME}({parameters}, {sizes}) {{\n"
         f"    const long high = (left + {_TILE_ROWS - 1}) / {_TILE_ROWS}, wide = {lanes * _TILE_VECTORS};\n"
@@ -79,8 +85,8 @@ def _tile(rows: int, vectors: int, kind: str, lanes: int, stored: str) -> str:
     """
     sums = [(row, place) for row in range(rows) for place in range(vectors)]
     lines = [
-        f"for (long first = 0; first < rows; first += {PANEL}) {{",
-        f"    const long stop = first + {PANEL} < rows ? first + {PANEL} : rows;",
+        f"for (long first = 0; first < rows; first += {matmul.PANEL}) {{",
+        f"    const long stop = first + {matmul.PANEL} < rows ? first + {matmul.PANEL} : rows;",
         *(f"    {kind} s{row}{place} = ({kind})(-0.0f);" for row, place in sums),
         "    #pragma unroll 4",
         "    for (long k = first; k < stop; ++k) {",

@@ -60,6 +60,7 @@ from flowcompute.ir import (
     to_int,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Operand
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, TILE
 from flowcompute.lower.attention.gradients.part_anchor import PartAnchor
@@ -67,7 +68,6 @@ from flowcompute.lower.attention.tensor_masking import Masking
 from flowcompute.lower.attention.tensor_softmax import HALVES, Weights, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul import (
     EDGE,
     LANES,

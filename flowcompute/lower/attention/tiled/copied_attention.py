@@ -48,6 +48,7 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, TILE, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tiled.attention_slab import TILES
 from flowcompute.lower.attention.tiled.attention_tiling import Shape
@@ -55,7 +56,6 @@ from flowcompute.lower.attention.tiled.tiled_attention import TiledAttentionLowe
 from flowcompute.lower.attention.tiled.tiled_softmax import WEIGHTS
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul import copied_together
 from flowcompute.spec import FLOAT32

@@ -43,6 +43,7 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.attention.attention_anchor import (
     BLOCK_INDEX,
@@ -57,7 +58,6 @@ from flowcompute.lower.attention.tiled.attention_tiling import KNOBS, Shape, cho
 from flowcompute.lower.attention.tiled.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs

@@ -35,6 +35,7 @@ from flowcompute.ir import (
     equal,
     unequal,
 )
+from flowcompute.ir.launches import by_records
 from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.attention.attention_anchor import BLOCK_INDEX, QueryBlock
 from flowcompute.lower.attention.stream_anchor import (
@@ -50,7 +51,6 @@ from flowcompute.lower.attention.tiled.attention_tiling import KNOBS, Shape, few
 from flowcompute.lower.attention.tiled.tiled_attention import TiledAttentionLowering
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_records
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.strategy import KernelKnobs
 

@@ -44,9 +44,9 @@ from flowcompute.ir import (
     to_int,
     to_long,
 )
+from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import (

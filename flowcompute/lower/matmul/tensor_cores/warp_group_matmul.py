@@ -38,10 +38,10 @@ from flowcompute.ir import (
     RingRoles,
     TensorMap,
 )
+from flowcompute.ir.launches import by_resident_tiles
 from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES

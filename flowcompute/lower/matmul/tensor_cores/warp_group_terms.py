@@ -42,9 +42,9 @@ from flowcompute.ir import (
     TensorMap,
     Var,
 )
+from flowcompute.ir.launches import by_resident_tiles
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.geometry import by_resident_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import SUBGROUP, TILES

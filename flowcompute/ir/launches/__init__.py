@@ -1,0 +1,46 @@
+"""Launches of kernels for batches, and how their work is divided among work-items."""
+
+from flowcompute.ir.launches.geometry import (
+    GPU_PARTS_PER_UNIT,
+    PARTS_PER_UNIT,
+    ROWS_PER_ITEM,
+    STRIP_PARTS,
+    by_blocks,
+    by_numbers,
+    by_numbers_or_rows,
+    by_records,
+    by_resident_tiles,
+    by_rows,
+    by_sequences,
+    by_shares,
+    by_strips,
+    by_tickets,
+    by_tiles,
+    dealt,
+    divide,
+    even_rows,
+)
+from flowcompute.ir.launches.launch_task import LaunchDivision, LaunchTask
+
+__all__ = [
+    "GPU_PARTS_PER_UNIT",
+    "PARTS_PER_UNIT",
+    "ROWS_PER_ITEM",
+    "STRIP_PARTS",
+    "LaunchDivision",
+    "LaunchTask",
+    "by_blocks",
+    "by_numbers",
+    "by_numbers_or_rows",
+    "by_records",
+    "by_resident_tiles",
+    "by_rows",
+    "by_sequences",
+    "by_shares",
+    "by_strips",
+    "by_tickets",
+    "by_tiles",
+    "dealt",
+    "divide",
+    "even_rows",
+]
