@@ -22,21 +22,21 @@ void k0(
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     for (long t = wid; t < n; t += wsize) {
-        long i0 = t / 16;
-        long i1 = i0 / 208;
-        long i2 = i0 % 208;
-        long i3 = t % 16;
+        long i0 = t / 3328;
+        int i1 = (int)(t - i0 * 3328);
+        int i2 = (int)(i1 / 16);
+        int i3 = (int)(i1 % 16);
         float v4 = (float)(0x0.0p+0f);
         long i5 = i2 / 26 % 8;
         long i6 = i2 % 26;
         if (i5 - 1 >= 0 && i5 - 1 < 6 && i6 - 1 >= 0 && i6 - 1 < 24) {
-            long i7 = i1 * 2304 + (i5 - 1) * 24 + (i6 - 1);
+            long i7 = i0 * 2304 + (i5 - 1) * 24 + (i6 - 1);
             float v8 = vload_half(i7 + i3 * 144, in0);
             v4 = v8;
         }
         float v9 = fc_round_float16_1(v4);
-        vstore_half((v9 == v9 ? v9 : (float)(as_float(0x7fc00000U))), i1 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3, out0);
-        if (v9 != v9) ((__global ushort *)out0)[i1 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3] = 0x7e00;
+        vstore_half((v9 == v9 ? v9 : (float)(as_float(0x7fc00000U))), i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3, out0);
+        if (v9 != v9) ((__global ushort *)out0)[i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3] = 0x7e00;
     }
 }
 

@@ -13,21 +13,23 @@ void k0(
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     for (long t = wid; t < n; t += wsize) {
         long i0 = t / 5;
-        long i1 = t % 5;
-        float v2 = (float)(0x0.0p+0f);
-        if (i1 < 3) {
-            long i5 = i0 * 3;
-            float v6 = in0[i5 + i1];
-            float v7 = (float)(0x1.0000000000000p+1f);
-            float v8 = (v6 * v7);
-            v2 = v8;
+        int i1 = (int)(t - i0 * 5);
+        int i2 = (int)(i1 / 5);
+        int i3 = (int)(i1 % 5);
+        float v4 = (float)(0x0.0p+0f);
+        if (i3 < 3) {
+            long i7 = i0 * 3;
+            float v8 = in0[i7 + i3];
+            float v9 = (float)(0x1.0000000000000p+1f);
+            float v10 = (v8 * v9);
+            v4 = v10;
         } else {
-            long i3 = 1 + i0 * 3;
-            float v4 = in0[i3 + (i1 - 3)];
-            v2 = v4;
+            long i5 = 1 + i0 * 3;
+            float v6 = in0[i5 + (i3 - 3)];
+            v4 = v6;
         }
-        float v9 = (float)(0x1.0000000000000p+0f);
-        float v10 = (v2 + v9);
-        out0[i0 * 5 + i1] = (v10 == v10 ? v10 : (float)(as_float(0x7fc00000U)));
+        float v11 = (float)(0x1.0000000000000p+0f);
+        float v12 = (v4 + v11);
+        out0[i0 * 5 + i3] = (v12 == v12 ? v12 : (float)(as_float(0x7fc00000U)));
     }
 }

@@ -13,17 +13,17 @@ void k0(
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     for (long t = wid; t < n; t += wsize) {
-        long i0 = t / 21;
-        long i1 = i0 / 3;
-        long i2 = i0 % 3;
-        long i3 = t % 21;
+        long i0 = t / 63;
+        int i1 = (int)(t - i0 * 63);
+        int i2 = (int)(i1 / 21);
+        int i3 = (int)(i1 % 21);
         float v4 = (float)(0x0.0p+0f);
         long i5 = i2 % 3;
-        long i6 = in1[i1 * 3 + i5] * 21;
+        long i6 = in1[i0 * 3 + i5] * 21;
         float v7 = in0[i6 + i3];
         v4 = v7;
         float v8 = (float)(0x1.0000000000000p+1f);
         float v9 = (v4 * v8);
-        out0[i1 * 63 + i2 % 3 * 21 + i3] = (v9 == v9 ? v9 : (float)(as_float(0x7fc00000U)));
+        out0[i0 * 63 + i2 % 3 * 21 + i3] = (v9 == v9 ? v9 : (float)(as_float(0x7fc00000U)));
     }
 }

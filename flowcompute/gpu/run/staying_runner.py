@@ -13,7 +13,7 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegments, FoldDevice, RecordProducts
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
-from flowcompute.gpu.run.view_copies import GROUPS_PER_UNIT, WORK_GROUP, ViewCopy
+from flowcompute.gpu.run.view_copies import ViewCopy
 from flowcompute.graph import Node
 from flowcompute.imports import LateModule
 from flowcompute.ir import Kernel
@@ -123,8 +123,8 @@ class StayingRunner(RepeatingRunner):
             copy, built = self._views[node.id]
             source = self.memory.input(operand, whole.array(operand), fresh=False)
             target = self.memory.output(node.id, placeholder_array(node.spec))
-            groups = min(-(-copy.numbers // WORK_GROUP), GROUPS_PER_UNIT * self.device.capabilities.units)
+            groups = copy.groups(self.device.capabilities.units)
             self._launcher.launch(
-                built, copy.values(source, target), groups, WORK_GROUP, [target], timed=False, deferred=False
+                built, copy.values(source, target), groups, copy.work_group, [target], timed=False, deferred=False
             )
             whole.launches += 1

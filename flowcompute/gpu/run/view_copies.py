@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,31 @@ _TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 WORK_GROUP = 64
 GROUPS_PER_UNIT = 16
+
+_TURNED = """kernel void turn_view(
+    global const {kind} *operand, global {kind} *view, const long offset, const long rows, const long columns,
+    const long pitch
+) {{
+    // Neighbours of the operand are read, and neighbours of the view written.
+    local {kind} tile[{side}][{side} + 1];
+    const int x = get_local_id(0) % {side}, first = get_local_id(0) / {side};
+    const long across = (columns + {side} - 1) / {side}, tiles = across * ((rows + {side} - 1) / {side});
+    for (long t = get_group_id(0); t < tiles; t += get_num_groups(0)) {{
+        const long row = t / across * {side}, column = t % across * {side};
+        for (int y = first; y < {side}; y += {apart})
+            if (row + x < rows && column + y < columns) tile[y][x] = operand[offset + row + x + (column + y) * pitch];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int y = first; y < {side}; y += {apart})
+            if (row + y < rows && column + x < columns) view[(row + y) * columns + column + x] = tile[x][y];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+}}
+"""
+
+_TILE_BYTES = 1 << 15
+"""Most local memory of a tile that is turned."""
+_GROUP = 256
+"""Work-items that turn a tile."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +72,33 @@ class ViewCopy:
         """Return the count of numbers that are copied."""
         return self.spec.item_numbers
 
+    @property
+    def _side(self) -> int:
+        """Rows and columns of a tile: 64 where local memory takes them."""
+        return 64 if 64 * 65 * self.spec.dtype.itemsize <= _TILE_BYTES else 32
+
+    @property
+    def is_turned(self) -> bool:
+        """True for a matrix whose columns are neighbours, of at least a tile."""
+        return len(self.strides) == 2 and self.strides[0] == 1 and min(self.spec.shape) >= self._side
+
+    @property
+    def work_group(self) -> int:
+        """Work-items of a work-group."""
+        return _GROUP if self.is_turned else WORK_GROUP
+
+    def groups(self, units: int) -> int:
+        """Return the work-groups for a device of so many compute units."""
+        if self.is_turned:
+            return min(math.prod(-(-size // self._side) for size in self.spec.shape), GROUPS_PER_UNIT * units)
+        return min(-(-self.numbers // WORK_GROUP), GROUPS_PER_UNIT * units)
+
     def built(self, launcher: Launcher) -> Any:
         """Return the kernel that copies numbers of this size along so many axes."""
         rank, kind = len(self.strides), _TYPES[self.spec.dtype.itemsize]
+        if self.is_turned:
+            text = _TURNED.format(kind=kind, side=self._side, apart=_GROUP // self._side)
+            return launcher.build(text, "turn_view", [None, None, *[INT64] * 4])
         sizes = "".join(f", const long size{axis}, const long stride{axis}" for axis in range(rank))
         places = "".join(
             f"        at += rest % size{axis} * stride{axis};\n        rest /= size{axis};\n"
@@ -68,5 +118,7 @@ class ViewCopy:
 
     def values(self, operand: Any, view: Any) -> list[Any]:
         """Return the arguments of the kernel, which copies from one buffer into the other."""
+        if self.is_turned:
+            return [operand, view, self.offset, *self.spec.shape, self.strides[1]]
         axes = zip(self.spec.shape, self.strides, strict=True)
         return [operand, view, self.numbers, self.offset, *(number for axis in axes for number in axis)]

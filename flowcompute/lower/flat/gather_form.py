@@ -9,7 +9,7 @@ from flowcompute.fuse import Reason
 from flowcompute.ir import LANE, Assign, ConstantValue, If, IndexLike, Kernel, Load, Splat, Stmt, Var
 from flowcompute.ir.launches import by_numbers_or_rows
 from flowcompute.lower.anchor_point import Row
-from flowcompute.lower.emit import Scope
+from flowcompute.lower.emit import Scope, loads_of
 from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_together
 from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
@@ -91,7 +91,19 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     one = Gather(task.graph, task.region)
-    return lower_rows(task, one, partial(_row, one), partial(_number, one))
+    return lower_rows(task, one, partial(_row, one), partial(_number, one), is_narrow=_is_narrow(task, one))
+
+
+def _is_narrow(task: LoweringTask, one: Gather) -> bool:
+    """Check whether 32 bits hold all places within a record of what a kernel reads and makes."""
+    nodes = task.graph.nodes
+    read = [(one.storage(access.value), nodes[access.value].spec) for access in loads_of(task.graph, task.region)]
+    read += [(operand.lies, operand.spec) for operand in one.operands]
+    most = [one.node.spec.item_numbers]
+    for lies, spec in read:
+        steps = zip(spec.shape, lies.strides, strict=True)
+        most.append(lies.offset + sum((size - 1) * abs(stride) for size, stride in steps if size))
+    return max(most) < 1 << 31
 
 
 GATHER = Form(name="gather", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)

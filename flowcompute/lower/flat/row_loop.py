@@ -21,6 +21,8 @@ def lower_rows(
     one: Anchor,
     of_row: Callable[[Scope, Row], None],
     of_number: Callable[[Scope, Row, IndexLike], None],
+    *,
+    is_narrow: bool = False,
 ) -> Kernel:
     """Return the kernel of an anchor; its work counts rows on CPUs, numbers on GPUs.
 
@@ -29,12 +31,17 @@ def lower_rows(
         one: the anchor.
         of_row: emits all columns of a row, on CPUs.
         of_number: emits one column of a row, on GPUs.
+        is_narrow: whether 32 bits hold all places within a record of what is read and made. GPUs divide 64 bits in many
+            instructions.
     """
     if task.is_gpu:
         scope, numbers = Scope(one.names, lanes=1), one.node.spec.item_numbers
         columns = numbers // one.units
-        row = one.row(scope, scope.integer(_NUMBER // columns))
-        of_number(scope, row, scope.integer(_NUMBER % columns))
+        if is_narrow:
+            of_number(scope, *_narrow_place(one, scope, columns))
+        else:
+            row = one.row(scope, scope.integer(_NUMBER // columns))
+            of_number(scope, row, scope.integer(_NUMBER % columns))
         body = (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
         arguments = one.arguments.ordered()
         return Kernel(task.name, task.region.name, arguments, body, "flat", work_group=GROUP, units=numbers)
@@ -45,6 +52,17 @@ def lower_rows(
     return Kernel(
         task.name, task.region.name, arguments, (*CHUNK_RANGE, rows), "rows", units=one.units, lanes=scope.lanes
     )
+
+
+def _narrow_place(one: Anchor, scope: Scope, columns: int) -> tuple[Row, IndexLike]:
+    """Declare row and column of a number; only its record takes 64 bits."""
+    numbers, many = columns * one.units, one.units > one.height
+    record = scope.integer(_NUMBER // numbers)
+    inside = scope.narrow(_NUMBER - record * numbers)
+    within = scope.narrow(inside // columns)
+    matrix = scope.narrow(within // one.height) if many else 0
+    own = scope.narrow(within % one.height) if many else within
+    return Row(record * one.units + within, record, matrix, own), scope.narrow(inside % columns)
 
 
 def in_vectors(scope: Scope, start: int, stop: int, emit: Callable[[Scope, IndexLike, int | None], None]) -> None:
