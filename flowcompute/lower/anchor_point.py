@@ -128,7 +128,10 @@ class Anchor:
         dtype: dtype in which it is computed.
         split_columns: values whose run of columns may extend along several axes.
         first: begin of a weight tile in its operand, if weights are streamed.
+        is_aligned: whether vectors of results begin at multiples of their size.
     """
+
+    is_aligned = False
 
     def __init__(
         self,
@@ -293,7 +296,8 @@ class Anchor:
             total = point.scope.let(Convert(total, self.dtype, made), made)
         point.scope.known[self.node.id] = total
         for output in self.region.outputs:
-            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
+            place = point.place(c_strides(self.region.domain), self.node.spec.item_numbers)
+            point.store(output, *place, aligned=self.is_aligned)
 
 
 class Row:

@@ -10,6 +10,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.schedule import RegionStep
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles
@@ -53,6 +54,29 @@ def test_one_kernel_puts_values_together(name: str) -> None:
     for made in (root.resolve(), resolve_on_gpu(root)[0], root.resolve(strategy=fc.Strategy(batch_bytes=1))):
         assert np.asarray(made).dtype == wanted.dtype
         np.testing.assert_array_equal(made, wanted)
+
+
+def test_gpus_move_neighbours_in_vectors() -> None:
+    a, b, h = (fc.source(numbers(7, 2, 6, size, dtype=dtype)) for size, dtype in ((8, "f4"), (16, "f4"), (8, "f2")))
+    heads = [fc.permute_dims(one, (0, 2, 1, 3)) for one in (a, b[:, :, :, 8:], b[:, :, :, :8])]
+    roots = {
+        "heads behind each other": fc.stack(heads, axis=2) * 2,
+        "a border": fc.pad(a, ((0, 0), (1, 2), (0, 0)), constant_values=3) + 1,
+        "along rows": fc.concat([a, b], axis=3) * numbers(6, 24),
+        "halves, the last ones first": fc.concat([h, h[:, ::-1]], axis=1) + np.float16(1),
+    }
+    apart = {
+        "rows that begin anywhere": fc.concat([a[:, :, :, 1:5], b], axis=3) * 2,
+        "every other number": fc.concat([a, b[:, :, :, ::2]], axis=3) * 2,
+    }
+    for lanes, some in ((4, roots), (1, apart)):
+        for name, root in some.items():
+            (step,) = (step for step in plan_for_gpu(root).steps if isinstance(step, RegionStep))
+            assert step.kernel is not None
+            assert step.kernel.lanes == lanes, name
+    every = [*roots.values(), *apart.values()]
+    for made, root in zip(resolve_on_gpu(*every), every, strict=True):
+        np.testing.assert_array_equal(made, np.asarray(root.resolve(device="numpy")))
 
 
 def test_halves_of_a_product_are_turned_in_one_kernel() -> None:

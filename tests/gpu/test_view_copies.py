@@ -36,7 +36,7 @@ def copied(array: np.ndarray, view: Any) -> tuple[ViewCopy, np.ndarray]:
         launcher.close()
 
 
-@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
 @pytest.mark.parametrize("shape", [(64, 64), (65, 130), (300, 64), (129, 700)], ids=str)
 def test_matrices_are_turned_by_tiles(shape: tuple[int, int], dtype: str) -> None:
     array = (np.arange(shape[0] * shape[1]) % 251).reshape(shape).astype(dtype)
@@ -57,10 +57,9 @@ def test_parts_of_matrices_are_turned() -> None:
     [
         lambda x: fc.permute_dims(x[:20], (1, 0)),
         lambda x: x[:, ::2],
-        lambda x: fc.permute_dims(x[:, ::2], (1, 0)),
         lambda x: fc.permute_dims(fc.reshape(x, (10, 10, 100)), (2, 0, 1)),
     ],
-    ids=["few rows", "apart", "turned and apart", "three axes"],
+    ids=["few rows", "apart", "three axes"],
 )
 def test_other_views_are_copied_number_by_number(view: Any) -> None:
     array = np.arange(10_000, dtype=np.float32).reshape(100, 100)

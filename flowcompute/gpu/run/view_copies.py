@@ -29,11 +29,25 @@ _TURNED = """kernel void turn_view(
     const long across = (columns + {side} - 1) / {side}, tiles = across * ((rows + {side} - 1) / {side});
     for (long t = get_group_id(0); t < tiles; t += get_num_groups(0)) {{
         const long row = t / across * {side}, column = t % across * {side};
-        for (int y = first; y < {side}; y += {apart})
-            if (row + x < rows && column + y < columns) tile[y][x] = operand[offset + row + x + (column + y) * pitch];
+        global const {kind} *from = operand + (offset + row + x + (column + first) * pitch);
+        global {kind} *to = view + ((row + first) * columns + column + x);
+        // Without conditions all loads of a tile are under way together.
+        const int whole = row + {side} <= rows && column + {side} <= columns;
+        if (whole) {{
+            #pragma unroll
+            for (int y = 0; y < {side}; y += {apart}) tile[first + y][x] = from[y * pitch];
+        }} else {{
+            for (int y = 0; y < {side}; y += {apart})
+                if (row + x < rows && column + first + y < columns) tile[first + y][x] = from[y * pitch];
+        }}
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int y = first; y < {side}; y += {apart})
-            if (row + y < rows && column + x < columns) view[(row + y) * columns + column + x] = tile[x][y];
+        if (whole) {{
+            #pragma unroll
+            for (int y = 0; y < {side}; y += {apart}) to[y * columns] = tile[x][first + y];
+        }} else {{
+            for (int y = 0; y < {side}; y += {apart})
+                if (row + first + y < rows && column + x < columns) to[y * columns] = tile[x][first + y];
+        }}
         barrier(CLK_LOCAL_MEM_FENCE);
     }}
 }}

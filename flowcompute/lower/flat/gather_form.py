@@ -14,6 +14,9 @@ from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_toget
 from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
 
+VECTOR = 4
+"""Numbers that a work-item of a GPU moves together."""
+
 
 def _row(one: Gather, scope: Scope, row: Row) -> None:
     """Emit all columns of a row, run by run."""
@@ -77,7 +80,11 @@ def _value(
     if run.place is not None:
         each = base + run.place(lane) * axes.stride
     elif axes.single:
-        return one.factor(scope, Load(operand.argument, base + from_start * axes.stride, axes.stride, count))
+        index = base + from_start * axes.stride
+        return one.factor(scope, Load(operand.argument, index, axes.stride, count, aligned=one.is_aligned))
+    elif one.is_aligned:
+        index = base + axes.offset(from_start)
+        return one.factor(scope, Load(operand.argument, index, 1, count, aligned=True))
     else:
         each = base + axes.offset(lane)
     return one.factor(scope, Load(operand.argument, base, 1, count, each))
@@ -91,7 +98,27 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     one = Gather(task.graph, task.region)
-    return lower_rows(task, one, partial(_row, one), partial(_number, one), is_narrow=_is_narrow(task, one))
+    capabilities = task.style.capabilities
+    # In a GPU's own buffers, vectors begin at multiples of their size.
+    one.is_aligned = task.is_gpu and not capabilities.host_memory and _is_in_vectors(one)
+    lanes, is_narrow = VECTOR if one.is_aligned else 1, _is_narrow(task, one)
+    return lower_rows(task, one, partial(_row, one), partial(_number, one), is_narrow=is_narrow, lanes=lanes)
+
+
+def _is_in_vectors(one: Gather) -> bool:
+    """Check whether vectors of the result are vectors of one operand, and all begin at multiples of their size."""
+    places = [one.columns]
+    for choice in one.choices([0] * len(one.stack), 0):
+        for run in choice.runs:
+            if run.place is not None:
+                return False
+            places += [run.start, run.stop]
+    for operand in one.operands:
+        lies, axes = operand.lies, operand.columns
+        if one.is_computed(operand) or axes.stride != 1 or not axes.keeps_together(VECTOR):
+            return False
+        places += [lies.offset, lies.record, *lies.strides[: operand.stack], *axes.strides[:-1]]
+    return all(place % VECTOR == 0 for place in places)
 
 
 def _is_narrow(task: LoweringTask, one: Gather) -> bool:

@@ -23,6 +23,7 @@ def lower_rows(
     of_number: Callable[[Scope, Row, IndexLike], None],
     *,
     is_narrow: bool = False,
+    lanes: int = 1,
 ) -> Kernel:
     """Return the kernel of an anchor; its work counts rows on CPUs, numbers on GPUs.
 
@@ -33,18 +34,21 @@ def lower_rows(
         of_number: emits one column of a row, on GPUs.
         is_narrow: whether 32 bits hold all places within a record of what is read and made. GPUs divide 64 bits in many
             instructions.
+        lanes: neighbours in a row that a work-item of a GPU takes together; they divide a row.
     """
     if task.is_gpu:
-        scope, numbers = Scope(one.names, lanes=1), one.node.spec.item_numbers
+        scope, numbers = Scope(one.names, lanes=lanes), one.node.spec.item_numbers
         columns = numbers // one.units
         if is_narrow:
             of_number(scope, *_narrow_place(one, scope, columns))
         else:
             row = one.row(scope, scope.integer(_NUMBER // columns))
             of_number(scope, row, scope.integer(_NUMBER % columns))
-        body = (For(_NUMBER, WID, N, WSIZE, tuple(scope.statements)),)
+        body = (For(_NUMBER, WID * lanes, N, WSIZE * lanes, tuple(scope.statements)),)
         arguments = one.arguments.ordered()
-        return Kernel(task.name, task.region.name, arguments, body, "flat", work_group=GROUP, units=numbers)
+        return Kernel(
+            task.name, task.region.name, arguments, body, "flat", work_group=GROUP, units=numbers, lanes=lanes
+        )
     scope = Scope(one.names, lanes=task.style.capabilities.lanes)
     of_row(scope, one.row(scope, _ROW))
     rows = For(_ROW, START, STOP, 1, tuple(scope.statements))
