@@ -84,3 +84,22 @@ def test_steps_give_the_bits_of_blocks_that_the_host_merges(records: int) -> Non
         with used as on_device, mock.patch.object(StepMaker, "_is_merged_there", return_value=False):
             assert fitted() == got
         assert not on_device.called
+
+
+def test_the_sum_of_the_only_block_stays_where_it_is() -> None:
+    x, labels = RNG.standard_normal((24, 6), dtype=np.float32), np.arange(24) % 3
+    first = [RNG.standard_normal(shape, dtype=np.float32) for shape in ((6, 5), (5,), (5, 3))]
+
+    def trained() -> list[bytes]:
+        a, b, c = parameters = [fc.parameter(one, name=name) for one, name in zip(first, "abc", strict=True)]
+        scores = fc.nn.relu(fc.source(x) @ a + b) @ c
+        with fc.train.Trainer(parameters, fc.train.sgd(0.1), device="gpu") as trainer:
+            trainer.step(fc.nn.cross_entropy(scores, fc.source(labels), reduction="mean"))
+            return [one.tobytes() for one in trainer.values.values()]
+
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        with mock.patch.object(DeviceMerges, "_launch") as launch:
+            got = trained()
+        assert not launch.called
+        with mock.patch.object(StepMaker, "_is_merged_there", return_value=False):
+            assert trained() == got

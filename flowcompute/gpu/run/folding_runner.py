@@ -129,7 +129,9 @@ class FoldingRunner(RecordingRunner):
         state, items = self.state.folds[fold], batch_slice.items
         if isinstance(state, DeviceMerges):
             made = self.memory.output(("partial", fold, 0), self._blocks.parts(fold, blocks)["partial", fold, 0])
-            batch_slice.push_later(step.name, partial(state.push_blocks, made, phase, items))
+            # Kernels of columns store the NaN of results on GPUs.
+            canonical = kernel.columns > 0 and self.device.capabilities.code_shape == "gpu"
+            batch_slice.push_later(step.name, partial(state.push_blocks, made, phase, items, canonical=canonical))
             return
         parts = self._blocks.parts(fold, blocks)
         for key, array in parts.items():

@@ -73,7 +73,9 @@ class StayingRunner(RepeatingRunner):
         stays = node.id in self.staying
         length = self.state.one_pass.clock_of(node.id).length
         if (merged := self.state.plan.folds.get(node.id)) is not None:
-            return DeviceMerges(node, merged, there, length, stays=stays)
+            passes = self.state.plan.passes
+            inside = stays and len(passes) == 1 and all(sink.value != node.id for sink in passes[0].sinks)
+            return DeviceMerges(node, merged, there, length, stays=stays, inside=inside)
         spec = self.state.plan.host_folds[node.id]
         if spec.op != "matmul":
             return DeviceSegments(node, spec, there, stays=stays)

@@ -64,7 +64,7 @@ from flowcompute.lower.rows.row_sweep import (
     ColumnPoint,
     RowSweep,
 )
-from flowcompute.spec import BOOL, INT64
+from flowcompute.spec import BOOL, INT64, is_float
 
 _UNIT, _BLOCK, _NUMBER = names("unit block j")
 """Unit of work, number of its block, and number in a fold's item."""
@@ -258,8 +258,13 @@ class ColumnFolds:
         outer.scope.add(For(RECORD, _LOW, _HIGH, 1, records, unroll=shape.turns))
         for fold in self.folds:
             place = _BLOCK * shape.folds[fold].numbers + self._number(outer, fold)
+            # The sum of the only block of a step is its result; see `DeviceMerges`.
+            canonical = shape.folds[fold].op == "sum" and is_float(shape.folds[fold].dtype)
             outer.scope.add(
-                *(Store(one, place, var, 1, 1) for one, var in zip(self._parts(fold), totals[fold], strict=True))
+                *(
+                    Store(one, place, var, 1, 1, canonical)
+                    for one, var in zip(self._parts(fold), totals[fold], strict=True)
+                )
             )
         own = If(COLUMN < shape.columns, tuple(outer.scope.statements))
         return [For(_UNIT, GID, BLOCKS * tiles, GSIZE, (*unit, own))]

@@ -76,15 +76,19 @@ class DeviceMerges(Accumulator):
         there: its device.
         length: records at most; None if unknown.
         stays: whether nobody on the host reads its result.
+        inside: whether kernels of its pass alone read its result, which then may stay where the blocks are.
     """
 
-    def __init__(self, node: Node, spec: FoldSpec, there: FoldDevice, length: int | None, *, stays: bool) -> None:
+    def __init__(
+        self, node: Node, spec: FoldSpec, there: FoldDevice, length: int | None, *, stays: bool, inside: bool = False
+    ) -> None:
         super().__init__(0)
         self._value, self._node_spec, self._spec = node.id, node.spec, spec
-        self._there, self._stays = there, stays
+        self._there, self._stays, self._inside = there, stays, inside
         self._told = partial(there.launcher.told, node.name, node.element.site)
         self._length, self._levels = length, tree_levels(length, spec.block)
         self._is_ended = False
+        self._found: cl.Buffer | None = None
 
     @property
     def description(self) -> FoldSpec:
@@ -114,19 +118,24 @@ class DeviceMerges(Accumulator):
         self._made()
         self.open()
 
-    def push_blocks(self, blocks: cl.Buffer, phase: int, records: int) -> None:
+    def push_blocks(self, blocks: cl.Buffer, phase: int, records: int, *, canonical: bool = False) -> None:
         """Add records as accumulators of blocks, the first of which began `phase` records earlier.
 
         Args:
             blocks: `(blocks, numbers)`; the last one may go on, or be the last of the stream.
             phase: records of the first block that came before.
             records: how many come.
+            canonical: whether every NaN in the blocks is the one that results have.
         """
-        block = self._spec.block
+        block, spec = self._spec.block, self._spec
         whole, rest = divmod(phase + records, block)
         next_block, done = self.records // block, self.records + records
         with self._told():
-            if not whole and done == self._length:
+            is_only = self._inside and canonical and not whole and done == self._length and not next_block
+            if is_only and spec.op == "sum" and not spec.selected and spec.dtype == spec.result_dtype:
+                # Widened and rounded again it would be the same.
+                self._found, self._is_ended = blocks, True
+            elif not whole and done == self._length:
                 # Nothing comes behind the one block that goes on, so it is read where it is.
                 self._end(blocks, next_block, rest, done)
             else:
@@ -150,7 +159,10 @@ class DeviceMerges(Accumulator):
                 # Of no records a sum is 0, and a mean 0 / 0.
                 self._end(self.open(), *divmod(self.records, spec.block), self.records)
             # What was made before the end of the pass is found there from now on.
-            self._made()
+            if self._found is None:
+                self._made()
+            else:
+                self._there.memory.made_again({self._value: self._found})
             if self._stays:
                 return placeholder_array(self._node_spec)
             array = np.empty(spec.result_shape, spec.result_dtype)
