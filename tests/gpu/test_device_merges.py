@@ -13,7 +13,7 @@ from flowcompute.engine.folds import Fold
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.folds.device_merges import DeviceMerges
-from flowcompute.gpu.run.folds.fold_device import FoldDevice
+from flowcompute.gpu.run.folds.fold_device import FoldDevice, KeptForFolds
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.graph import build_graph
 from flowcompute.ir import FoldSpec
@@ -43,8 +43,7 @@ def test_bits_are_those_of_the_host(op: str, dtype: str, result: str) -> None:
         launcher,
         lambda one: built.get(one, launcher),
         KernelStyle(device.capabilities),
-        {},
-        {},
+        KeptForFolds(),
     )
     try:
         for cuts in ([0], [5], [16], [3, 13, 1, 40, 16, 32, 7], [161], [160]):

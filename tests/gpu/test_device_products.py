@@ -18,7 +18,7 @@ from flowcompute.errors import DeviceFullError, DeviceWarning, RunError
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.folds.device_products import DeviceProducts
-from flowcompute.gpu.run.folds.fold_device import FoldDevice
+from flowcompute.gpu.run.folds.fold_device import FoldDevice, KeptForFolds
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.graph import build_graph
@@ -57,7 +57,9 @@ def states(left: int, right: int | None, dtype: str) -> Iterator[Any]:
     device, built = gpu_shaped().device, BuiltKernels()
     launcher = LocalLauncher(device, 0)
     style = KernelStyle(device.capabilities)
-    there = FoldDevice(device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, {}, {})
+    there = FoldDevice(
+        device, launcher.memory, launcher, lambda kernel: built.get(kernel, launcher), style, KeptForFolds()
+    )
     try:
         yield spec, lambda length=None, **of: DeviceProducts(node, spec, there, length, stays=False, **of)
     finally:
@@ -213,6 +215,21 @@ def test_blocks_that_are_multiplied_together_have_the_bits_of_single_ones() -> N
             assert state._together == (1 if length == 1 else 16)
         assert found[0][0] == found[1][0]
         assert found[0][1] > 2 * found[1][1]
+
+
+def test_folds_of_several_sizes_share_what_is_used_within_a_launch() -> None:
+    x, y = X[:, :20], np.tanh(X[:, 20:32])
+    found = []
+    for size in (1 << 18, 1 << 20):
+        one, other = fc.source(x), fc.source(y)
+        # The second fold replaces the buffers of the first, before either multiplies.
+        strategy = Strategy(batch_bytes=size, joined_batches=1)
+        found.append(resolve_on_gpu((other * 2).T @ other, (one * 2).T @ other, (one + 1).T @ one, strategy=strategy))
+    for mine, again, wanted in zip(*found, (2 * y.T @ y, 2 * x.T @ y, (x + 1).T @ x), strict=True):
+        assert mine.tobytes() == again.tobytes()
+        np.testing.assert_allclose(mine, wanted, rtol=1e-3, atol=1e-2)
+    plan = plan_for_gpu((fc.source(y) * 2).T @ fc.source(y), (fc.source(x) * 2).T @ fc.source(x))
+    assert [what for what, _ in plan.memory.device_items].count("products of blocks x 1") == 1
 
 
 def test_states_of_other_folds_are_refused() -> None:

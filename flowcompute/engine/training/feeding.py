@@ -75,7 +75,8 @@ def feed_part(
             while under_way.has_room and begin < end:
                 stop = min(begin + clock.batch_items, end)
                 batch = Batch(number, begin, stop, read(clock, begin, stop, records), clock.id)
-                under_way.begin(batch, alone=part == (begin, stop))
+                # Nothing is computed while the first one is uploaded, which takes longer beside others.
+                under_way.begin(batch, alone=not number)
                 begin, number = stop, number + 1
             if not under_way.process_next():
                 return

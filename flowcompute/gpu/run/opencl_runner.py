@@ -417,7 +417,6 @@ class OpenCLRunner(FoldingRunner):
         self._passed = PassingArguments()
         self._views.clear()
         self._folding.clear()
-        self._rooms.clear()
         if launcher is None:
             return
         with launcher.told():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,14 @@ import numpy as np
 from flowcompute.engine import BatchSlice, PassState
 from flowcompute.engine.folds import Accumulator
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.run.folds import DeviceMerges, DeviceProducts, DeviceSegments, FoldDevice, RecordProducts
+from flowcompute.gpu.run.folds import (
+    DeviceMerges,
+    DeviceProducts,
+    DeviceSegments,
+    FoldDevice,
+    KeptForFolds,
+    RecordProducts,
+)
 from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.run.view_copies import ViewCopy
 from flowcompute.graph import Node
@@ -38,9 +45,8 @@ class StayingRunner(RepeatingRunner):
     def __init__(self, state: PassState) -> None:
         super().__init__(state)
         self._views: dict[int, tuple[ViewCopy, Any]] = {}
-        self._folding: dict[tuple[str, str], Any] = {}
+        self._folding = KeptForFolds()
         self._products: RecordProducts | None = None
-        self._rooms: dict[Hashable, np.ndarray] = {}
 
     def take(self, kept: Mapping[int, object]) -> None:
         """See `RegionRunner.take`."""
@@ -69,7 +75,7 @@ class StayingRunner(RepeatingRunner):
         """See `RegionRunner.make_fold`."""
         assert self._launcher is not None
         style = lower.KernelStyle(self.device.capabilities, precision=self.state.plan.config.precision)
-        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding, self._rooms)
+        there = FoldDevice(self.device, self.memory, self._launcher, self._compiled, style, self._folding)
         stays = node.id in self.staying
         length = self.state.one_pass.clock_of(node.id).length
         if (merged := self.state.plan.folds.get(node.id)) is not None:

@@ -68,15 +68,24 @@ def device_fold_bytes(fold: HostFold, length: int | None, parts: Sequence[int] =
     if fold.op != "matmul":
         return fold.result.item_numbers * (8 + fold.result.dtype.itemsize) + 8
     shape = ProductShape.of(fold)
-    together = shape.together(length)
-    rows = together * shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
+    rows = shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
     opened = rows * sum(operand.item_bytes // shape.rows for operand in fold.operands)
     # Beside the nodes that wait: one that is made, and two that are merged.
     nodes = tree_levels(length, shape.block) + 3
     for begin, end in zip(parts, [*parts[1:], length or 0], strict=False):
         nodes = max(nodes, waiting_nodes(begin // shape.block, (end - begin) // shape.block) + 3)
-    made = together * fold.operands[0].dtype.itemsize + fold.result.dtype.itemsize
-    return shape.numbers * (8 * nodes + made) + opened
+    return shape.numbers * (8 * nodes + fold.result.dtype.itemsize) + opened
+
+
+def products_bytes(fold: HostFold, length: int | None) -> int:
+    """Count the bytes on a discrete device that hold blocks which are multiplied together, and their products.
+
+    All folds of a pass take the same.
+    """
+    shape = ProductShape.of(fold)
+    together = shape.together(length)
+    gathered = together * shape.block * sum(operand.item_bytes for operand in fold.operands) if together > 1 else 0
+    return together * shape.numbers * fold.operands[0].dtype.itemsize + gathered
 
 
 def merged_fold_bytes(fold: FoldSpec, length: int | None) -> int:

@@ -11,7 +11,12 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import attention_state
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
-from flowcompute.schedule.memory.fold_bytes import device_fold_bytes, device_fold_item_bytes, merged_fold_bytes
+from flowcompute.schedule.memory.fold_bytes import (
+    device_fold_bytes,
+    device_fold_item_bytes,
+    merged_fold_bytes,
+    products_bytes,
+)
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
 from flowcompute.schedule.memory.worker_needs import isolated_placements
 from flowcompute.schedule.placement import direct_inputs, early_inputs, early_outputs, kernels_of
@@ -118,6 +123,7 @@ def device_edges(
     """Return the device buffers of a pass: those that grow with its batches, and the state of folds."""
     moving: frozenset[int] = transfer_plan.moving
     edges: list[BatchBuffers] = []
+    shared = 0
     for one in dict.fromkeys(device_buffer_assignment(graph, one_pass, transfer_plan).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
@@ -141,10 +147,13 @@ def device_edges(
             fold = host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
             size = device_fold_bytes(fold, clock.length, one_pass.parts)
             edges.append(BatchBuffers(f"{node.name} (fold)", size, 1, clock.id, 1, grows=False))
+            shared = max(shared, products_bytes(fold, clock.length) if fold.op == "matmul" else 0)
             if beside := device_fold_item_bytes(fold):
                 edges.append(BatchBuffers(f"{node.name} (keys)", beside, 1, clock.id, 0))
         for entry in (entry for entry in clock.entries if entry.value in read):
             # Of windows, only the records in which they overlap are stored.
             name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
             edges.append(BatchBuffers(name, item_bytes, 1, clock.id, extra_items(entry)))
+    if shared:
+        edges.append(BatchBuffers("products of blocks", shared, 1, 0, 1, grows=False))
     return edges

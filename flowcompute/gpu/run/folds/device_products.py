@@ -15,37 +15,21 @@ from flowcompute.engine.accumulators import Products
 from flowcompute.engine.folds import Accumulator, RecordBlocks
 from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu.device import cl
+from flowcompute.gpu.run.folds.block_products import add_products
 from flowcompute.gpu.run.folds.fold_device import FoldDevice
 from flowcompute.graph import Node
 from flowcompute.imports import LateModule
-from flowcompute.ir import HostFold, ProductShape, canonical_nan, waiting_nodes
+from flowcompute.ir import HostFold, Kernel, ProductShape, canonical_nan, waiting_nodes
 from flowcompute.schedule.memory import placeholder_array
-from flowcompute.spec import FLOAT64, INT64
+from flowcompute.spec import FLOAT64
 
 if TYPE_CHECKING:
     from flowcompute import lower
 else:
     lower = LateModule("flowcompute.lower")
 
-WORK_GROUP = 128
-GROUPS_PER_UNIT = 16
-
-_TYPES = {4: "float", 8: "double"}
-
-_TEXT = """
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#define P1(i) (double)mine[(i) * numbers]
-#define P2(i) (P1(i) + P1(i + 1))
-#define P4(i) (P2(i) + P2(i + 2))
-#define P8(i) (P4(i) + P4(i + 4))
-kernel void add_blocks(global const %(T)s *products, global double *node, const long numbers, const long blocks) {
-    // Neighbours first, as in the tree.
-    for (long j = get_global_id(0); j < numbers; j += get_global_size(0)) {
-        global const %(T)s *mine = products + j;
-        node[j] = blocks == 2 ? P2(0) : blocks == 4 ? P4(0) : blocks == 8 ? P8(0) : P8(0) + P8(8);
-    }
-}
-"""
+Copy = Callable[[int, int, int, cl.Buffer, int], None]
+"""`copy(place, first, size, room, to)` puts bytes of an operand, given by its place, into a place of a room."""
 
 
 class DeviceProducts(Accumulator):
@@ -91,7 +75,9 @@ class DeviceProducts(Accumulator):
         self._left: list[int | None] = []
         self._next = -(-self.start // self.block)
         self._free: list[int] = []
-        self._nodes = 0
+        self._nodes: list[cl.Buffer] = []
+        self._rooms: dict[int, cl.Buffer] = {}
+        self._kernels: dict[tuple[int, int], Kernel] = {}
         self._is_ended = False
 
     @property
@@ -140,19 +126,21 @@ class DeviceProducts(Accumulator):
         first = -(-self.start // self.block)
         blocks = self._next - first + (self._count + items) // self.block
         # Three are in hand.
-        while self._nodes < waiting_nodes(first, blocks) + 3:
-            self._buffer(self._nodes)
-            self._free.append(self._nodes)
-            self._nodes += 1
-        self._rooms()
+        there, numbers = self._there, self._shape.numbers
+        while len(self._nodes) < waiting_nodes(first, blocks) + 3:
+            self._free.append(len(self._nodes))
+            self._nodes.append(there.buffer(self._named("node", len(self._nodes)), FLOAT64, numbers))
+        for place, one in enumerate(self._spec.operands):
+            self._rooms[place] = there.buffer(self._named("room", place), self._dtype, self.block * one.item_numbers)
+            self._gathered(place)
         self._products()
         self._made()
 
     def push(self, operands: Sequence[cl.Buffer], items: int) -> None:
         """Add the records that come next, in buffers that nobody changes until the device has been waited for."""
 
-        def copy(place: int, first: int, size: int, to: int) -> None:
-            self._there.copy(operands[place], self._room(place), size, first, to)
+        def copy(place: int, first: int, size: int, room: cl.Buffer, to: int) -> None:
+            self._there.copy(operands[place], room, size, first, to)
 
         self._take(copy, items)
         self.records += items
@@ -161,8 +149,8 @@ class DeviceProducts(Accumulator):
         """Add records that lie on the host."""
         lines = [np.ascontiguousarray(value).reshape(-1).view(np.uint8) for value in values]
 
-        def copy(place: int, first: int, size: int, to: int) -> None:
-            self._there.upload(lines[place][first : first + size], self._room(place), to)
+        def copy(place: int, first: int, size: int, room: cl.Buffer, to: int) -> None:
+            self._there.upload(lines[place][first : first + size], room, to)
 
         with self._told():
             try:
@@ -172,11 +160,11 @@ class DeviceProducts(Accumulator):
                 raise RunError(error.message, expected="room for a fold", got=error.got, hint=error.hint) from error
             self._take(copy, len(values[0]))
 
-    def _take(self, copy: Callable[[int, int, int, int], None], items: int) -> None:
+    def _take(self, copy: Copy, items: int) -> None:
         """Add the records that come next.
 
         Args:
-            copy: puts bytes of an operand, given by its place, from a place on into a place of its room.
+            copy: puts bytes of an operand, given by its place, from a place on into a place of a room.
             items: how many there are.
         """
         taken = self._to_head(copy, items)
@@ -184,13 +172,17 @@ class DeviceProducts(Accumulator):
             # As many as are one node.
             blocks = min(self._together, 1 << (whole.bit_length() - 1), (self._next & -self._next) or self._together)
             some = blocks * self.block - self._count
-            self._append(copy, taken, some)
-            self._insert(self._product(self.block) if blocks == 1 else self._added(blocks), blocks.bit_length() - 1)
+            if blocks == 1:
+                self._append(copy, taken, some)
+                self._insert(self._product(self.block))
+            else:
+                self._gather(copy, taken, some)
+                self._insert(self._added(blocks), blocks.bit_length() - 1)
             taken, self._count = taken + some, 0
         if taken < items:
             self._append(copy, taken, items - taken)
 
-    def _to_head(self, copy: Callable[[int, int, int, int], None], items: int) -> int:
+    def _to_head(self, copy: Copy, items: int) -> int:
         """Bring records before the first whole block to the host; gives how many."""
         some = min(self._head.size - self._head.count, items)
         if some:
@@ -199,26 +191,36 @@ class DeviceProducts(Accumulator):
             self._count = 0
         return some
 
-    def _append(self, copy: Callable[[int, int, int, int], None], first: int, some: int) -> None:
+    def _append(self, copy: Copy, first: int, some: int) -> None:
         for place, width in enumerate(self._widths):
-            copy(place, first * width, some * width, self._count * width)
+            copy(place, first * width, some * width, self._rooms[place], self._count * width)
         self._count += some
 
-    def _room(self, place: int) -> cl.Buffer:
-        """Return the buffer of an operand's records of some blocks."""
+    def _gather(self, copy: Copy, first: int, some: int) -> None:
+        """Put the open block, and records behind it, to where several blocks have room."""
+        for place, width in enumerate(self._widths):
+            opened, room = self._count * width, self._gathered(place)
+            if opened:
+                self._there.copy(self._rooms[place], room, opened)
+            copy(place, first * width, some * width, room, opened)
+
+    # Of what is used within one launch all folds of a pass have the same: they launch in one queue. It is looked up
+    # where it is used, since a fold that needs a larger one replaces it.
+
+    def _gathered(self, place: int) -> cl.Buffer:
+        """Return the buffer of an operand's records of blocks that are multiplied together."""
         numbers = self._spec.operands[place].item_numbers
-        return self._there.buffer(self._named("room", place), self._dtype, self._together * self.block * numbers)
+        if self._together == 1:
+            return self._rooms[place]
+        return self._there.buffer(("all products", place), self._dtype, self._together * self.block * numbers)
 
     def _products(self) -> cl.Buffer:
         """Return the buffer of the products of some blocks."""
-        return self._there.buffer(self._named("product"), self._dtype, self._together * self._shape.numbers)
-
-    def _rooms(self) -> list[cl.Buffer]:
-        return [self._room(place) for place in range(len(self._spec.operands))]
+        return self._there.buffer(("all products", "made"), self._dtype, self._together * self._shape.numbers)
 
     def _fetched_records(self) -> Iterator[np.ndarray]:
         """Yield the records of the open block, `(records, numbers)` of each operand."""
-        for room, one in zip(self._rooms(), self._spec.operands, strict=True):
+        for room, one in zip(self._rooms.values(), self._spec.operands, strict=True):
             records = np.empty((self._count, one.item_numbers), self._dtype)
             self._there.memory.fetch_handed(room, records)
             yield records
@@ -228,12 +230,9 @@ class DeviceProducts(Accumulator):
     def _named(self, *what: Hashable) -> Hashable:
         return ("products", self._value, *what)
 
-    def _buffer(self, node: int) -> cl.Buffer:
-        return self._there.buffer(self._named("node", node), FLOAT64, self._shape.numbers)
-
     def _multiply_rooms(self, records: int, made: cl.Buffer) -> None:
         """Multiply the first records in the rooms, in the operands' dtype."""
-        shape, rooms = self._shape, self._rooms()
+        shape, rooms = self._shape, [*self._rooms.values()]
         rows = shape.padded(records)
         for room, width in zip(rooms, self._widths, strict=True):
             self._there.clear(room, records * width, rows * width // shape.rows)
@@ -241,41 +240,42 @@ class DeviceProducts(Accumulator):
 
     def _multiply(self, records: int, operands: Sequence[cl.Buffer], made: cl.Buffer) -> None:
         """Multiply records, behind which lie zeros."""
-        shape = self._shape
-        kernel = lower.lower_product(self._dtype, shape.padded(records), shape.left, shape.right, self._there.style)
-        self._there.launch(kernel, (operands[0], operands[-1]), made, 1)
+        self._there.launch(self._kernel(self._shape.padded(records)), (operands[0], operands[-1]), made, 1)
+
+    def _kernel(self, rows: int, blocks: int = 1) -> Kernel:
+        """Return the kernel that multiplies each of some blocks of so many rows."""
+        if (rows, blocks) not in self._kernels:
+            shape, style = self._shape, self._there.style
+            self._kernels[rows, blocks] = lower.lower_product(self._dtype, rows, shape.left, shape.right, style, blocks)
+        return self._kernels[rows, blocks]
 
     def _product(self, records: int) -> int:
         """Return the product of the first records in the rooms, as a node."""
         there, node = self._there, self._free.pop()
         if self._dtype == FLOAT64:
-            self._multiply_rooms(records, self._buffer(node))
+            self._multiply_rooms(records, self._nodes[node])
             return node
         narrow = self._products()
         self._multiply_rooms(records, narrow)
         there.launch(
-            lower.lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._buffer(node), self._shape.numbers
+            lower.lower_cast(self._dtype, FLOAT64, there.style), (narrow,), self._nodes[node], self._shape.numbers
         )
         return node
 
     def _added(self, blocks: int) -> int:
-        """Return the node of some whole blocks in the rooms."""
+        """Return the node of some whole blocks that were gathered."""
         there, shape, node, made = self._there, self._shape, self._free.pop(), self._products()
-        rows, rooms = self.block * shape.rows, self._rooms()
-        kernel = lower.lower_product(self._dtype, rows, shape.left, shape.right, there.style, blocks)
-        there.launch(kernel, (rooms[0], rooms[-1]), made, blocks)
-        text = _TEXT % {"T": _TYPES[self._dtype.itemsize]}
-        adding = there.build(text, "add_blocks", [None, None, INT64, INT64])
-        groups = min(-(-shape.numbers // WORK_GROUP), GROUPS_PER_UNIT * there.style.capabilities.units)
-        values, held = [made, self._buffer(node), shape.numbers, blocks], [self._buffer(node)]
-        there.launcher.launch(adding, values, groups, WORK_GROUP, held, timed=False, deferred=True)
+        kernel = self._kernel(self.block * shape.rows, blocks)
+        operands = self._gathered(0), self._gathered(len(self._rooms) - 1)
+        there.launch(kernel, operands, made, blocks)
+        add_products(there, made, self._nodes[node], self._dtype, shape.numbers, blocks)
         return node
 
     def _sum(self, one: int, other: int) -> int:
         """Return the sum of two nodes, which are kept."""
         there, made = self._there, self._free.pop()
-        operands = self._buffer(one), self._buffer(other)
-        there.launch(lower.lower_sum(there.style), operands, self._buffer(made), self._shape.numbers)
+        operands = self._nodes[one], self._nodes[other]
+        there.launch(lower.lower_sum(there.style), operands, self._nodes[made], self._shape.numbers)
         return made
 
     def _insert(self, node: int, level: int = 0) -> None:
@@ -326,9 +326,9 @@ class DeviceProducts(Accumulator):
             there.clear(made, 0, numbers * spec.dtype.itemsize)
         else:
             if spec.dtype == FLOAT64:
-                there.copy(self._buffer(total), made, numbers * 8)
+                there.copy(self._nodes[total], made, numbers * 8)
             else:
-                there.launch(lower.lower_cast(FLOAT64, spec.dtype, there.style), (self._buffer(total),), made, numbers)
+                there.launch(lower.lower_cast(FLOAT64, spec.dtype, there.style), (self._nodes[total],), made, numbers)
             if total not in inside:
                 self._free.append(total)
 
@@ -357,7 +357,7 @@ class DeviceProducts(Accumulator):
 
     def _put(self, arrays: Sequence[np.ndarray]) -> None:
         """Upload records into the rooms, in place of those there."""
-        for room, array in zip(self._rooms(), arrays, strict=False):
+        for room, array in zip(self._rooms.values(), arrays, strict=False):
             self._there.upload(array, room)
         self._count = len(arrays[0]) if arrays else 0
 
@@ -401,7 +401,7 @@ class DeviceProducts(Accumulator):
 
     def _fetched(self, node: int, array: np.ndarray) -> np.ndarray:
         """Return the numbers of a node as a matrix, in an array with room for them."""
-        self._there.memory.fetch_handed(self._buffer(node), array)
+        self._there.memory.fetch_handed(self._nodes[node], array)
         return array.reshape(self._shape.left, self._shape.right)
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -440,5 +440,5 @@ class DeviceProducts(Accumulator):
         if array.dtype != FLOAT64 or array.shape != (self._shape.left, self._shape.right):
             raise ValueError(f"a node of {array.dtype}{array.shape}, where {self._shape} is folded")
         node = self._free.pop()
-        self._there.memory.fill(self._buffer(node), array)
+        self._there.memory.fill(self._nodes[node], array)
         return node

@@ -22,6 +22,27 @@ else:
     lower = LateModule("flowcompute.lower")
 
 
+class KeptForFolds:
+    """What folds of a pass use again: they are made anew for each run of their plan.
+
+    Attributes:
+        built: kernels by text and name.
+        launches: by kernel and records what was found for a launch, with the kernel.
+        rooms: memory of the host by name.
+    """
+
+    def __init__(self) -> None:
+        self.built: dict[tuple[str, str], Any] = {}
+        self.launches: dict[tuple[int, int], tuple[Kernel, Any, int, int, int]] = {}
+        self.rooms: dict[Hashable, np.ndarray] = {}
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self.built.clear()
+        self.launches.clear()
+        self.rooms.clear()
+
+
 @dataclass(frozen=True)
 class FoldDevice:
     """The device of a pass, for folds.
@@ -32,8 +53,7 @@ class FoldDevice:
         launcher: launches kernels there.
         compiled: gives what to launch for a kernel.
         style: of kernels.
-        built: kernels by text and name. Folds are made anew for each run of their plan, and these are not.
-        rooms: memory of the host by name, kept as long.
+        kept: what the folds of the next run use again.
     """
 
     device: Device
@@ -41,8 +61,7 @@ class FoldDevice:
     launcher: Launcher
     compiled: Callable[[Kernel], Any]
     style: lower.KernelStyle
-    built: dict[tuple[str, str], Any]
-    rooms: dict[Hashable, np.ndarray]
+    kept: KeptForFolds
 
     def buffer(self, key: Hashable, dtype: np.dtype, numbers: int) -> cl.Buffer:
         """Return the buffer of a name, with room for so many numbers."""
@@ -50,26 +69,29 @@ class FoldDevice:
 
     def room(self, key: Hashable, numbers: int) -> np.ndarray:
         """Return memory of the host for so many numbers in float64, which is moved fastest."""
-        if key not in self.rooms:
+        if key not in self.kept.rooms:
             room = self.memory.room(8 * numbers)
-            self.rooms[key] = np.empty(numbers) if room is None else room.view(FLOAT64)
-        return self.rooms[key]
+            self.kept.rooms[key] = np.empty(numbers) if room is None else room.view(FLOAT64)
+        return self.kept.rooms[key]
 
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Any:
         """Return a kernel of a text, built when it is asked for first; see `Launcher.build`."""
-        if (text, name) not in self.built:
-            self.built[text, name] = self.launcher.build(text, name, types)
-        return self.built[text, name]
+        if (text, name) not in self.kept.built:
+            self.kept.built[text, name] = self.launcher.build(text, name, types)
+        return self.kept.built[text, name]
 
     def launch(self, kernel: Kernel, operands: Sequence[cl.Buffer], made: cl.Buffer, items: int) -> None:
         """Launch a kernel of `lower.product_folds` over so many records; nobody waits for it."""
-        task = LaunchTask(kernel, self.style.capabilities, items, 0, {}, lambda: kernel.units)
-        total, chunk, groups = divide(task)
+        # Held with its kernel, so that no other one has this number.
+        key = id(kernel), items
+        found = self.kept.launches.get(key)
+        if found is None:
+            task = LaunchTask(kernel, self.style.capabilities, items, 0, {}, lambda: kernel.units)
+            found = self.kept.launches[key] = kernel, self.compiled(kernel), *divide(task)
+        _, compiled, total, chunk, groups = found
         buffers = [made if one.value == lower.MADE else operands[one.value] for one in kernel.arguments]
         values = [*buffers, total, chunk, 0, 0, 0]
-        self.launcher.launch(
-            self.compiled(kernel), values, groups, kernel.work_group, [made], timed=False, deferred=True
-        )
+        self.launcher.launch(compiled, values, groups, kernel.work_group, [made], timed=False, deferred=True)
 
     def copy(self, source: cl.Buffer, target: cl.Buffer, size_bytes: int, at: int = 0, to: int = 0) -> None:
         """Copy bytes between two buffers, after what was launched before."""
