@@ -5,7 +5,8 @@ from flowcompute.fuse.builder import build_regions
 from flowcompute.fuse.groups import opened_views
 from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
-from flowcompute.fuse.region import Access, Layout, Reason, Region
+from flowcompute.fuse.reasons import Reason
+from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.row_makers import FEW_ROWS, told_with_rows
 from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles

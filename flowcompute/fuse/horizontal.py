@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from flowcompute.fuse.anchors import anchor_name
 from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, Group, Groups, why_folded_apart
-from flowcompute.fuse.region import Reason
+from flowcompute.fuse.reasons import Reason
 
 MAX_REFUSED = 64
 """Regions that a region is compared with in vain, with anchors and without. Planning is linear with this bound."""

@@ -23,7 +23,7 @@ from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.search import ORDERING
 from flowcompute.fuse.anchors import ATTENDING, anchor_name
 from flowcompute.fuse.groups import MAX_NODES
-from flowcompute.fuse.region import Reason
+from flowcompute.fuse.reasons import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.imports import dataclass
 from flowcompute.ir import is_copied, register_dtype, seen_as, views_of

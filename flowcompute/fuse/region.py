@@ -1,4 +1,4 @@
-"""Regions: nodes that share a kernel, the layouts of their values, and reasons for decisions.
+"""Regions: nodes that share a kernel, and the layouts of their values.
 
 The **domain** of a region is the item shape over which its kernel iterates. Each value has a **layout**. It gives the
 domain axis of each of the value's item axes, or None for axes of size 1 that are broadcast. All item reductions of a
@@ -14,21 +14,6 @@ from flowcompute.fuse.weight_tiles import WeightTiles
 from flowcompute.imports import dataclass
 
 Layout = tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A reason for a decision of the planner.
-
-    `kind` is "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch" or "train".
-    """
-
-    kind: str
-    element: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.element}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -114,18 +99,3 @@ class Region:
     def numbers(self) -> int:
         """Numbers in the domain."""
         return math.prod(self.domain)
-
-
-def own_axes(shape: tuple[int, ...]) -> Layout:
-    """Return the layout of a value that spans the domain."""
-    return tuple(range(len(shape)))
-
-
-def spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
-    """Return the layout in which axes without a domain axis get the domain's axis at their position, if it fits."""
-    if len(shape) != len(domain):
-        return axes
-    return tuple(
-        own if axis is None and own not in axes and size == domain[own] != 1 else axis
-        for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
-    )

@@ -14,7 +14,8 @@ from dataclasses import replace
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
 from flowcompute.fuse.producers import ROW_BYTES, STORE_COST
-from flowcompute.fuse.region import Reason, Region
+from flowcompute.fuse.reasons import Reason
+from flowcompute.fuse.region import Region
 from flowcompute.graph import Graph, Node
 
 FEW_ROWS = 8

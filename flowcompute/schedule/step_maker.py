@@ -186,8 +186,6 @@ class StepMaker:
             takes_rows=self._takes_rows if self._shares_launches else None,
             leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
             fences=self._capabilities.device_fences,
-            # Contracted additions would round others; CPUs were not measured.
-            again=self._capabilities.code_shape == "gpu" and self.config.precision != "fast",
             opened=opened,
         )
         made_here = {i for region in regions for i in region.outputs}
