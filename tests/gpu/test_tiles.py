@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import flowcompute as fc
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from flowcompute.gpu import OpenCLBackend
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, run_on_gpu, twin
 
 pytestmark = pytest.mark.compiles
 
@@ -43,6 +46,17 @@ def test_on_gpus(tile) -> None:
     assert [(k.ir.knobs.tile_rows, k.ir.knobs.tile_columns) for k in plan.kernels] == [tile]
     (found,), (wanted,) = resolve_on_gpu(product(), strategy=strategy), resolve_on_gpu(product())
     assert found.tobytes() == wanted.tobytes()
+
+
+def test_few_rows_have_smaller_tiles() -> None:
+    """Where most units had no tile; they are 2 on the device of the other tests."""
+    device = twin(gpu_shaped().device)
+    device.capabilities = dataclasses.replace(device.capabilities, units=8)
+    run = run_on_gpu(product(), backend=OpenCLBackend(device))
+    (kernel,) = (one.ir for one in run.plan.kernels)
+    assert [kernel.of_items(rows).tile for rows in (1, 256, 257)] == [(32, 2), (32, 2), (128, 1)]
+    (wanted,) = resolve_on_gpu(product())
+    assert np.asarray(run.values[0]).tobytes() == wanted.tobytes()
 
 
 def test_a_tile_that_is_too_large_is_told() -> None:

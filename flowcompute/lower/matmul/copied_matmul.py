@@ -55,6 +55,7 @@ from flowcompute.lower.matmul.tiled_matmul import (
     PAD,
     TiledMatmulLowering,
     WorkGroupTile,
+    lower_tiled,
 )
 from flowcompute.spec import FLOAT32
 
@@ -341,8 +342,7 @@ def _lower(task: LoweringTask) -> Kernel:
         few = max(few, TILE.rows - 1)
     if few < one.height:
         return kernel
-    smaller = TiledMatmulLowering(task.graph, task.region, task.style).lower(task.name)
-    return replace(kernel, few=smaller, few_rows=few)
+    return replace(kernel, few=lower_tiled(task), few_rows=few)
 
 
 COPIED_MATMUL = Form(name="copied matmul", accepts=_why_not, lower=_lower, geometry=by_tiles)

@@ -8,6 +8,7 @@ registers before anything is stored.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
@@ -57,6 +58,10 @@ BAND = 8
 TILE, STEP = Name("t"), Name("s")
 """Number of a tile of the result, and of a step along k."""
 K = Name("k")
+FEW_TILE = 32
+"""Rows and columns of a tile where larger ones are few."""
+IDLE_UNITS = 4
+"""Compute units for each tile from which on smaller ones are taken: larger ones compute up to twice as much a load."""
 PAD = 4
 """Padding between the rows of a local tile, so that work-items that write a column use different banks."""
 NEAR = 1 << 23
@@ -409,14 +414,24 @@ def why_no_tiles(task: LoweringTask) -> Reason | None:
     return why_no_product(task) if task.is_gpu else task.refuse("work-items of a CPU share no local memory")
 
 
-def _lower(task: LoweringTask) -> Kernel:
-    return TiledMatmulLowering(task.graph, task.region, task.style).lower(task.name)
+def lower_tiled(task: LoweringTask) -> Kernel:
+    """Return the kernel, which leaves few rows to smaller tiles, so that more of the units have one."""
+    kernel = TiledMatmulLowering(task.graph, task.region, task.style).lower(task.name)
+    one, wanted = MatmulAnchor(task.graph, task.region), task.style.wanted
+    assert kernel.tile is not None
+    rows, across = kernel.tile
+    few_rows = task.style.capabilities.units // IDLE_UNITS // across * rows
+    if one.rows_together is not None or wanted.tile_rows or wanted.tile_columns or rows <= FEW_TILE or not few_rows:
+        return kernel
+    tile = WorkGroupTile(FEW_TILE, min(FEW_TILE, kernel.knobs.tile_columns or FEW_TILE), 4, 4)
+    few = TiledMatmulLowering(task.graph, task.region, task.style, tile).lower(task.name)
+    return replace(kernel, few=few, few_rows=few_rows)
 
 
 TILED_MATMUL = Form(
     name="tiled matmul",
     accepts=why_no_tiles,
-    lower=_lower,
+    lower=lower_tiled,
     geometry=by_tiles,
     knobs=FormKnobs(gpu=(Knob("tile_rows", (16, 32, 64, 128)), Knob("tile_columns", (16, 32, 64, 128)))),
     family="matmul",
