@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -27,10 +27,10 @@ from benchmarks.training.full_batch import gradient_rows
 from benchmarks.training.loops import Train, by_fit, by_jax, by_torch, by_trainer
 from benchmarks.training.mlp_by_hand import by_hand
 from benchmarks.training.models import MODELS, Model
-from benchmarks.training.timing import Slope, measured
+from benchmarks.training.timing import Seconds, Slope, measured
 from benchmarks.training.trainer_step import step_row
 
-STEPS = {"mlp": 600, "cnn": 40, "gpt": 12, "large": 10}
+STEPS = {"mlp": 600, "cnn": 40, "gpt": 12, "large": 40}
 
 SHORTER = 4
 """Steps of the longer training for each of the shorter one."""
@@ -61,7 +61,14 @@ def steps_of(name: str, model: Model, device: str, reps: int, compiled: Sequence
     few = max(model.steps // SHORTER, 1)
     lengths = {"short": _peers(name, model.of_steps(few), device, compiled), "": _peers(name, model, device, compiled)}
     pairs = {f"{peer} {length}": each[peer] for peer in lengths[""] for length, each in lengths.items()}
-    seconds, found = measured(pairs, reps)
+
+    def told(so_far: Mapping[str, Seconds]) -> None:
+        slopes = {
+            peer: Slope.of(so_far[f"{peer} short"], so_far[f"{peer} "], (few, model.steps)) for peer in lengths[""]
+        }
+        print(f"{name}, ms a step:", {peer: round(1e3 * one.wall_s, 2) for peer, one in slopes.items()}, flush=True)
+
+    seconds, found = measured(pairs, reps, told)
     losses = {peer: found[f"{peer} "] for peer in lengths[""]}
     first, last = losses["fit"][0], losses["fit"][-10:].mean()
     print(f"{name}: {model.steps} steps of {model.batch}; loss {first:.5f}, then {last:.5f}")

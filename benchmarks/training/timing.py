@@ -50,10 +50,13 @@ class Seconds:
         return median(self.wall), median(self.busy)
 
 
-def measured(peers: Mapping[str, Callable[[], Any]], reps: int) -> tuple[dict[str, Seconds], dict[str, Any]]:
+def measured(
+    peers: Mapping[str, Callable[[], Any]], reps: int, told: Callable[[Mapping[str, Seconds]], None] | None = None
+) -> tuple[dict[str, Seconds], dict[str, Any]]:
     """Return the seconds of each peer's repetitions, and what it gave last.
 
     Repetitions alternate. Each comes after one that does not count: threads of the peer before wait busily for a while.
+    `told` is called after each repetition of all peers.
     """
     seconds, given = {name: Seconds([], []) for name in peers}, {}
     for _ in range(reps):
@@ -63,4 +66,6 @@ def measured(peers: Mapping[str, Callable[[], Any]], reps: int) -> tuple[dict[st
             given[name] = work()
             seconds[name].wall.append(time.perf_counter() - began_s)
             seconds[name].busy.append(time.process_time() - busy_s)
+        if told is not None:
+            told(seconds)
     return seconds, given
