@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.ir.scan_order import scan_tile
+from tests.golden.test_golden import NVIDIA
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.gpu.tensor_devices import plan_on_paper
 from tests.gpu.test_scan import drawn, on_gpu_that_looks_back
 
 pytestmark = pytest.mark.compiles
@@ -27,6 +31,24 @@ def test_tiles_of_few_records(dtype: str, width: int) -> None:
         assert [kernel.ir.family for kernel in plan_for_gpu(part, strategy=strategy).kernels] == ["column scan"]
         (got,) = resolve_on_gpu(part, fc.constant(0), strategy=strategy)[:1]
         assert got.tobytes() == wanted[:length].tobytes(), f"{records} records at a time"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "sizes"),
+    [
+        ("float32", 1024, (256, 16)),
+        ("float32", 2048, (256, 32)),
+        ("float64", 256, (256, 16)),
+        ("float64", 2048, (512, 16)),
+        ("float64", 4096, (128, 16)),
+        ("int64", 2048, (128, 16)),
+    ],
+)
+def test_panels_and_work_groups(dtype: str, width: int, sizes: tuple[int, int]) -> None:
+    data = np.broadcast_to(np.zeros(1, dtype), (100, width))
+    large = dataclasses.replace(NVIDIA, max_work_group=1024)
+    (kernel,) = plan_on_paper(fc.cumulative_sum(fc.source(data), axis=0), capabilities=large).kernels
+    assert (kernel.ir.knobs.work_group, kernel.ir.knobs.tile_columns) == sizes
 
 
 @pytest.mark.parametrize(("width", "tiles"), [(3, 60), (40, 7), (2, 3)])

@@ -6,18 +6,27 @@ from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Node
 from flowcompute.ir import RUN, Kernel, register_dtype, scan_tile
 from flowcompute.lower.scan.scan_anchor import scan_wide
-from flowcompute.spec import INT64
+from flowcompute.spec import FLOAT64, INT64
 
 FORM = "column scan"
 
 GROUP_BYTES = 1024
 """Bytes that the work-items of a work-group store at a time: 256 of float32, so that two work-groups fit on a unit."""
 
+DOUBLE_GROUP = 512
+"""Work-items of a work-group for float64: all registers of a unit, so that fewer prefixes are handed on."""
+
+DOUBLE_PARTS = 4
+"""Most tiles of its work-items; the totals of more take too much local memory."""
+
 FEW_TILES = 32
 """Tiles of a stretch below which a work-group is twice as large: each stretch waits for the one before it."""
 
 COLUMNS = 16
 """Columns of a panel: 64 bytes of float32. Rows of 32 bytes reach a smaller part of the rate of memory."""
+
+LINE_BYTES, MANY_TILES = 128, 64
+"""Bytes of a panel's row where a stretch has as many tiles even so: whole lines of the cache."""
 
 FEW_COLUMNS = 8
 """The same where stretches would have fewer tiles than `LEAST_TILES`: waiting costs more than narrow rows."""
@@ -65,16 +74,21 @@ def parts_of(node: Node) -> int:
 
 def columns_of(node: Node) -> int:
     """Return the columns of a panel."""
-    tiles = work_group_of(node) // COLUMNS * parts_of(node) // -(-scan_tile(node.spec.item_numbers) // RUN)
+    runs, line = -(-scan_tile(node.spec.item_numbers) // RUN), LINE_BYTES // _number_bytes(node)
+    tiles = work_group_of(node) // COLUMNS * parts_of(node) // runs
+    if tiles * COLUMNS // line >= MANY_TILES:
+        return line
     return COLUMNS if tiles >= LEAST_TILES else FEW_COLUMNS
 
 
 def work_group_of(node: Node) -> int:
     """Return the work-items of a work-group, a power of two."""
     runs, parts = -(-scan_tile(node.spec.item_numbers) // RUN), parts_of(node)
-    group = GROUP_BYTES // max(node.spec.dtype.itemsize, REGISTER_BYTES)
+    group = GROUP_BYTES // _number_bytes(node)
     if group // COLUMNS * parts // runs < FEW_TILES:
         group *= 2
+    if node.spec.dtype == FLOAT64 and parts <= DOUBLE_PARTS:
+        group = DOUBLE_GROUP
     return 1 << min(group, REGISTERS_BYTES // (_run_bytes(node) * parts)).bit_length() - 1
 
 
@@ -83,6 +97,11 @@ def tiles_handed_on(node: Node, kernel: Kernel) -> int:
     if kernel.form != FORM:
         return 1
     return max(1, LEAST_ROWS * parts_of(node) // -(-scan_tile(node.spec.item_numbers) // RUN))
+
+
+def _number_bytes(node: Node) -> int:
+    """Return the bytes that a number takes in registers."""
+    return max(node.spec.dtype.itemsize, REGISTER_BYTES)
 
 
 def _run_bytes(node: Node) -> int:
