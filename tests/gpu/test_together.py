@@ -68,6 +68,7 @@ def test_gpus_move_neighbours_in_vectors() -> None:
     apart = {
         "rows that begin anywhere": fc.concat([a[:, :, :, 1:5], b], axis=3) * 2,
         "every other number": fc.concat([a, b[:, :, :, ::2]], axis=3) * 2,
+        "pairs": fc.concat([a[:, :, :, :2], b[:, :, :, 4:6]], axis=1) * 2,
     }
     for lanes, some in ((4, roots), (1, apart)):
         for name, root in some.items():

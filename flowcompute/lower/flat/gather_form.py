@@ -115,7 +115,8 @@ def _is_in_vectors(one: Gather) -> bool:
             places += [run.start, run.stop]
     for operand in one.operands:
         lies, axes = operand.lies, operand.columns
-        if one.is_computed(operand) or axes.stride != 1 or not axes.keeps_together(VECTOR):
+        # Numbers of a vector are neighbours in memory: no end of a run lies in the middle of one.
+        if one.is_computed(operand) or axes.stride != 1 or not (axes.single or axes.sizes[-1] % VECTOR == 0):
             return False
         places += [lies.offset, lies.record, *lies.strides[: operand.stack], *axes.strides[:-1]]
     return all(place % VECTOR == 0 for place in places)
