@@ -14,9 +14,8 @@ from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 from tests.gpu.tensor_devices import plan_on_paper
 from tests.gpu.test_scan import drawn, on_gpu_that_looks_back
 
-pytestmark = pytest.mark.compiles
 
-
+@pytest.mark.compiles
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 5000), ("float64", 1500), ("int8", 257), ("float32", 20000)])
 def test_tiles_of_few_records(dtype: str, width: int) -> None:
     """Work-items with several tiles, of which batches have some; items that CPUs leave to NumPy; words for stretches."""
@@ -51,6 +50,15 @@ def test_panels_and_work_groups(dtype: str, width: int, sizes: tuple[int, int]) 
     assert (kernel.ir.knobs.work_group, kernel.ir.knobs.tile_columns) == sizes
 
 
+@pytest.mark.parametrize(("dtype", "width", "group"), [("float64", 2048, 256), ("float32", 2048, 128)])
+def test_work_groups_fit_a_small_local_memory(dtype: str, width: int, group: int) -> None:
+    data = np.broadcast_to(np.zeros(1, dtype), (100, width))
+    small = dataclasses.replace(NVIDIA, max_work_group=1024, local_bytes=32 << 10)
+    (kernel,) = plan_on_paper(fc.cumulative_sum(fc.source(data), axis=0), capabilities=small).kernels
+    assert (kernel.ir.form, kernel.ir.knobs.work_group) == ("column scan", group)
+
+
+@pytest.mark.compiles
 @pytest.mark.parametrize(("width", "tiles"), [(3, 60), (40, 7), (2, 3)])
 def test_columns_by_work_groups_that_look_back(width: int, tiles: int) -> None:
     """More tiles than a window has, and several words of a window for a work-item."""

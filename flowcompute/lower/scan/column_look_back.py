@@ -91,7 +91,7 @@ class ColumnLookBackLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        group = min(work_group_of(self.node), style.capabilities.max_work_group)
+        group = work_group_of(self.node, style.capabilities)
         self.runs = -(-self.records // RUN)
         across = columns_of(self.node)
         self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=across)

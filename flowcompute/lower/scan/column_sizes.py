@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowcompute.elements.streams import KernelScan
 from flowcompute.graph import Node
-from flowcompute.ir import RUN, Kernel, register_dtype, scan_tile
+from flowcompute.ir import RUN, DeviceCapabilities, Kernel, register_dtype, scan_tile
 from flowcompute.lower.scan.scan_anchor import scan_wide
 from flowcompute.spec import FLOAT64, INT64
 
@@ -51,6 +51,9 @@ REGISTERS_BYTES = 128 << 10
 LEAST_ROWS = 2
 """Fewest rows of work-items: 64 of a work-group, and 32 columns."""
 
+LEAST_GROUP = 64
+"""Fewest work-items of a work-group, which the others are halved to where local memory is small."""
+
 REGISTER_BYTES = 4
 """Bytes of a register, which narrower numbers take, too."""
 
@@ -60,9 +63,9 @@ def takes_columns(node: Node) -> bool:
     return node.spec.item_numbers >= FEWEST and not isinstance(node.element, KernelScan)
 
 
-def column_scan_bytes(node: Node) -> int:
+def column_scan_bytes(node: Node, capabilities: DeviceCapabilities) -> int:
     """Return the most bytes of local memory of a work-group: what its tiles and runs add up to, and a ticket."""
-    return 2 * work_group_of(node) * parts_of(node) * scan_wide(node).itemsize + INT64.itemsize
+    return _local_bytes(node, work_group_of(node, capabilities))
 
 
 def parts_of(node: Node) -> int:
@@ -75,14 +78,22 @@ def parts_of(node: Node) -> int:
 def columns_of(node: Node) -> int:
     """Return the columns of a panel."""
     runs, line = -(-scan_tile(node.spec.item_numbers) // RUN), LINE_BYTES // _number_bytes(node)
-    tiles = work_group_of(node) // COLUMNS * parts_of(node) // runs
+    tiles = _wanted_group(node) // COLUMNS * parts_of(node) // runs
     if tiles * COLUMNS // line >= MANY_TILES:
         return line
     return COLUMNS if tiles >= LEAST_TILES else FEW_COLUMNS
 
 
-def work_group_of(node: Node) -> int:
-    """Return the work-items of a work-group, a power of two."""
+def work_group_of(node: Node, capabilities: DeviceCapabilities) -> int:
+    """Return the work-items of a work-group, a power of two: as many as a device takes and has local memory for."""
+    group = min(_wanted_group(node), capabilities.max_work_group)
+    while group > LEAST_GROUP and _local_bytes(node, group) > capabilities.local_bytes:
+        group //= 2
+    return group
+
+
+def _wanted_group(node: Node) -> int:
+    """Return the work-items of a work-group where a device takes any number."""
     runs, parts = -(-scan_tile(node.spec.item_numbers) // RUN), parts_of(node)
     group = GROUP_BYTES // _number_bytes(node)
     if group // COLUMNS * parts // runs < FEW_TILES:
@@ -97,6 +108,10 @@ def tiles_handed_on(node: Node, kernel: Kernel) -> int:
     if kernel.form != FORM:
         return 1
     return max(1, LEAST_ROWS * parts_of(node) // -(-scan_tile(node.spec.item_numbers) // RUN))
+
+
+def _local_bytes(node: Node, group: int) -> int:
+    return 2 * group * parts_of(node) * scan_wide(node).itemsize + INT64.itemsize
 
 
 def _number_bytes(node: Node) -> int:

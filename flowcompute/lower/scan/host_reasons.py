@@ -54,7 +54,7 @@ def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) 
 def _local_bytes(node: Node, capabilities: DeviceCapabilities) -> int:
     """Local memory of a GPU's work-group for a scan in tiles."""
     if takes_columns(node):
-        return column_scan_bytes(node)
+        return column_scan_bytes(node, capabilities)
     return number_scan_bytes(node) if takes_numbers(node, capabilities) else scan_local_bytes(node)
 
 
