@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -50,12 +51,16 @@ else:
             cls: the class; None for a decorator.
             init, repr, eq, frozen, kw_only, slots: as of `dataclasses.dataclass`.
             others: further arguments of it. Classes that have some are left to it.
+
+        Raises:
+            TypeError: if a class that is frozen inherits from a dataclass that is not, or the other way round.
         """
         if others:
             others.update(init=init, repr=repr, eq=eq, frozen=frozen, kw_only=kw_only, slots=slots)
             return dataclasses.dataclass(cls, **others)
 
         def made(cls: type[_T]) -> type[_T]:
+            _check_bases(cls, frozen)
             # Of a class without a docstring it would print the signature, which takes longer than all else.
             if cls.__doc__ is None:
                 cls.__doc__ = cls.__name__
@@ -99,6 +104,14 @@ class _LateMethod:
         return function.__get__(instance, owner)
 
 
+def _check_bases(cls: type, frozen: bool) -> None:
+    """Refuse a mixture of frozen and other dataclasses, which `dataclasses` is not told of."""
+    for base in cls.__mro__[1:]:
+        if "__dataclass_fields__" in base.__dict__ and ("__setattr__" in base.__dict__) != frozen:
+            one, other = ("frozen", "non-frozen") if frozen else ("non-frozen", "frozen")
+            raise TypeError(f"cannot inherit {one} dataclass from a {other} one")
+
+
 def _set(cls: type, name: str, method: Any) -> None:
     """Give a class a method, where it has none of its own by that name."""
     if name not in cls.__dict__:
@@ -138,9 +151,12 @@ def _initializer(
         body.append(" self.__post_init__()")
     if by_name:
         taken += ["*", *by_name]
-    # The names are those of the class's own attributes, which Python's parser took for names.
-    exec(f"def __init__({','.join(taken)}):\n" + "\n".join(body or [" pass"]), known)  # noqa: S102
-    function: Callable[..., None] = known["__init__"]
+    lines = [f" def __init__({','.join(taken)}):", *(f" {line}" for line in body or [" pass"]), " return __init__"]
+    made: dict[str, Any] = {}
+    # The names are those of the class's own attributes, which Python's parser took for names. Its globals are those of
+    # the class's module, where types are looked up.
+    exec(f"def make({','.join(known)}):\n" + "\n".join(lines), vars(sys.modules[cls.__module__]), made)  # noqa: S102
+    function: Callable[..., None] = made["make"](**known)
     function.__module__ = cls.__module__
     function.__annotations__ = {**{one.name: one.type for one in every if one.init}, "return": None}
     return function

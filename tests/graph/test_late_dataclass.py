@@ -5,11 +5,13 @@ import dataclasses
 import inspect
 import itertools
 import pickle
+import typing
 from dataclasses import field
 from functools import partial
 
 import pytest
 
+import flowcompute as fc
 from flowcompute.imports import dataclass as ours
 
 NAMES = "frozen", "slots", "eq", "repr"
@@ -145,7 +147,7 @@ def test_one_text_is_compiled_for_a_class_once_it_has_an_instance(monkeypatch):
     assert not texts
     assert [point(1), point(2), nothing(), one(1.0)] != [point(1), point(2), nothing(), one(3.0)]
     assert len(texts) == 3
-    assert all(text.startswith("def __init__") for text in texts)
+    assert all("def __init__" in text for text in texts)
     texts.clear()
     made(dataclasses.dataclass, frozen=True, slots=True)
     assert len(texts) > 12
@@ -207,6 +209,28 @@ def test_a_method_that_was_replaced_before_it_was_made_stays():
     Point.__init__ = lambda self, x: object.__setattr__(self, "x", -x)
     late.__get__(None, Point)
     assert Point(1).x == -1
+
+
+@pytest.mark.parametrize("maker", [dataclasses.dataclass, ours])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_frozen_and_other_classes_are_not_mixed(maker, frozen):
+    @maker(frozen=not frozen)
+    class Base:
+        """A base."""
+
+        x: int
+
+    with pytest.raises(TypeError, match=r"cannot inherit (non-)?frozen dataclass from a (non-)?frozen one"):
+
+        @maker(frozen=frozen)
+        class Below(Base):
+            """A class below it."""
+
+            y: int
+
+
+def test_types_of_arguments_are_found_in_the_module():
+    assert typing.get_type_hints(fc.Strategy.__init__) == typing.get_type_hints(fc.Strategy) | {"return": type(None)}
 
 
 def test_a_class_that_guards_its_attributes_itself_is_refused():
