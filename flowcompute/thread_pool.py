@@ -22,12 +22,14 @@ class PendingCalls(Generic[T]):
     """Calls that were begun together."""
 
     def __init__(self, count: int) -> None:
-        self._left = count
-        self._ended: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+        self._count = count
+        self._ended: list[tuple[T | None, BaseException | None]] = []
+        self._news: SimpleQueue[None] = SimpleQueue()
 
     def end(self, value: T | None, error: BaseException | None) -> None:
         """Record that a thread ended one of the calls, with its value or its error."""
-        self._ended.put((value, error))
+        self._ended.append((value, error))
+        self._news.put(None)
 
     def wait(self) -> list[T]:
         """Wait for all calls and return their values, in any order.
@@ -48,8 +50,11 @@ class PendingCalls(Generic[T]):
         self._all()
 
     def _all(self) -> list[tuple[T | None, BaseException | None]]:
-        count, self._left = self._left, 0
-        return [self._ended.get() for _ in range(count)]
+        # An interrupt may come anywhere in here: whoever waits next counts the calls that have ended by then.
+        while len(self._ended) < self._count:
+            self._news.get()
+        ended, self._ended, self._count = self._ended, [], 0
+        return ended
 
 
 class ThreadPool:

@@ -34,3 +34,24 @@ def test_an_error_is_told_when_all_have_ended() -> None:
     assert ended == [1, 1]
     assert works[0].wait() == []
     threads.close()
+
+
+def test_calls_whose_wait_was_interrupted_are_waited_for_by_who_waits_next() -> None:
+    threads, go, ended = ThreadPool("flowcompute-test"), threading.Event(), []
+    works = threads.begin([lambda: ended.append(go.wait(600)), lambda: ended.append(True)], 2)
+
+    class Interrupting:
+        """News that an interrupt comes before."""
+
+        def get(self) -> None:
+            raise KeyboardInterrupt
+
+    news = works._news
+    works._news = Interrupting()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        works.wait()
+    works._news = news
+    go.set()
+    works.forget()
+    assert ended == [True, True]
+    threads.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.batch import Batch
+from flowcompute.engine.training.feeding import _BatchesUnderWay
 from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.shared_batches import _Share
 from flowcompute.schedule.placement import divided_records
+from flowcompute.thread_pool import PendingCalls, ThreadPool
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.test_sharing import DEVICES
 from tests.properties.cases import cases
@@ -206,6 +209,82 @@ def test_a_device_that_fails_at_its_part_is_named_and_the_next_step_goes_on(fail
         alone = [trainer.step(loss_of(held, X, Y)) for _ in range(2)]
         alone += [value.tobytes() for _, value in sorted(trainer.values.items())]
     assert found == alone
+
+
+def test_an_interrupt_leaves_no_device_at_work() -> None:
+    real, second = OpenCLRunner._compute, DEVICES["gpu", 2].devices[1]
+    inside, hold, left = threading.Event(), threading.Event(), []
+    is_interrupted = False
+    wait, forget = PendingCalls.wait, PendingCalls.forget
+
+    def compute(self: OpenCLRunner, step: Any, taken: Any, outputs: Any) -> None:
+        if is_interrupted and self.device is second:
+            inside.set()
+            assert hold.wait(600)
+            left.append(step)
+        real(self, step, taken, outputs)
+
+    def interrupted(self: Any) -> Any:
+        if is_interrupted and threading.current_thread() is threading.main_thread():
+            assert inside.wait(600)
+            raise KeyboardInterrupt
+        return wait(self)
+
+    def waits(self: Any) -> None:
+        hold.set()
+        forget(self)
+
+    held = parameters()
+    with (
+        divided(),
+        mock.patch.object(OpenCLBackend, "select", return_value=DEVICES["gpu", 2]),
+        mock.patch.multiple(PendingCalls, wait=interrupted, forget=waits),
+        mock.patch.object(OpenCLRunner, "_compute", compute),
+        fc.train.Trainer([*held.values()], fc.train.adam(0.05)) as trainer,
+    ):
+        trainer.step(loss_of(held, X, Y))
+        is_interrupted = True
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                trainer.step(loss_of(held, X, Y))
+            assert left
+        finally:
+            is_interrupted = False
+            hold.set()
+        trainer.step(loss_of(held, X, Y))
+
+
+def test_an_interrupt_leaves_no_upload_under_way() -> None:
+    ended: list[int] = []
+
+    class Overlapping:
+        """An executor whose batches are uploaded while others are computed."""
+
+        in_flight = lanes = 2
+
+        def upload(self, batch: Batch) -> None:
+            assert go.wait(600)
+            ended.append(batch.start)
+
+    def interrupted(self: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def waits(self: Any) -> None:
+        go.set()
+        forget(self)
+
+    go, forget, threads = threading.Event(), PendingCalls.forget, ThreadPool("flowcompute-test")
+    overlapping: Any = Overlapping()
+
+    def work() -> None:
+        with _BatchesUnderWay(overlapping, threads) as under_way:
+            under_way.begin(Batch(0, 0, 1, {}, 0), alone=False)
+            under_way.process_next()
+
+    with mock.patch.multiple(PendingCalls, wait=interrupted, forget=waits), pytest.raises(KeyboardInterrupt):
+        work()
+    assert ended == [0]
+    threads.close()
 
 
 @pytest.mark.parametrize("strategy", [None, PARTS], ids=["whole", "parts"])

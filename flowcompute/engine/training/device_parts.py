@@ -85,11 +85,11 @@ class DeviceParts:
 
         try:
             feed_part(executor, self._clock, self._first, records, uploads, goes_on)
+            begun.wait()
         except BaseException:
             self._stopped.set()
             begun.forget()
             raise
-        begun.wait()
         for one in self._others:
             executor.join(one.made)
 
@@ -105,8 +105,9 @@ class DeviceParts:
 
     def close(self) -> None:
         """Release all memory, until they run again; harmless when called twice."""
+        self._stopped.set()
+        close_all([self._threads, *self._others])
         self._rooms.clear()
-        close_all([*self._others, self._threads])
 
 
 class _OtherDevice:

@@ -126,9 +126,10 @@ class _BatchesUnderWay:
         """Process the first batch that has begun; False where there is none."""
         if not self._begun:
             return False
-        batch, uploaded = self._begun.popleft()
+        batch, uploaded = self._begun[0]
         if uploaded is not None:
             uploaded.wait()
+        self._begun.popleft()
         self._executor.process(batch, {})
         if self._executor.in_flight > 1:
             self._executor.download(batch)

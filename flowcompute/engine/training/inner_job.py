@@ -183,4 +183,4 @@ class InnerJob:
         executors, self._executors = self._executors, []
         self.has_failed = False
         self._resident.clear()
-        close_all([*executors, self._threads, *([] if self._parts is None else [self._parts])])
+        close_all([*([] if self._parts is None else [self._parts]), self._threads, *executors])
