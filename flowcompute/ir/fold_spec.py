@@ -166,6 +166,14 @@ class ProductShape:
         """
         return min(1 << max(0, records * self.rows - 1).bit_length(), self.block * self.rows)
 
+    def opened_rows(self, length: int | None) -> int:
+        """Return the most rows of a block that a device multiplies, zeros included.
+
+        Args:
+            length: records of the stream; None if unknown.
+        """
+        return self.padded(self.block if length is None else min(self.block, max(1, length)))
+
     def is_short(self, records: int | None) -> bool:
         """Check whether so many records are all of a short stream: some, and fewer than a block."""
         return records is not None and 0 < records < self.block

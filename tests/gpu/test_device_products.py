@@ -206,13 +206,13 @@ def test_blocks_that_are_multiplied_together_have_the_bits_of_single_ones() -> N
         block = ProductShape.of(spec).block
         values = [RNG.standard_normal((21 * block + 9, one.item_numbers), dtype=np.float32) for one in spec.operands]
         found = []
-        for length in (1, len(values[0])):
+        for length in (block, len(values[0])):
             with mock.patch.object(LocalLauncher, "launch", autospec=True, side_effect=LocalLauncher.launch) as launch:
                 state = begin(length)
                 for first, stop in ((0, block), (block, 5 * block - 1), (5 * block - 1, len(values[0]))):
                     state.push_records([one[first:stop] for one in values])
             found.append((state.result().tobytes(), launch.call_count))
-            assert state._together == (1 if length == 1 else 16)
+            assert state._together == (1 if length == block else 16)
         assert found[0][0] == found[1][0]
         assert found[0][1] > 2 * found[1][1]
 
@@ -230,6 +230,28 @@ def test_folds_of_several_sizes_share_what_is_used_within_a_launch() -> None:
         np.testing.assert_allclose(mine, wanted, rtol=1e-3, atol=1e-2)
     plan = plan_for_gpu((fc.source(y) * 2).T @ fc.source(y), (fc.source(x) * 2).T @ fc.source(x))
     assert [what for what, _ in plan.memory.device_items].count("products of blocks x 1") == 1
+
+
+def test_a_plan_counts_the_largest_of_each_buffer_that_folds_share() -> None:
+    """One fold is wide on the left, and one on the right."""
+    x, y = fc.source(np.zeros((20_000, 300), np.float32)), fc.source(np.zeros((20_000, 3), np.float32))
+    items = dict(plan_for_gpu(x.T @ y, (y * 2).T @ (x * 2)).memory.device_items)
+    assert items["products of blocks x 1"] == 4 * (8 * BLOCK * (300 + 300) + 8 * 900)
+
+
+def test_a_short_stream_has_the_buffers_that_its_plan_counts() -> None:
+    x, y = fc.source(X[:100]), fc.source(Y[:100])
+    taken: dict[Any, int] = {}
+    buffer = FoldDevice.buffer
+
+    def noted(self: FoldDevice, key: Any, dtype: Any, numbers: int) -> Any:
+        taken[key] = numbers * dtype.itemsize
+        return buffer(self, key, dtype, numbers)
+
+    with mock.patch.object(FoldDevice, "buffer", noted):
+        plan = run_on_gpu(x.T @ (y * 2)).plan
+    items = {what: size for what, size in plan.memory.device_items if "fold" in what or "products of" in what}
+    assert sum(taken.values()) == sum(items.values())
 
 
 def test_states_of_other_folds_are_refused() -> None:

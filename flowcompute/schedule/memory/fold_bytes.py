@@ -68,8 +68,7 @@ def device_fold_bytes(fold: HostFold, length: int | None, parts: Sequence[int] =
     if fold.op != "matmul":
         return fold.result.item_numbers * (8 + fold.result.dtype.itemsize) + 8
     shape = ProductShape.of(fold)
-    rows = shape.padded(shape.block if length is None else min(shape.block, max(1, length)))
-    opened = rows * sum(operand.item_bytes // shape.rows for operand in fold.operands)
+    opened = shape.opened_rows(length) * sum(operand.item_bytes // shape.rows for operand in fold.operands)
     # Beside the nodes that wait: one that is made, and two that are merged.
     nodes = tree_levels(length, shape.block) + 3
     for begin, end in zip(parts, [*parts[1:], length or 0], strict=False):
@@ -77,15 +76,15 @@ def device_fold_bytes(fold: HostFold, length: int | None, parts: Sequence[int] =
     return shape.numbers * (8 * nodes + fold.result.dtype.itemsize) + opened
 
 
-def products_bytes(fold: HostFold, length: int | None) -> int:
+def products_bytes(fold: HostFold, length: int | None) -> tuple[int, ...]:
     """Count the bytes on a discrete device that hold blocks which are multiplied together, and their products.
 
     All folds of a pass take the same.
     """
     shape = ProductShape.of(fold)
     together = shape.together(length)
-    gathered = together * shape.block * sum(operand.item_bytes for operand in fold.operands) if together > 1 else 0
-    return together * shape.numbers * fold.operands[0].dtype.itemsize + gathered
+    gathered = (together * shape.block * one.item_bytes if together > 1 else 0 for one in fold.operands)
+    return together * shape.numbers * fold.operands[0].dtype.itemsize, *gathered
 
 
 def merged_fold_bytes(fold: FoldSpec, length: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import zip_longest
 
 from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
@@ -123,7 +124,7 @@ def device_edges(
     """Return the device buffers of a pass: those that grow with its batches, and the state of folds."""
     moving: frozenset[int] = transfer_plan.moving
     edges: list[BatchBuffers] = []
-    shared = 0
+    shared: list[int] = []
     for one in dict.fromkeys(device_buffer_assignment(graph, one_pass, transfer_plan).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
@@ -147,7 +148,9 @@ def device_edges(
             fold = host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
             size = device_fold_bytes(fold, clock.length, one_pass.parts)
             edges.append(BatchBuffers(f"{node.name} (fold)", size, 1, clock.id, 1, grows=False))
-            shared = max(shared, products_bytes(fold, clock.length) if fold.op == "matmul" else 0)
+            if fold.op == "matmul":
+                # Each buffer is as large as the largest that a fold asks for.
+                shared = [*map(max, zip_longest(shared, products_bytes(fold, clock.length), fillvalue=0))]
             if beside := device_fold_item_bytes(fold):
                 edges.append(BatchBuffers(f"{node.name} (keys)", beside, 1, clock.id, 0))
         for entry in (entry for entry in clock.entries if entry.value in read):
@@ -155,5 +158,5 @@ def device_edges(
             name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
             edges.append(BatchBuffers(name, item_bytes, 1, clock.id, extra_items(entry)))
     if shared:
-        edges.append(BatchBuffers("products of blocks", shared, 1, 0, 1, grows=False))
+        edges.append(BatchBuffers("products of blocks", sum(shared), 1, 0, 1, grows=False))
     return edges

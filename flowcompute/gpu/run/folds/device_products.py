@@ -64,6 +64,7 @@ class DeviceProducts(Accumulator):
         self._shape, self._whole = ProductShape.of(spec), length if in_step else None
         self._dtype = spec.operands[0].dtype
         self.block, self._together = self._shape.block, self._shape.together(length)
+        self._opened_rows = self._shape.opened_rows(length)
         self._widths = [one.item_bytes for one in spec.operands]
         self._begin_anew()
 
@@ -131,7 +132,8 @@ class DeviceProducts(Accumulator):
             self._free.append(len(self._nodes))
             self._nodes.append(there.buffer(self._named("node", len(self._nodes)), FLOAT64, numbers))
         for place, one in enumerate(self._spec.operands):
-            self._rooms[place] = there.buffer(self._named("room", place), self._dtype, self.block * one.item_numbers)
+            room = self._opened_rows * (one.item_numbers // self._shape.rows)
+            self._rooms[place] = there.buffer(self._named("room", place), self._dtype, room)
             self._gathered(place)
         self._products()
         self._made()
