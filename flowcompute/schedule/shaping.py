@@ -15,8 +15,8 @@ class Shaping:
         piece_bytes: items larger than this are streamed number by number. None if none are.
         half_windows: True if convolutions of half formats have the order of tensor cores on devices that have it. Jobs
             that were frozen before there was such an order keep sums in float32.
-        product_order: version of the order of sums of products in steps of trainings on CPUs: 2 for that of kernels,
-            which jobs had not that were frozen before.
+        product_order: version of the order of sums of products over the records of short streams on CPUs: 2 for that of
+            kernels, which jobs had not that were frozen before.
     """
 
     float64: bool

@@ -70,7 +70,9 @@ DEPTH = 16
 VALUES = 1024
 """Numbers in a stage of values."""
 STAGES = 2
-"""Stages of the ring; with more, local memory has no room for two work-groups on a compute unit."""
+"""Stages of the ring. With more, local memory has no room for two work-groups on a compute unit, and the last part of a
+tile would need numbers that no stage reads ahead.
+"""
 PAD = 4
 """Numbers behind those of all keys, so that copies of neighbouring numbers of a key meet different banks."""
 PITCH = KEYS + PAD
