@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     lower = LateModule("flowcompute.lower")
 
-Copy = Callable[[int, int, int, cl.Buffer, int], None]
+Copy: TypeAlias = "Callable[[int, int, int, cl.Buffer, int], None]"
 """`copy(place, first, size, room, to)` puts bytes of an operand, given by its place, into a place of a room."""
 
 
