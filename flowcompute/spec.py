@@ -45,7 +45,8 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
     Raises:
         TypeError: if flowcompute does not support it.
     """
-    if isinstance(dtype, np.dtype) and dtype.isnative and dtype in _SUPPORTED:
+    # A dtype that names the machine's own order is equal to one that does not, and is written otherwise.
+    if isinstance(dtype, np.dtype) and dtype.byteorder in "=|" and dtype in _SUPPORTED:
         return dtype
     try:
         parsed = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)

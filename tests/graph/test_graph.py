@@ -16,6 +16,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
+from flowcompute.spec import parse_dtype
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 
@@ -255,3 +256,10 @@ def test_sharing_does_not_multiply() -> None:
     for _ in range(60):
         y = y - fc.abs(y)
     assert len(graph_of(y).nodes) == 121
+
+
+def test_dtypes_are_those_of_the_machine_whatever_byte_order_they_name() -> None:
+    """One that names its own order is equal to one that does not, and would stand for it in what is kept by dtype."""
+    named = np.dtype("f4").newbyteorder("<" if sys.byteorder == "little" else ">")
+    x = fc.source(np.zeros(3, named))
+    assert repr(fc.where(x > 0, x, -x).spec.dtype) == repr(parse_dtype(named)) == "dtype('float32')"
