@@ -40,8 +40,10 @@ class Constant(Element):
             array = _kept_in_place(value, dtype)
             if array is None:
                 array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
-                if dtype is None:
-                    array = array.astype(parse_dtype(array.dtype), copy=False)
+                native = parse_dtype(array.dtype)
+                if array.dtype.byteorder != native.byteorder:
+                    # NumPy keeps a dtype that names the machine's own order, which equals one that does not.
+                    array = array.astype(native, copy=False).view(native)
         except SpecError:
             raise
         except MemoryError as error:
@@ -54,7 +56,7 @@ class Constant(Element):
         except (TypeError, ValueError, OverflowError) as error:
             raise SpecTypeError(f"cannot make a constant: {error}", element=called, site=user_site()) from error
         array.setflags(write=False)
-        super().__init__(Spec(array.dtype, array.shape), name=name)
+        super().__init__(Spec(parse_dtype(array.dtype), array.shape), name=name)
         self.freeze_fields(value=array)
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from flowcompute.errors import CheckpointError
 from flowcompute.imports import dataclass
-from flowcompute.spec import BFLOAT16, BOOL, Spec
+from flowcompute.spec import BFLOAT16, BOOL, Spec, parse_dtype
 
 T = TypeVar("T")
 
@@ -210,7 +210,7 @@ def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
             operand if isinstance(operand, np.dtype) else BFLOAT16 if bfloat else BOOL if operand is bool else operand
             for operand in operands
         )
-        return tuple(ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout)))
+        return tuple(map(parse_dtype, ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout))))
 
     return rule
 

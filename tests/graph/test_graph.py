@@ -262,4 +262,5 @@ def test_dtypes_are_those_of_the_machine_whatever_byte_order_they_name() -> None
     """One that names its own order is equal to one that does not, and would stand for it in what is kept by dtype."""
     named = np.dtype("f4").newbyteorder("<" if sys.byteorder == "little" else ">")
     x = fc.source(np.zeros(3, named))
+    assert repr((fc.constant(np.ones(3, named)) + 1).spec.dtype) == "dtype('float32')"
     assert repr(fc.where(x > 0, x, -x).spec.dtype) == repr(parse_dtype(named)) == "dtype('float32')"
