@@ -29,6 +29,7 @@ from flowcompute.gpu.worker.worker_process import Worker
 from flowcompute.reference import NumpyBackend
 from tests.gpu.shapes import job_on_gpu, plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
+from tests.gpu.test_record_products import X, Y, product
 from tests.support.starting import start
 
 pytestmark = [
@@ -242,3 +243,7 @@ def test_messages_bring_texts_and_files() -> None:
         ours.close()
         with pytest.raises(EOFError):
             receive(theirs)
+
+
+def test_a_worker_process_multiplies_records_as_this_one() -> None:
+    assert product(fc.source(X), fc.source(Y), isolate=True) == product(fc.source(X), fc.source(Y))

@@ -49,7 +49,7 @@ def test_on_gpus(tile) -> None:
 
 
 def test_few_rows_have_smaller_tiles() -> None:
-    """Where most units had no tile; they are 2 on the device of the other tests."""
+    """Take smaller tiles where most units had none. The device of the other tests has 2 units."""
     device = twin(gpu_shaped().device)
     device.capabilities = dataclasses.replace(device.capabilities, units=8)
     run = run_on_gpu(product(), backend=OpenCLBackend(device))

@@ -19,7 +19,7 @@ UNITS = 2
 
 
 def copied(array: np.ndarray, view: Any) -> tuple[ViewCopy, np.ndarray]:
-    """What a device makes of a view of an array, which is given as a function of an element."""
+    """Return what a device makes of a view of an array, which is given as a function of an element, and how."""
     graph = build_graph([view(fc.constant(array) * np.ones((), array.dtype))])
     node = graph.nodes[graph.roots[0]]
     copy = ViewCopy.of(node, graph.nodes[node.inputs[0]].spec)

@@ -23,7 +23,7 @@ else:
 
 
 class KeptForFolds:
-    """What folds of a pass use again: they are made anew for each run of their plan.
+    """Kernels, launches and memory that folds of a pass use again, as they are made anew for each run of their plan.
 
     Attributes:
         built: kernels by text and name.
