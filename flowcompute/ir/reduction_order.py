@@ -14,6 +14,7 @@ Checkpoints carry `ORDER_VERSION`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,17 @@ LEVELS = 40
 def tree_levels(length: int | None, block: int) -> int:
     """Return the most nodes that wait in the tree over a stream of this length."""
     return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
+
+
+def largest_nodes(first: int, count: int) -> Iterator[tuple[int, int]]:
+    """Return the fewest nodes that `count` blocks from number `first` on make: first block and level of each."""
+    place = 0
+    while place < count:
+        level = (count - place).bit_length() - 1
+        if index := first + place:
+            level = min(level, (index & -index).bit_length() - 1)
+        yield place, level
+        place += 1 << level
 
 
 def waiting_nodes(first: int, blocks: int) -> int:

@@ -40,7 +40,7 @@ from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated
 from flowcompute.schedule.placement import (
     all_stay,
     count_early_steps,
-    divide,
+    divide_records,
     not_pipelined,
     place_nodes,
     single_placement,
@@ -155,7 +155,7 @@ def _planned(
     reasons += [one for i, plans in inner.items() for one in _told_steps(graph.nodes[i], plans, devices)]
     held = [(graph.nodes[i].name, max(one.memory.host_bytes for one in plans)) for i, plans in inner.items()]
     if devices > 1 and maker.is_step and any(device_folds(one.steps) for one in passes):
-        division = divide(graph, passes, folds, host_folds, devices, config.memory_bytes)
+        division = divide_records(graph, passes, folds, host_folds, devices, config.memory_bytes)
         passes = tuple(replace(one, parts=division.starts) for one in passes)
         held += [(f"{graph.nodes[i].name} (parts)", size) for i, size in division.held_bytes.items()]
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons, held)
@@ -196,7 +196,7 @@ def _told_steps(node: Node, plans: Sequence[Plan], devices: int) -> Iterator[Rea
         if devices == 1 or not any(device_folds(one.steps) for one in plan.passes):
             continue
         of_step = plan.graph, plan.passes, plan.folds, plan.host_folds
-        why = divide(*of_step, devices, plan.config.memory_bytes).why
+        why = divide_records(*of_step, devices, plan.config.memory_bytes).why
         starts = ", ".join(str(start) for one in plan.passes for start in one.parts)
         parts = f"is divided among {devices} devices, from records {starts} on"
         yield Reason("device", node.name, f"{what} {parts if starts else 'runs on the first device alone'}: {why}")

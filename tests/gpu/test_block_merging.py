@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.folds.block_tree import largest_nodes
 from flowcompute.gpu.run.folds import block_merging
-from flowcompute.ir import FoldSpec
+from flowcompute.ir import FoldSpec, largest_nodes
 from flowcompute.ir.reduction_order import column_block
 
 COLUMNS = 67

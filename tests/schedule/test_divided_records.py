@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.engine.folds import largest_nodes
 from flowcompute.gpu import OpenCLBackend
-from flowcompute.ir import ProductShape, waiting_nodes
+from flowcompute.ir import ProductShape, largest_nodes, waiting_nodes
 from flowcompute.schedule.placement import divided_records
 from tests.gpu.test_sharing import DEVICES
 

@@ -20,17 +20,6 @@ Merge = Callable[[Parts, int, Parts, int], Parts]
 """`merge(a, records of each a, b, records of each b)`: neighbouring nodes, arrays of them, as one each."""
 
 
-def largest_nodes(first: int, count: int) -> Iterator[tuple[int, int]]:
-    """Return the fewest nodes that `count` blocks from number `first` on make: first block and level of each."""
-    place = 0
-    while place < count:
-        level = (count - place).bit_length() - 1
-        if index := first + place:
-            level = min(level, (index & -index).bit_length() - 1)
-        yield place, level
-        place += 1 << level
-
-
 class _Room:
     """Memory for a number of records that batches fill."""
 

@@ -1,6 +1,6 @@
 """Device placement of operations, and residency of their operands."""
 
-from flowcompute.schedule.placement.divided_records import Division, divide, given_to_parts, part_of
+from flowcompute.schedule.placement.divided_records import Division, divide_records, given_to_parts, part_of
 from flowcompute.schedule.placement.pipeline_stages import (
     PipelineStage,
     count_early_steps,
@@ -41,7 +41,7 @@ __all__ = [
     "count_early_steps",
     "device_budget",
     "direct_inputs",
-    "divide",
+    "divide_records",
     "early_inputs",
     "early_outputs",
     "extra_batches",

@@ -15,7 +15,7 @@ from flowcompute.elements import HostFunction, Kind
 from flowcompute.elements.training import Given, GivenStream
 from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
-from flowcompute.ir import FoldSpec, HostFold, ProductShape
+from flowcompute.ir import FoldSpec, HostFold, ProductShape, largest_nodes
 from flowcompute.schedule.placement.shared_passes import alignment, why_in_order
 from flowcompute.schedule.plan import Clock, Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds
@@ -58,7 +58,7 @@ class Division:
     held_bytes: Mapping[int, int]
 
 
-def divide(
+def divide_records(
     graph: Graph,
     passes: Collection[Pass],
     folds: Mapping[int, FoldSpec],
@@ -169,12 +169,7 @@ def _starts(
 
 def _nodes(block: int, first: int, stop: int) -> int:
     """Count the nodes of a tree that the whole blocks of some records make."""
-    begin, end, found = first // block, stop // block, 0
-    while begin < end:
-        size = 1 << ((end - begin).bit_length() - 1)
-        begin += min(size, begin & -begin) if begin else size
-        found += 1
-    return found
+    return sum(1 for _ in largest_nodes(first // block, stop // block - first // block))
 
 
 def _operations(graph: Graph, clock: Clock, products: Mapping[int, ProductShape]) -> float:

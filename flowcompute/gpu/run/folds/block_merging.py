@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flowcompute.engine.folds import Merged, largest_nodes
+from flowcompute.engine.folds import Merged
 from flowcompute.imports import LateModule
-from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, register_dtype
+from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, largest_nodes, register_dtype
 
 if TYPE_CHECKING:
     from flowcompute.lower import rows
