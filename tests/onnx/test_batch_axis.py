@@ -67,6 +67,16 @@ def test_attention_as_it_is_exported() -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("stack", [(6,), (1,), (2, 6)])
+def test_rows_do_not_meet_a_stack_of_matrices_as_records(stack: tuple[int, ...]) -> None:
+    x, w = (rng.integers(-9, 9, shape).astype("f4") for shape in ((6, 4), (*stack, 4, 5)))
+    at = len(stack)
+    perm = [at, *range(at), at + 1]
+    nodes = [node("MatMul", "x w", "m"), node("Transpose", "m", "y", perm=perm)]
+    got = both(model(nodes, [port("x", ("N", 4))], values={"w": w}), x)
+    np.testing.assert_array_equal(got, np.transpose(x @ w, perm))
+
+
 def test_a_class_token_is_put_before_each_record() -> None:
     nodes = [
         node("Shape", "x", "s", start=0, end=1),

@@ -74,6 +74,20 @@ def test_reductions_of_nothing_have_identities() -> None:
         np.testing.assert_array_equal(one(op, [nothing, axes], opset=20), np.full((2, 1, 3), identity, "f4"))
 
 
+@pytest.mark.parametrize(("pads", "wanted"), [([-3, 3], [7, 7]), ([3, -3], [7, 7]), ([-1, 1], [5, 7]), ([-2, 0], [])])
+def test_what_is_cut_beyond_the_numbers_is_cut_off_what_is_added(pads: list[int], wanted: list[int]) -> None:
+    numbers = model(
+        [node("Pad", "x pads seven", "y")], [port("x", (2,))], values={"pads": pads, "seven": np.float32(7)}
+    )
+    assert fc.onnx.load(numbers)(np.array([4, 5], "f4")).resolve(device="numpy").tolist() == wanted
+
+
+def test_more_is_cut_away_than_there_is() -> None:
+    numbers = model([node("Pad", "x pads", "y")], [port("x", (2,))], values={"pads": [-3, 0]})
+    with pytest.raises(fc.onnx.UnsupportedError, match="3 of 2 numbers are cut away"):
+        fc.onnx.load(numbers)(np.array([4, 5], "f4"))
+
+
 def test_the_last_of_equal_extremes() -> None:
     x = np.array([[1, 5, 5, 2]], "f4")
     assert one("ArgMax", [x], axis=1, select_last_index=1).tolist() == [[2]]

@@ -208,7 +208,12 @@ def padded(value: Value, pairs: Sequence[tuple[int, int]], mode: str, fill: Any)
         at = value.item_axis(axis, "pad")
         widths[at] = (max(before, 0), max(after, 0))
         if before < 0 or after < 0:
-            keys[at] = slice(max(-before, 0), max(value.size(axis) - max(-after, 0), 0))
+            size = value.size(axis)
+            if size + before + after < 0:
+                raise Refusal("invalid", f"{-before - after} of {size} numbers are cut away", "correct the model")
+            # What is cut away beyond the numbers is cut off what is added at the other end.
+            widths[at] = (max(before + min(size + after, 0), 0), max(after + min(size + before, 0), 0))
+            keys[at] = slice(max(-before, 0), max(size - max(-after, 0), 0))
     if any(key != slice(None) for key in keys):
         element = element[tuple(keys)]
     if not any(map(any, widths)):

@@ -63,8 +63,9 @@ def _rows(a: Value, b: Value, dtype: Any) -> Value:
     if len(matrix.spec.shape) == 2:
         made = _matmul(x, matrix, dtype)
         return a.like(made, a.axis)
-    # Each record has one row for each matrix of a stack.
-    opened = fc_axes.expand_dims(x, x.ndim - 1)
+    # Each record has one row for each matrix of a stack, whose axes must not meet the records.
+    lead = (1,) * max(0, len(matrix.spec.shape) - a.ndim)
+    opened = fc_axes.reshape(x, (-1, *lead, *x.spec.shape[:-1], 1, x.spec.shape[-1]))
     made = _matmul(opened, matrix, dtype)
     made = fc_axes.squeeze(made, made.ndim - 2)
     return a.like(made, made.ndim - 2)
