@@ -80,7 +80,8 @@ class Load:
     Several runs of numbers that are decoded from blocks share an index that is a multiple of `together`, their numbers.
     Each begins `behind` numbers behind it, which the compiler knows, so scales are decoded once for all of them. Their
     index may lie `along` numbers behind `index`, which then begins a block: a pointer runs from block to block.
-    Numbers that are computed as they are loaded have such an index, too, where `together` is given.
+    Numbers that are computed as they are loaded have such an index, too, where `together` is given. Of plain numbers
+    `index` is what stays in a loop: it is added to the pointer first.
     """
 
     argument: Argument

@@ -45,16 +45,16 @@ void k0(
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v12 = packed[k];
-                    float16 v13 = (float16)(in0[i8 + k]);
+                    float16 v13 = (float16)((in0 + i8)[k]);
                     float16 v14 = fc_fma_float16(v13, v12, v4);
                     v4 = v14;
-                    float16 v15 = (float16)(in0[i9 + k]);
+                    float16 v15 = (float16)((in0 + i9)[k]);
                     float16 v16 = fc_fma_float16(v15, v12, v5);
                     v5 = v16;
-                    float16 v17 = (float16)(in0[i10 + k]);
+                    float16 v17 = (float16)((in0 + i10)[k]);
                     float16 v18 = fc_fma_float16(v17, v12, v6);
                     v6 = v18;
-                    float16 v19 = (float16)(in0[i11 + k]);
+                    float16 v19 = (float16)((in0 + i11)[k]);
                     float16 v20 = fc_fma_float16(v19, v12, v7);
                     v7 = v20;
                 }
@@ -69,7 +69,7 @@ void k0(
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v23 = packed[k];
-                    float16 v24 = (float16)(in0[i22 + k]);
+                    float16 v24 = (float16)((in0 + i22)[k]);
                     float16 v25 = fc_fma_float16(v24, v23, v21);
                     v21 = v25;
                 }
@@ -100,16 +100,16 @@ void k0(
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v38 = packed[k];
-                    float16 v39 = (float16)(in0[i34 + k]);
+                    float16 v39 = (float16)((in0 + i34)[k]);
                     float16 v40 = fc_fma_float16(v39, v38, v30);
                     v30 = v40;
-                    float16 v41 = (float16)(in0[i35 + k]);
+                    float16 v41 = (float16)((in0 + i35)[k]);
                     float16 v42 = fc_fma_float16(v41, v38, v31);
                     v31 = v42;
-                    float16 v43 = (float16)(in0[i36 + k]);
+                    float16 v43 = (float16)((in0 + i36)[k]);
                     float16 v44 = fc_fma_float16(v43, v38, v32);
                     v32 = v44;
-                    float16 v45 = (float16)(in0[i37 + k]);
+                    float16 v45 = (float16)((in0 + i37)[k]);
                     float16 v46 = fc_fma_float16(v45, v38, v33);
                     v33 = v46;
                 }
@@ -124,7 +124,7 @@ void k0(
                 #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v49 = packed[k];
-                    float16 v50 = (float16)(in0[i48 + k]);
+                    float16 v50 = (float16)((in0 + i48)[k]);
                     float16 v51 = fc_fma_float16(v50, v49, v47);
                     v47 = v51;
                 }

@@ -101,9 +101,9 @@ static inline float{L} {F}_apart{L}(const __global uchar *p, long n, long stride
 def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[str, str], cpu: bool) -> str:
     """Return the text of a load that decodes float32. The functions that it calls are added to `helpers`."""
     pointer, lanes = load.argument.name, var.lanes
-    one = _function(block_format, helpers, cpu)
+    one, index = _function(block_format, helpers, cpu), load.index + load.along
     if load.stride == 0 or lanes == 1:
-        number = f"{one}({pointer}, {index_text(load.index) if load.each is None else index_text(load.each, 0)})"
+        number = f"{one}({pointer}, {index_text(index) if load.each is None else index_text(load.each, 0)})"
         return number if lanes == 1 else f"(float{lanes})({number})"
     if load.each is not None:
         every = [f"{one}({pointer}, {index_text(load.each, lane)})" for lane in range(lanes)]
@@ -114,12 +114,12 @@ def decoded(load: ir.Load, block_format: BlockFormat, var: Var, helpers: dict[st
         if cpu and block_format.numbers % lanes == 0:
             return _vector(load, one, block_format, lanes, helpers)
         run = _several(_RUN, "run", one, block_format, lanes, helpers, cpu)
-        return f"{run}({pointer}, {index_text(load.index + load.along + load.behind)})"
+        return f"{run}({pointer}, {index_text(index + load.behind)})"
     if load.aligned:
-        return f"{_spread(one, block_format, lanes, helpers)}({pointer}, {index_text(load.index)})"
+        return f"{_spread(one, block_format, lanes, helpers)}({pointer}, {index_text(index)})"
     apart = _several(_APART, "apart", one, block_format, lanes, helpers, cpu)
     count = lanes if load.count is None else index_text(load.count)
-    return f"{apart}({pointer}, {index_text(load.index)}, {load.stride}, {count})"
+    return f"{apart}({pointer}, {index_text(index)}, {load.stride}, {count})"
 
 
 def _vector(load: ir.Load, one: str, block_format: BlockFormat, lanes: int, helpers: dict[str, str]) -> str:

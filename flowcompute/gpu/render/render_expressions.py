@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from flowcompute import ir
@@ -51,6 +53,9 @@ class ExpressionRenderer:
         name, dtype = argument.name, argument.dtype
         if argument.blocks is not None:
             return decoded(load, argument.blocks, var, self.helpers, self.cpu)
+        if load.each is None and known_number(load.along) != 0:
+            # A pointer that stays is moved out of loops by LLVM, and a part of an index that stays is not.
+            name, load = f"({name} + {factor_text(load.index)})", replace(load, index=load.along, along=0)
         if load.stride == 0 or lanes == 1:
             one = self._read(name, dtype, index_text(load.index) if load.each is None else index_text(load.each, 0))
             if lanes == 1:

@@ -302,12 +302,12 @@ class MatmulLowering:
         """Distance from one number of a row of A to the next."""
         return 1 if self.kept else self.contraction.a.columns.stride
 
-    def _left(self, scope: Scope, at: IndexLike) -> Var:
-        """Broadcast one number of A to all lanes."""
+    def _left(self, scope: Scope, at: IndexLike, along: IndexLike) -> Var:
+        """Broadcast one number of A to all lanes, `along` numbers behind the begin of its row."""
         one = self.contraction
         if self.kept:
-            return scope.let(Splat(scope.let(ArrayItem("left", at), one.dtype, 1)), one.dtype)
-        return one.factor(scope, Load(one.a.argument, at, 0))
+            return scope.let(Splat(scope.let(ArrayItem("left", at + along), one.dtype, 1)), one.dtype)
+        return one.factor(scope, Load(one.a.argument, at, 0, along=along))
 
     def _pack(
         self, at_b: IndexLike, start: IndexLike, length: IndexLike, strip: Strip, count: int | None
@@ -358,7 +358,7 @@ class MatmulLowering:
     ) -> None:
         """Add the products of column `k` of A and these vectors of row `k` of B."""
         for at, line in zip(at_a, sums, strict=True):
-            a = self._left(scope, at + k * self.stride)
+            a = self._left(scope, at, k * self.stride)
             for own, b in zip(line, columns, strict=True):
                 scope.add(Assign(own, Splat(scope.let(MultiplyAdd(a, b, own), own.dtype))))
 
