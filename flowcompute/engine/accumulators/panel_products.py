@@ -7,6 +7,7 @@ busily, on cores that kernels need.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -82,8 +83,11 @@ def multiply_blocks(left: np.ndarray, right: np.ndarray, made: np.ndarray) -> No
             for call in calls:
                 call()
             return
-        with ThreadPoolExecutor(min(len(calls), len(own_cores())), thread_name_prefix="flowcompute-product") as threads:
-            for done in [threads.submit(_in_thread, call) for call in calls]:
+        waiting, others = deque(calls), min(len(calls), len(own_cores())) - 1
+        with ThreadPoolExecutor(others or 1, thread_name_prefix="flowcompute-product") as threads:
+            working = [threads.submit(_in_thread, waiting) for _ in range(others)]
+            _make(waiting)
+            for done in working:
                 done.result()
 
 
@@ -101,8 +105,19 @@ def _calls(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> list[Callable[[], N
     return [partial(one, a, b, out, part) for part in reversed(parts)]
 
 
-def _in_thread(call: Callable[[], None]) -> None:
+def _in_thread(waiting: deque[Callable[[], None]]) -> None:
+    # Once for all panels of the thread: setting the number takes as long as a panel.
     with one_blas_thread_here():
+        _make(waiting)
+
+
+def _make(waiting: deque[Callable[[], None]]) -> None:
+    """Make calls until none is left that no thread has taken."""
+    while True:
+        try:
+            call = waiting.popleft()
+        except IndexError:
+            return
         call()
 
 
