@@ -15,7 +15,7 @@ from typing import Any
 from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
-from flowcompute.distributed.kept import ShardFolder
+from flowcompute.distributed.kept import ShardFolder, check_owner
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_message import KeptShard, array_of, differences, identity, versions
 from flowcompute.distributed.shard_reading import MALFORMED
@@ -122,6 +122,8 @@ class _Answer:
 
     def kept(self, kept: KeptShard) -> State:
         """Run it, and keep what it does, from where an earlier attempt was."""
+        if kept.job:
+            check_owner(kept.path, kept.job)
         folder = ShardFolder(kept.path, kept.request)
         done = folder.result()
         if done is not None:

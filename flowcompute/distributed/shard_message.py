@@ -29,11 +29,13 @@ class KeptShard(NamedTuple):
         path: of its folder.
         request: digest of what it is asked for; see `digest_of`.
         every_s: seconds between two states that are kept.
+        job: token of the job whose folder it must be, see `check_owner`; "" for any.
     """
 
     path: str
     request: bytes
     every_s: float
+    job: str = ""
 
 
 class ShardMessages:

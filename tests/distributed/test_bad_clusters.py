@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.store import pack
+from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed import ShardMessages, ShardStart, answer
 from flowcompute.distributed.kept import ShardFolder, shard_folder
 from flowcompute.distributed.shard_answer import stop
@@ -141,6 +143,26 @@ def test_shards_whose_workers_die_again_and_again_are_named(
     with pytest.raises(TypeError):  # the stand-in for dask gives nothing
         run(folder)
     assert len(tries) == 9
+
+
+def test_a_worker_whose_job_was_removed_writes_nothing(folder: Path, asked: list[bytes]) -> None:
+    """It begins late: the folder is gone, or another job has begun there, which is cut into the same records."""
+    x, kept = fc.open(folder / "x.npy"), folder / "kept"
+
+    def summed(factor: int, client: Callable[[int], None]) -> np.ndarray:
+        options = {"shards": 4, "checkpoint": kept, **QUIET}
+        return np.asarray(fc.run((x * factor).sum(axis=0), cluster=client, **options).values[0])
+
+    one = summed(1, live)
+    late = list(asked)
+    shutil.rmtree(kept)
+    assert all("no longer kept" in unpack(answer(request))["error"] for request in late)
+    assert not kept.exists()
+
+    def another(number: int) -> None:
+        assert "no longer kept" in unpack(answer(late[number % len(late)]))["error"]
+
+    np.testing.assert_array_equal(summed(2, another), 2 * one)
 
 
 def test_a_second_client_is_refused(folder: Path, asked: list[bytes]) -> None:

@@ -226,6 +226,8 @@ class _Sending:
         stage = next(self._stages)
         self.done.count += len(starts)
         self._record.begin_stage()
+        if self._folder is not None:
+            self._folder.begin_stage(stage)
         found: dict[int, ShardState] = {}
         waiting: list[int] = []
         requests: list[bytes] = []
@@ -240,7 +242,7 @@ class _Sending:
                     self.done.resumed += 1
                     self._record.ended(number, _items(start), [])
                     continue
-                kept = KeptShard(path, digest, self._every_s)
+                kept = KeptShard(path, digest, self._every_s, self._folder.token)
             waiting.append(number)
             folders.append(folder)
             requests.append(self._messages.request(index, start, kept))

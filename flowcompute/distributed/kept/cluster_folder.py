@@ -11,10 +11,13 @@ from typing import Any
 
 from flowcompute.checkpoint.store import CLUSTER_JOB, CheckpointFolder, absolute_path, pack, unpack
 from flowcompute.elements import State
-from flowcompute.errors import CheckpointError, short_repr
+from flowcompute.errors import CheckpointError, RunError, short_repr
 from flowcompute.files import FILES, Files, atomic_write_bytes, explain, shown
 
 JOB, LOCK, NONCE, COMMIT = CLUSTER_JOB, "LOCK", "NONCE", "COMMIT"
+OWNER = "owner"
+"""Beside the folders of a stage's shards: the token of the job that they are of."""
+
 ANY_DEVICE = "any"
 """The kind of the device of jobs whose workers may have several kinds."""
 
@@ -88,6 +91,14 @@ class ClusterFolder:
         """Return the path of a shard's folder."""
         return shard_path(self.path, stage, shard)
 
+    def begin_stage(self, stage: int) -> None:
+        """Say beside the folders of a stage's shards whose they are; see `check_owner`."""
+        path = os.path.dirname(self.shard(stage, 0))
+        with naming(path, "create"):
+            self._files.make_folders(path)
+        if _owner(path, self._files) != self.token:
+            self._write(os.path.join(path, OWNER), {"token": self.token})
+
     def new_nonce(self) -> tuple[str, bytes]:
         """Write a random number, which every worker must read; return its path and the number."""
         nonce = secrets.token_bytes(16)
@@ -132,6 +143,33 @@ def _another_job(path: str, kept: Sequence[Any], own: Sequence[Any]) -> Checkpoi
 def shard_path(path: str, stage: int, shard: int) -> str:
     """Return the path of a shard's folder in that of its job."""
     return os.path.join(path, f"stage-{stage:04}", f"shard-{shard:04}")
+
+
+def check_owner(path: str, token: str, files: Files = FILES) -> None:
+    """Check that a shard's folder is still that of a job: it may have been removed, and another job begun there.
+
+    Args:
+        path: of the shard's folder.
+        token: of the job.
+        files: the file layer.
+
+    Raises:
+        RunError: if it is not.
+    """
+    stage = os.path.dirname(path)
+    found = _owner(stage, files)
+    if found != token:
+        raise RunError(
+            f"cannot run a shard: its job is no longer kept in {shown(stage)}",
+            expected=f"the job {token}",
+            got="none" if found is None else f"the job {found}",
+            hint="run the job again",
+        )
+
+
+def _owner(stage: str, files: Files) -> str | None:
+    found = _read(os.path.join(stage, OWNER), files)
+    return None if found is None else str(found.get("token"))
 
 
 def read_job(path: str, files: Files = FILES) -> dict[str, Any] | None:
