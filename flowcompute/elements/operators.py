@@ -198,7 +198,14 @@ _MAKES_FLOATS = {"fabs": by_ufunc(np.fabs), "rint": by_ufunc(np.rint)}
 
 
 def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
-    function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
+    function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name)) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        raise SpecTypeError(
+            "cannot apply a function to an element in this way",
+            site=user_site(),
+            got=short_repr(name),
+            hint="fc.host(function, x) calls Python with each batch",
+        )
     if function is None:
         raise SpecError(
             f"cannot compose numpy.{name}",

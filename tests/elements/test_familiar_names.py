@@ -55,6 +55,44 @@ def test_infinities_are_not_left_out_with_nan(device: str) -> None:
         np.testing.assert_array_equal(value, want)
 
 
+@pytest.mark.parametrize(("device", "dtype"), [("numpy", "f2"), ("numpy", "f4"), ("cpu", "f4")])
+def test_numbers_in_the_place_of_nan(device: str, dtype: str) -> None:
+    array = np.array([[1, np.nan, np.inf, 1e4], [-np.inf, 0, -0.0, np.nan]], dtype)
+    given: list[dict[str, Any]] = [{}, {"nan": -1}, {"posinf": 5, "neginf": np.nan}]
+    for of in (fc.source, fc.constant):
+        made = [call(of(array), **options) for options in given for call in (fc.nan_to_num, np.nan_to_num)]
+        for i, value in enumerate(fc.resolve(*made, device=device, progress=False)):
+            np.testing.assert_array_equal(value, np.nan_to_num(array, **given[i // 2]), strict=True)
+    whole = fc.source(np.arange(3))
+    assert fc.nan_to_num(whole, nan=7) is whole
+
+
+@pytest.mark.filterwarnings("ignore:.*NaN slice|.*nan|Degrees of freedom|Mean of empty:RuntimeWarning")
+def test_reductions_without_nan_by_numpys_functions() -> None:
+    x = fc.source(ARRAY)
+    made = [getattr(np, name)(x, axis=1) for name in NAN_FOLDS]
+    made += [np.nanstd(x, axis=0, ddof=1), np.nansum(x, dtype="f8")]
+    wanted = [getattr(np, name)(ARRAY, axis=1) for name in NAN_FOLDS]
+    wanted += [np.nanstd(ARRAY, axis=0, ddof=1), np.nansum(ARRAY, dtype="f8")]
+    for value, want in zip(fc.resolve(*made, device="numpy", progress=False), wanted, strict=True):
+        np.testing.assert_allclose(value, want, rtol=1e-6, strict=True)
+
+
+def test_a_variance_by_keys_as_proposed() -> None:
+    rng = np.random.default_rng(5)
+    array, keys = rng.normal(3, 1, 500), rng.integers(0, 4, 500)
+    x, of = fc.source(array), fc.source(keys)
+    found = fc.segment_mean((x - fc.segment_mean(x, of, 4)[of]) ** 2, of, 4).resolve(device="numpy", progress=False)
+    np.testing.assert_allclose(found, [array[keys == key].var() for key in range(4)], rtol=1e-12)
+
+
+def test_a_join_by_keys_as_proposed() -> None:
+    keys, values = np.array([3, 5, 9]), np.array([[0.3, 1], [0.5, 2], [0.9, 3]])
+    x = fc.source(np.array([9, 3, 3, 5]))
+    joined = fc.constant(values)[fc.searchsorted(keys, x)].resolve(device="numpy", progress=False)
+    np.testing.assert_array_equal(joined, values[[2, 0, 0, 1]])
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_quantiles_by_other_names(device: str) -> None:
     array = np.random.default_rng(3).normal(size=(301, 4))
@@ -104,6 +142,12 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: X >> "out.npy", r"`>>` takes a destination(.|\n)*x >> fc\.save\(\"out\.npy\"\)"),
         (lambda: X >> Path("out.npy"), r"x >> fc\.save\(\"out\.npy\"\)"),
         (lambda: fc.reshape(X, (-1,)), r"fc\.flatten"),
+        (lambda: fc.reshape(X, (-1, 3, 4)), r"fc\.cut\(x, 3\) joins 3 records"),
+        (lambda: X.__setitem__(X < 0, 0), r"x = fc\.where\(mask, value, x\)"),
+        (lambda: iter(X), r"fc\.callback"),
+        (lambda: X.apply(np.sum), r"fc\.host\(function, x\)"),
+        (lambda: np.percentile(X, 5), r"use fc\.percentile\(x, q\)"),
+        (lambda: np.nanmedian(X), r"use fc\.median\(x\[~fc\.isnan\(x\)\]\)"),
         (lambda: fc.open("a.npz"), r"cannot open(.|\n)*\.npz(.|\n)*np\.save"),
         (lambda: fc.open("a.mat"), r"\.mat(.|\n)*np\.save"),
         (lambda: fc.save("a.csv"), r"cannot save(.|\n)*\.csv(.|\n)*\.npy"),
@@ -158,6 +202,10 @@ def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
         (lambda: X.quantile, r"use fc\.quantile\(x, q, axis\)$"),
         (lambda: X.relu, r"use fc\.nn\.relu\(x\)$"),
         (lambda: X.map_batches, r"use fc\.host"),
+        (lambda: X.fillna, r"use fc\.nan_to_num\(x, nan=number\)$"),
+        (lambda: X.backward, r"use fc\.grad\("),
+        (lambda: fc.shift, r"use x\[:-1\] beside x\[1:\]"),
+        (lambda: fc.nn.mse_loss, r"use fc\.nn\.mse$"),
         (lambda: X.nothing_like_it, "has no attribute 'nothing_like_it'$"),
     ],
 )

@@ -88,7 +88,7 @@ def test_any_groups_and_items(
 def test_nulls_are_refused_or_filled(tmp_path: Path, kind: str) -> None:
     values = [None if i % 7 == 3 else float(i) for i in range(9000)]
     path = FILES[kind](tmp_path, pa.table({"x": pa.array(values, pa.float32()), "n": np.arange(9000)}))
-    with pytest.raises(SourceError, match=r"column 'x'(.|\n)*nulls(.|\n)*fill=") as caught:
+    with pytest.raises(SourceError, match=r"column 'x'(.|\n)*nulls(.|\n)*fill=math\.nan") as caught:
         fc.open(path)["x"].resolve(progress=False)
     assert caught.value.records is not None
     wanted = np.array([-1.5 if value is None else value for value in values], "f4")
@@ -106,18 +106,74 @@ def test_nulls_are_refused_or_filled(tmp_path: Path, kind: str) -> None:
 def test_other_types_are_refused_where_they_are_asked_for(tmp_path: Path) -> None:
     table = pa.table(
         {
-            "text": ["a", "b"], "list": [[1], [2, 3]], "when": pa.array([1, 2], pa.timestamp("us")),
+            "text": ["a", "b"], "list": [[1], [2, 3]],
             "kind": pa.array(["u", "v"]).dictionary_encode(), "x": [1.0, 2.0],
         }
     )  # fmt: skip
     for path in (parquet(tmp_path / "x.parquet", table), arrow(tmp_path / "x.arrow", table)):
         opened = fc.open(path)
         np.testing.assert_array_equal(opened["x"].resolve(progress=False), [1.0, 2.0])
-        for name in ("text", "list", "when", "kind"):
-            with pytest.raises(SpecError, match=f"column {name!r}"):
+        for name in ("text", "list", "kind"):
+            with pytest.raises(SpecError, match=f"column {name!r}(.|\\n)*or leave it out: "):
                 opened[name]
-        with pytest.raises(KeyError, match="no column 'y'"):
-            opened["y"]
+        with pytest.raises(SpecError, match=r"pandas\.factorize"):
+            opened[opened["x"] > 1]
+        for key in ("y", ["x", "y"]):
+            with pytest.raises(KeyError, match="no column 'y'"):
+                opened[key]
+        assert opened[["x"]][opened["x"] > 1]["x"].resolve(progress=False).tolist() == [2.0]
+
+
+TIMES = (
+    pa.date32(), pa.date64(), pa.time32("ms"), pa.time64("us"), pa.timestamp("s", "Europe/Berlin"), pa.timestamp("ms"),
+    pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.duration("ms"), pa.list_(pa.timestamp("us"), 2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["zstd", "plain", "arrow", "arrow, lz4"])
+def test_dates_and_times_are_their_integers(tmp_path: Path, kind: str) -> None:
+    columns, wanted = {}, {}
+    for name, type_ in zip("abcdefghij", TIMES, strict=True):
+        plain = type_.value_type if name == "j" else type_
+        numbers = np.arange(350 * (name == "j") + 350).astype(f"i{plain.bit_width // 8}")
+        numbers *= 86_400_000 if plain == pa.date64() else 97
+        column = pa.array(numbers).view(plain)
+        columns[name] = pa.FixedSizeListArray.from_arrays(column, 2) if name == "j" else column
+        wanted[name] = numbers.reshape(-1, 2) if name == "j" else numbers
+    columns["null"] = pa.array([None, 5] * 175).view(pa.timestamp("us"))
+    wanted["null"] = np.tile([-1, 5], 175)
+    path = FILES[kind](tmp_path, pa.table(columns))
+    table = fc.open(path, fill={"null": -1})
+    assert "null: timestamp[us]" in repr(table)
+    if path.suffix == ".parquet":
+        wanted["e"] = wanted["e"] * 1000  # Parquet has no seconds, and no milliseconds of days
+        wanted["b"] = np.arange(350, dtype="i4")
+    for name, found in zip(wanted, fc.resolve(*table.values(), progress=False), strict=True):
+        np.testing.assert_array_equal(found, wanted[name], strict=True)
+
+
+def test_columns_and_records_of_a_table(tmp_path: Path) -> None:
+    for table in (
+        fc.open(parquet(tmp_path / "x.parquet", pa.table(COLUMNS))),
+        fc.table({k: fc.source(v) for k, v in COLUMNS.items()}),
+    ):
+        some = table[["c", "a"]]
+        assert (some.columns, some.length) == (("c", "a"), N)
+        kept, part = table[table["a"] > 0.5], some[100:20_000:3]
+        assert (kept.columns, kept.length, part.length) == (tuple(COLUMNS), None, 6634)
+        mask = COLUMNS["a"] > 0.5
+        chosen = fc.resolve(*kept.values(), *part.values(), *table[mask][["b"]].values(), progress=False)
+        wanted = [one[mask] for one in COLUMNS.values()] + [COLUMNS[name][100:20_000:3] for name in ("c", "a")]
+        for got, want in zip(chosen, [*wanted, COLUMNS["b"][mask]], strict=True):
+            np.testing.assert_array_equal(got, want, strict=True)
+        with pytest.raises(AttributeError, match=r"no attribute 'a'; use table\['a'\]$"):
+            table.a  # noqa: B018
+        with pytest.raises(AttributeError, match=r"no attribute 'groupby'; use fc\.segment_sum\("):
+            table.groupby  # noqa: B018
+        with pytest.raises(AttributeError, match=r"no attribute 'nothing_like_it'$"):
+            table.nothing_like_it  # noqa: B018
+        with pytest.raises(SpecError, match="table of this"):
+            table[[]]
 
 
 def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:

@@ -211,6 +211,7 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "round": {0: ROWS, 1: 2},
     **{name: {"x": ROWS, "axis": 0, "keepdims": False} for name in ("nanmax", "nanmean", "nanmin", "nansum")},
     **{name: {"x": ROWS, "axis": 0, "correction": 1, "keepdims": True} for name in ("nanstd", "nanvar")},
+    "nan_to_num": {"x": ROWS, "nan": 0.5, "posinf": 9, "neginf": -9},
     **{name: {"x": WHOLE, "max_values": 5} for name in ("unique_values", "unique_counts")},
     "grad": {"loss": TOTAL, "wrt": ROWS},
     "recompute": {"x": ROWS * 2.0},

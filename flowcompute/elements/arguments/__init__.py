@@ -1,6 +1,6 @@
 """Arguments of functions: each is read by type and range, or refused by name."""
 
-from flowcompute.elements.arguments.familiar import ATTRIBUTES, FUNCTIONS, no_such_name
+from flowcompute.elements.arguments.familiar import ATTRIBUTES, FUNCTIONS, TABLE_ATTRIBUTES, no_such_name
 from flowcompute.elements.arguments.no_value import NoValue
 from flowcompute.elements.arguments.readers import (
     array_of,
@@ -18,6 +18,7 @@ from flowcompute.elements.arguments.readers import (
 __all__ = [
     "ATTRIBUTES",
     "FUNCTIONS",
+    "TABLE_ATTRIBUTES",
     "NoValue",
     "array_of",
     "dtype_of",

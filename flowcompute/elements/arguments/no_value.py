@@ -45,7 +45,15 @@ class NoValue:
         raise self.refuse("integer value")
 
     def __iter__(self) -> Any:
-        raise self.refuse("items to iterate over")
+        raise self.refuse("items to iterate over", "x >> fc.callback(function) is given batch after batch; or ")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise SpecTypeError(
+            "cannot put numbers into a lazy value: elements never change",
+            element=self.name or self.base_name,
+            site=user_site(),
+            hint="x = fc.where(mask, value, x) makes another one",
+        )
 
     def __contains__(self, item: object) -> bool:
         raise self.refuse("items to search")

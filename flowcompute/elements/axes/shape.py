@@ -6,6 +6,7 @@ everywhere, the stream being axis 0, which stays where it is; shapes begin with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -158,6 +159,14 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
     return wanted[1:]
 
 
+def _of_stream(numbers: int, wanted: Sequence[int]) -> str:
+    """Return what reshapes the stream itself to items of a shape that has other numbers than its items."""
+    records, rest = divmod(math.prod(wanted), max(1, numbers))
+    if wanted and min(wanted) > 0 and records > 1 and not rest:
+        return f"fc.cut(x, {records}) joins {records} records to an item"
+    return "fc.flatten(x) makes a stream of all numbers, fc.cut(x, n) makes items of n records"
+
+
 @public
 def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
     """Reshape the value, its numbers in the same order.
@@ -181,7 +190,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
             site=user_site(),
             expected=f"{element.spec.item_numbers} numbers as in {format_shape(element.spec.shape)}",
             got=format_shape(tuple(wanted)),
-            hint="fc.flatten(x) makes a stream of all numbers" if element.spec.is_stream and not wanted else None,
+            hint=_of_stream(element.spec.item_numbers, wanted) if element.spec.is_stream else None,
         ) from None
     if made == element.spec.shape:
         return element

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
+
+import numpy as np
 
 from flowcompute.elements.alignment import common_length
+from flowcompute.elements.arguments import TABLE_ATTRIBUTES
 from flowcompute.elements.compute import as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.site import public, user_site
@@ -17,8 +20,9 @@ _SHOWN = 20
 class Table(Mapping[str, Element]):
     """Columns by name, each a stream. `fc.table` makes it, and `fc.open` of a Parquet or Arrow file.
 
-    `table["a"]` is a stream like any other: only columns that a job uses are read. `table >> fc.save("y.parquet")`
-    writes all.
+    `table["a"]` is a stream like any other: only columns that a job uses are read. `table[["a", "b"]]` is a table of
+    some columns, `table[mask]` and `table[100:200]` have some records of all. `table >> fc.save("y.parquet")` writes
+    all.
 
     Attributes:
         columns: names, in their order.
@@ -32,7 +36,27 @@ class Table(Mapping[str, Element]):
         self._elements = dict(columns)
         self.columns, self.length = tuple(self._elements), length
 
-    def __getitem__(self, name: str) -> Element:
+    @overload
+    def __getitem__(self, key: str) -> Element: ...
+    @overload
+    def __getitem__(self, key: list[str] | tuple[str, ...] | Element | np.ndarray | slice) -> Table: ...
+    def __getitem__(self, key: Any) -> Element | Table:
+        """Return a column as a stream, or a table of some columns, or of some records.
+
+        Args:
+            key: the name of a column; a list of names; or a mask or a slice of records, as streams take them.
+
+        Raises:
+            KeyError: if there is no column of that name.
+            SpecError: if a column cannot be read, or records cannot be chosen so.
+        """
+        if isinstance(key, Element | np.ndarray | slice):
+            return table({name: self._column(name)[key] for name in self.columns})
+        if isinstance(key, list | tuple):
+            return table({name: self._column(name) for name in key})
+        return self._column(key)
+
+    def _column(self, name: str) -> Element:
         """Return a column as a stream.
 
         Raises:
@@ -40,6 +64,14 @@ class Table(Mapping[str, Element]):
         """
         self._check_known(name, "")
         return self._elements[name]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            columns = self.__dict__.get("columns", ())
+            hint = f"; use table[{name!r}]" if name in columns else ""
+            hint = hint or (f"; use {TABLE_ATTRIBUTES[name]}" if name in TABLE_ATTRIBUTES else "")
+            raise AttributeError(f"a table has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)

@@ -69,7 +69,7 @@ class Calls(ExpressionTyper):
         arity = 1 if function in (abs, int, float, bool) else self._arity(function)
         if arity is None and not (isinstance(function, type) and issubclass(function, np.generic)):
             kernel = f"decorate {name} with @fc.kernel, or " if isinstance(function, FunctionType) else ""
-            hint = f"{kernel}do it outside, or with fc.host"
+            hint = "write a if test else b" if function is np.where else f"{kernel}do it outside, or with fc.host"
             raise self.source.error(node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint=hint)
         if len(operands) != (arity or 1):
             raise self.source.error(

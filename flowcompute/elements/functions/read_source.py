@@ -94,7 +94,11 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     site = Site(code.co_filename, code.co_firstlineno)
     if code.co_name == "<lambda>":
         raise KernelError(
-            "cannot make a kernel of a function that is not written with `def`", element=name, site=site, got="a lambda"
+            "cannot make a kernel of a function that is not written with `def`",
+            element=name,
+            site=site,
+            got="a lambda",
+            hint="write it as `def f(x): return ...`",
         )
     try:
         lines, first = inspect.getsourcelines(function)

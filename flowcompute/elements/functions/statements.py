@@ -355,7 +355,11 @@ class _Statements(Calls):
                 zero = self.number(node, 0)
                 return (values[0], values[1], step) if len(values) > 1 else (zero, values[0], step)
         raise self.source.error(
-            node, "cannot loop over this", got=self.source.text(node), hint="for i in range(len(a)): ... a[i]"
+            node,
+            "cannot loop over this",
+            got=self.source.text(node),
+            hint="for i in range(len(a)): ... a[i] of a local array; each argument is a single number, so reductions "
+            "such as x.sum(axis=1) stand outside",
         )
 
     def _counted_loop(self, node: ast.For, name: str, steps: range) -> list[ir.Stmt]:

@@ -6,18 +6,21 @@ In a kernel a bool is a mask: -1 or 0 in each lane of a vector, 1 or 0 in a scal
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from flowcompute.elements.alignment import broadcast
+from flowcompute.elements.arguments import real
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, truth
 from flowcompute.elements.element import Element
 from flowcompute.elements.elementwise_functions import Function, elementwise, is_weak
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import public, user_site
 from flowcompute.errors import SpecError, short_repr
-from flowcompute.spec import BOOL, INT64, UINT64, Spec
+from flowcompute.spec import BOOL, INT64, UINT64, Spec, is_float
 
 
 class ComparisonFunction(Function):
@@ -233,6 +236,30 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     values = [cast(one, dtype) if isinstance(one, Element) else _value_constant(one, dtype) for one in pair]
     inputs, shape, stream = broadcast("where", [chosen, *values])
     return Compute(WHERE, tuple(inputs), Spec(dtype, shape, stream))
+
+
+@public
+def nan_to_num(x: Operand, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """Put numbers in the places of NaN and infinities, as `numpy.nan_to_num`.
+
+    Args:
+        x: any element. Integers and bools stay as they are.
+        nan: in the place of NaN.
+        posinf, neginf: in the places of infinities; None for the largest and the least number of the dtype.
+
+    Raises:
+        SpecError: if one of them is no number.
+    """
+    element = as_element(x, "nan_to_num")
+    in_place = real("nan_to_num", "nan", nan)
+    above = None if posinf is None else real("nan_to_num", "posinf", posinf)
+    below = None if neginf is None else real("nan_to_num", "neginf", neginf)
+    if not is_float(element.dtype):
+        return element
+    limits = ml_dtypes.finfo(element.dtype)  # type: ignore[no-untyped-call]
+    finite = where(equal(element, math.inf), float(limits.max) if above is None else above, element)
+    finite = where(equal(element, -math.inf), float(limits.min) if below is None else below, finite)
+    return where(isnan(element), in_place, finite)
 
 
 def _value_constant(value: Any, dtype: np.dtype) -> Constant:

@@ -176,6 +176,10 @@ def _nonzero(a: Any) -> Any:
     return search.nonzero(a)
 
 
+def _nan_to_num(x: Any, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    return math.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
 _CALLS: dict[Any, Callable[..., Any]] = {
     np.sum: _summing(math.sum),
     np.prod: _summing(math.prod),
@@ -186,6 +190,13 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     np.max: _extreme(math.max),
     np.amin: _extreme(math.min),
     np.amax: _extreme(math.max),
+    np.nansum: _summing(streams.nansum),
+    np.nanmean: _reducing(streams.nanmean),
+    np.nanvar: _spread(streams.nanvar),
+    np.nanstd: _spread(streams.nanstd),
+    np.nanmin: _reducing(streams.nanmin),
+    np.nanmax: _reducing(streams.nanmax),
+    np.nan_to_num: _nan_to_num,
     np.any: _reducing(math.any),
     np.all: _reducing(math.all),
     np.argmin: _reducing(math.argmin),

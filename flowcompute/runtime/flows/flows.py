@@ -51,6 +51,7 @@ class FlowOpener:
                     site=source.element.site,
                     expected="sources made by fc.feed",
                     got=type(source.element).__name__,
+                    hint="x >> fc.callback(function) is given each batch of a run; x.resolve() gives all",
                 )
         if not plan.passes[0].sources:
             raise PlanError(

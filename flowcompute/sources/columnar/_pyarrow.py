@@ -62,6 +62,9 @@ _NAMES = (
     "halffloat",
 )
 
+_MOST_TIME_BITS = 64
+"""Bits of a date, a time or a duration that is one integer. Intervals of months and days have more."""
+
 
 def require() -> None:
     """Import pyarrow.
@@ -190,9 +193,15 @@ def _columns(schema: Any) -> tuple[Column, ...]:
         kind, item = field.type, tuple[int, ...]()
         if pa.types.is_fixed_size_list(kind) and kind.list_size > 0:
             kind, item = kind.value_type, (int(kind.list_size),)
-        dtype = np.dtype(kind.to_pandas_dtype()) if str(kind) in _NAMES else None
-        made.append(Column(str(field.name), dtype, item, str(field.type)[:100], position))
+        made.append(Column(str(field.name), _dtype(kind), item, str(field.type)[:100], position))
     return tuple(made)
+
+
+def _dtype(kind: Any) -> np.dtype | None:
+    """Return the dtype of the numbers of a type, or None where it has none. Dates, times and durations are integers."""
+    if pa.types.is_temporal(kind) and kind.bit_width <= _MOST_TIME_BITS:
+        return np.dtype(f"i{kind.bit_width // 8}")
+    return np.dtype(kind.to_pandas_dtype()) if str(kind) in _NAMES else None
 
 
 def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
@@ -203,6 +212,8 @@ def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
     values = array.flatten() if column.item and array.null_count == 0 else array
     if column.item and len(values) != records * column.item[0]:
         raise ColumnarError("it has lists that are null")
+    if pa.types.is_temporal(values.type):
+        values = values.view(pa.from_numpy_dtype(column.dtype))
     if values.null_count:
         if fill is None:
             raise ColumnarError(f"it has {values.null_count} nulls")

@@ -151,7 +151,8 @@ class ColumnReader(Reader):
         except (ColumnarError, OSError) as error:
             text, hint = (str(error), None) if isinstance(error, ColumnarError) else explain(error)
             if "nulls" in text:
-                hint = "say what stands for them: fc.open(path, fill=0)"
+                floats = self._source.spec.dtype.kind == "f"
+                hint = f"say what stands for them: fc.open(path, fill={'math.nan' if floats else '0'})"
             raise self._failed(text, hint, records) from error
 
     def _failed(self, text: str, hint: str | None, records: tuple[int, int] | None = None) -> SourceError:

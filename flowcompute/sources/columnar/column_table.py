@@ -72,7 +72,7 @@ class FileTable(Table):
         parts = [pair for one in both for pair in zip(one.parts, one.tables, strict=True)]
         return FileTable(self.path, self.kind, parts, fill=self._fill, name=self._name, files=self._files)
 
-    def __getitem__(self, name: str) -> ColumnSource:
+    def _column(self, name: str) -> ColumnSource:
         """Return a column as a stream.
 
         Raises:
@@ -89,7 +89,7 @@ class FileTable(Table):
                 site=user_site(),
                 expected="bools, integers, floats, or lists of one size of these",
                 got=column.type,
-                hint="cast it with what has written it, or leave it out",
+                hint=_instead(column.type),
             )
         fill = self._fill.get(name) if isinstance(self._fill, Mapping) else self._fill
         _check_fill(fill, column, self._name)
@@ -133,6 +133,14 @@ class FileTable(Table):
     def __repr__(self) -> str:
         types = [f"{one.name}: {one.type}" for one in self.tables[0].columns]
         return self._shown(f" of {shown(self.path)}", types)
+
+
+def _instead(kind: str) -> str:
+    """Return what to do about a column whose type is not read."""
+    leave = "or leave it out: fc.open(path)[[names]] is a table of some columns"
+    if "string" in kind or "dictionary" in kind:
+        return f"write numbers for its texts, as pandas.factorize(column)[0] gives them, {leave}"
+    return f"cast it with what has written it, {leave}"
 
 
 def _check_fill(fill: Any, column: Column, name: str | None) -> None:
