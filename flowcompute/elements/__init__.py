@@ -1,6 +1,7 @@
 """Elements and the functions that compose them."""
 
 from flowcompute.elements.alignment import ALONG, broadcast, common_length
+from flowcompute.elements.calls import of_operands, public
 from flowcompute.elements.compute import CAST, PLACED, Compute, Constant, as_element, cast
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
@@ -12,7 +13,7 @@ from flowcompute.elements.op import MOST, MOST_AXES, RECOMPUTE, Attrs, KeptAttrs
 from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
-from flowcompute.elements.site import UserCall, of_operands, places_of, public, user_site, warn_at
+from flowcompute.elements.site import UserCall, places_of, user_site, warn_at
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.streams import SPOOL, spool
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.alignment import broadcast
+from flowcompute.elements.calls import of_operands
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import DtypeRule, KeptOp, Op
-from flowcompute.elements.site import of_operands, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import Spec, parse_dtype
 

@@ -10,16 +10,13 @@ import inspect
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
-from flowcompute.errors import Site, SpecError
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from flowcompute.errors import Site
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The contract suites and the examples inside the package are users of it, not part of it.
@@ -90,9 +87,6 @@ def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:
 
 # -- calls -------------------------------------------------------------------------------------
 
-_MOST_ENTRIES = 8
-"""Entries of a tuple that is shown."""
-
 
 class UserCall:
     """A user's call of a public function.
@@ -130,77 +124,15 @@ class _Current(threading.local):
 
 _CURRENT = _Current()
 
-_NAMES: set[str] = set()
-"""Names of public functions, which errors of one that another calls may bear."""
-
 
 def current_call() -> UserCall | None:
     """Return the outermost public function's call that this thread is in, or None."""
     return _CURRENT.call
 
 
-def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let the elements that a public function makes remember the user's call of it.
-
-    Of functions that call each other the outermost counts, which is the one that the user wrote. Elements of several
-    primitives are thus shown as one, by its name.
-    """
-    name = function.__name__
-    usual = {one.name: one.default for one in inspect.signature(function).parameters.values()}
-    names = tuple(usual)
-    _NAMES.add(name)
-
-    @functools.wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        if _CURRENT.call is not None:
-            return function(*args, **kwargs)
-        given = (*zip(names, args, strict=False), *kwargs.items())
-        plain = tuple((key, value) for key, value in given if _is_plain(value) and not _is_usual(key, value, usual))
-        call = _CURRENT.call = UserCall(name, user_site(), plain)
-        try:
-            made = function(*args, **kwargs)
-        except SpecError as error:
-            error.element = name if error.element in _NAMES else error.element
-            raise
-        finally:
-            _CURRENT.call = None
-        for one in made if isinstance(made, tuple) else made.values() if isinstance(made, dict) else (made,):
-            _returned(one, call)
-        return made
-
-    return called
-
-
-def of_operands(name: str, make: Callable[..., R], *operands: Any) -> R:
-    """Make an element of operands alone, as a public function of that name; see `public`."""
-    if _CURRENT.call is not None:
-        return make(*operands)
-    call = _CURRENT.call = UserCall(name, user_site(), None)
-    try:
-        made = make(*operands)
-    finally:
-        _CURRENT.call = None
-    _returned(made, call)
-    return made
-
-
-def _returned(made: Any, call: UserCall) -> None:
-    """Mark an element as what a call returned, if the call made it."""
-    if getattr(made, "call", None) is call:
-        made.freeze_fields(is_step=False)
-
-
-def _is_plain(value: object) -> bool:
-    """Check whether an argument can be kept and shown: no element, no array, nothing that its user may change."""
-    if isinstance(value, tuple):
-        return len(value) <= _MOST_ENTRIES and all(map(_is_plain, value))
-    return isinstance(value, bool | int | float | str | np.generic | np.dtype | type)
-
-
-def _is_usual(name: str, value: object, usual: dict[str, object]) -> bool:
-    """Check whether an argument is its default, which methods hand on with the others. An axis is always shown."""
-    default = usual.get(name)
-    return name != "axis" and type(value) is type(default) and bool(value == default)
+def set_current_call(call: UserCall | None) -> None:
+    """Tell the call that this thread has begun; None when it has ended."""
+    _CURRENT.call = call
 
 
 def _written(value: object) -> str:

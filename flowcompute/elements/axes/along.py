@@ -10,11 +10,12 @@ import numpy as np
 
 from flowcompute.elements.alignment import common_dtype, common_length
 from flowcompute.elements.arguments import array_of, one_of, whole
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
 from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 

@@ -11,12 +11,13 @@ from flowcompute.elements.axes.along import flatten, repeat_records, window
 from flowcompute.elements.axes.joining import concat
 from flowcompute.elements.axes.shape import broadcast_to, reshape
 from flowcompute.elements.axes.taking import take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import normalise_axes, where
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL
 

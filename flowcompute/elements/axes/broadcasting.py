@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowcompute.elements.axes.shape import broadcast_to
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.math import equal, logical_or, where
-from flowcompute.elements.site import public
 
 
 @public

@@ -11,10 +11,11 @@ from flowcompute.elements.alignment import align_resident, common_dtype, common_
 from flowcompute.elements.arguments import several, whole
 from flowcompute.elements.axes.along import concat_streams, flatten
 from flowcompute.elements.axes.shape import lazily, make_view, reshape, view_op
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import Spec, Stream, format_shape
 

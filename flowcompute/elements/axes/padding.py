@@ -10,9 +10,10 @@ import numpy as np
 
 from flowcompute.elements.arguments import array_of, is_whole, one_of, several, wholes
 from flowcompute.elements.axes.shape import lazily, make_view
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import is_float
 

@@ -14,10 +14,11 @@ from flowcompute.elements.axes.any_axis import MOST_REPEATED
 from flowcompute.elements.axes.joining import concat
 from flowcompute.elements.axes.shape import reshape
 from flowcompute.elements.axes.taking import take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
 MOST_UNSTACKED = 1024

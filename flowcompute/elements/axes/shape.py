@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import whole, wholes
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, PARAMETER, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import Spec, format_shape
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.axes.shape import item_axis, make_view, reshape, view_op
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import KeptOp
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import INT32, INT64, Spec
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes.shape import permute_dims, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
@@ -23,7 +24,7 @@ from flowcompute.elements.math import (
 )
 from flowcompute.elements.math import sum as sum_along
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, INT64
 

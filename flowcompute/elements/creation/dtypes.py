@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arguments import dtype_of, one_of
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.creation.filled import zeros_like
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BOOL, is_float, parse_dtype
 

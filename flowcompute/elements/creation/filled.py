@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import dtype_of, flag, real, whole, wholes
 from flowcompute.elements.axes import broadcast_to
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import equal, greater_equal, where
 from flowcompute.elements.op import MOST, MOST_AXES
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT64, is_float
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import TABLE_ATTRIBUTES
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import as_element
 from flowcompute.elements.element import Element
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 
 _SHOWN = 20

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.arguments import dtype_of, one_of, real, whole, wholes
 from flowcompute.elements.axes import expand_dims, moveaxis, stack, take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.fft.roots_of_unity import MOST_LENGTH
 from flowcompute.elements.fft.transform import transform
 from flowcompute.elements.math import multiply, normalise_axes
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 

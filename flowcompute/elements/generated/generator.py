@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, cast
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.imports import dataclass
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype

@@ -9,12 +9,13 @@ import numpy as np
 
 from flowcompute.elements.arguments import flag, real, wholes
 from flowcompute.elements.axes import expand_dims, permute_dims
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.linalg.factorising import svdvals
 from flowcompute.elements.linalg.host_records import check_matrix
 from flowcompute.elements.math import Axis, abs, max, min, normalise_axes, not_equal, pow, sqrt, square, sum
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from flowcompute.elements.arguments import flag, one_of
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand
 from flowcompute.elements.element import Element
 from flowcompute.elements.linalg.host_records import lapack_op, matrices, of_one
 from flowcompute.elements.op import KeptOp
-from flowcompute.elements.site import public
 
 Shapes = Sequence[tuple[int, ...]]
 """Shapes of the parts, without the axes of the stack."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import flag, real, whole
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.linalg.host_records import (
     aligned,
@@ -18,7 +19,7 @@ from flowcompute.elements.linalg.host_records import (
     stacks,
 )
 from flowcompute.elements.op import KeptOp
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import INT64, Spec, format_shape
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, as_operation
 from flowcompute.elements.elementwise_functions import Function, elementwise, is_weak, rebuild_elementwise
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, parse_dtype
 

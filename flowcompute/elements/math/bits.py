@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, as_operation
 from flowcompute.elements.elementwise_functions import elementwise, rebuild_elementwise
 from flowcompute.elements.op import Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, UINT8, parse_dtype
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.alignment import ALONG, align_resident, broadcast, common_length
 from flowcompute.elements.arguments import whole
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, compute_again
 from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math.primitives import fold_stream, reduce_items, reduced_dtype
@@ -20,7 +21,7 @@ from flowcompute.elements.math.reductions import (
 )
 from flowcompute.elements.math.transposition import TransposedStream, transposed
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
 

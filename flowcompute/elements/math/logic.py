@@ -14,11 +14,12 @@ import numpy as np
 
 from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.arguments import real
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, truth
 from flowcompute.elements.element import Element
 from flowcompute.elements.elementwise_functions import Function, elementwise, is_weak
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BOOL, INT64, UINT64, Spec, is_float
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, dtype_of, flag, meant, real, wholes
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import CAST, Compute, Constant, Operand, as_element, cast, truth
 from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math.arithmetic import divide, maximum, minimum, sqrt, square, subtract
@@ -42,7 +43,7 @@ from flowcompute.elements.math.primitives import (
     reduce_items,
 )
 from flowcompute.elements.op import Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecIndexError, short_repr
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.elements.arguments import one_of, real
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.elementwise_functions import Function
 from flowcompute.elements.math import abs, clip, exp, expm1, log1p, maximum, minimum, multiply, tanh, where
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.site import public
 
 
 def _sigmoid(x: Any) -> Any:

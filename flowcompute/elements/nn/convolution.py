@@ -11,11 +11,12 @@ import numpy.typing as npt
 from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.arguments import dtype_of, is_whole, one_of, several, whole
 from flowcompute.elements.axes import pad, permute_dims, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, as_operation, cast
 from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape, is_float
 

@@ -17,6 +17,7 @@ import numpy as np
 from flowcompute.elements.alignment import align_resident, common_dtype, common_length
 from flowcompute.elements.arguments import flag, real, whole
 from flowcompute.elements.axes import permute_dims, reshape, take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.elementwise_functions import resolve_dtypes
@@ -24,7 +25,7 @@ from flowcompute.elements.math import exp, matmul, where
 from flowcompute.elements.math import max as largest_of
 from flowcompute.elements.math import sum as sum_of
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.axes import checked_indices, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.elementwise_functions import resolve_dtypes
 from flowcompute.elements.math import MATMUL
 from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import broadcast_to, expand_dims
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
     abs,
@@ -29,7 +30,7 @@ from flowcompute.elements.math import (
 from flowcompute.elements.nn.floating import as_floats, checked_axes
 from flowcompute.elements.nn.softmax import below_largest
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import INT64, format_shape
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import Axis, divide, mean, multiply, sqrt, square, subtract
 from flowcompute.elements.nn.floating import as_floats, checked_axes
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import format_shape
 

@@ -20,12 +20,13 @@ import numpy as np
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import one_of, real, whole
 from flowcompute.elements.axes import concat, flip, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import any, astype, cos, cut_along, multiply, sin, where
 from flowcompute.elements.nn.floating import as_floats
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams import MOST_SLOTS, POSITION, cumulative_sum, text_places
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import FLOAT32, FLOAT64, INT32, INT64

@@ -12,6 +12,7 @@ from typing import Any
 from flowcompute.elements.alignment import common_dtype, common_length
 from flowcompute.elements.arguments import real, whole
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.elementwise_functions import resolve_dtypes
@@ -19,7 +20,7 @@ from flowcompute.elements.math import exp
 from flowcompute.elements.nn.dot_product_attention import HEAD_SIZE, attention_of
 from flowcompute.elements.nn.positions import places
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams import MOST_SLOTS, POSITION
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT32, INT64, Spec, Stream, format_shape

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, cast
 from flowcompute.elements.creation import stop_gradient
 from flowcompute.elements.math import Axis, divide, exp, isfinite, log, max, subtract, sum, where
 from flowcompute.elements.nn.floating import as_floats, checked_axes
-from flowcompute.elements.site import public
 
 
 @public

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.elements.alignment import common_dtype, common_length
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float
 

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import concat, pad, permute_dims, reshape, take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, cast
 from flowcompute.elements.nn.convolution import Padding, check_convolution, multiplied, padding_edges
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, whole_numbers
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.imports import dataclass
 

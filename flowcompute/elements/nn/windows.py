@@ -9,10 +9,11 @@ import numpy as np
 
 from flowcompute.elements.arguments import is_whole, wholes
 from flowcompute.elements.axes import lazily, make_view
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 
 Sizes = int | Sequence[int]

@@ -13,11 +13,11 @@ from typing import Any
 
 from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.axes import diagonal, permute_dims, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, cast
 from flowcompute.elements.math import TransposedStream, matmul, multiply, permuted, vecdot
 from flowcompute.elements.math import sum as sum_along
 from flowcompute.elements.products.subscripts import Labelled, Labels, Product, read_axes, read_subscripts
-from flowcompute.elements.site import public
 
 
 @public

@@ -6,10 +6,11 @@ from typing import Any
 
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import flatten, reshape, stack
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.math import multiply, normalise_axes, subtract
 from flowcompute.elements.op import MOST
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
 

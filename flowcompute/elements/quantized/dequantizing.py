@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import positive
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.quantized.block_formats import BLOCK_FORMATS, BlockFormat
 from flowcompute.elements.quantized.numpy_decoding import decode
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.imports import dataclass
 from flowcompute.spec import FLOAT32, UINT8, Spec

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from flowcompute.elements.arguments import real
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.math import greater_equal, where
 from flowcompute.elements.random.distributions import uniform
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
 

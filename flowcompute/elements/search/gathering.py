@@ -10,11 +10,12 @@ import numpy as np
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import reshape, take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.math import cut_along, greater_equal, less, logical_and, minimum, where
 from flowcompute.elements.op import MOST
 from flowcompute.elements.search.lookup import taken_along_items
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import INT64, UINT64
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from flowcompute.elements.alignment import align_resident, common_length
 from flowcompute.elements.arguments import whole
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecIndexError
 from flowcompute.spec import Spec, Stream
 

@@ -9,6 +9,7 @@ import numpy as np
 from flowcompute.elements.alignment import common_dtype
 from flowcompute.elements.arguments import flag, one_of
 from flowcompute.elements.axes import reshape, take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
     any,
@@ -24,7 +25,7 @@ from flowcompute.elements.math import (
 )
 from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.search.ordering import sort
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import FLOAT32, INT64, Spec, is_float
 

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from flowcompute.elements.axes import flatten, positions, reshape, select
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element, truth
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import index
 from flowcompute.elements.math import floor_divide, remainder
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
 

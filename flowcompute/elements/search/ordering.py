@@ -8,10 +8,11 @@ import numpy as np
 
 from flowcompute.elements.arguments import flag, whole
 from flowcompute.elements.axes import moveaxis, reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import FLOAT32, INT64, Spec, is_float
 

@@ -11,12 +11,13 @@ import numpy as np
 from flowcompute.elements.alignment import align_resident, common_dtype, common_length
 from flowcompute.elements.arguments import one_of, whole
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast
 from flowcompute.elements.elementwise_functions import is_weak, scalar_constant
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.search.gathering import check_known, check_places, flat_places, together
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, Spec, Stream
 

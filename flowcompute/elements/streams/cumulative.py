@@ -11,11 +11,12 @@ import numpy.typing as npt
 from flowcompute.elements.alignment import broadcast, common_dtype
 from flowcompute.elements.arguments import dtype_of, flag, one_of, whole
 from flowcompute.elements.axes import flip
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.scan_tree import blelloch_sum
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import (

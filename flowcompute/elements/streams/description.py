@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import equal, max, mean, min, std
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.quantiles import quantile
 from flowcompute.elements.streams.statistics import count_nonzero
 from flowcompute.errors import SpecError

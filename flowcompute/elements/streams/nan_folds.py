@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arguments import meant, real
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import (
     Axis,
@@ -28,7 +29,6 @@ from flowcompute.elements.math import (
     var,
     where,
 )
-from flowcompute.elements.site import public
 from flowcompute.elements.streams.statistics import count_nonzero
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, is_float
 

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, flag, whole
 from flowcompute.elements.axes import expand_dims, flatten, reshape, stack
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.elementwise_functions import is_weak
 from flowcompute.elements.math import equal, isnan, normalise_axes, where
 from flowcompute.elements.op import MOST, KeptOp
 from flowcompute.elements.search import sort
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.statistics import MOST_BINS, fold_op, make_fold
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float

@@ -8,10 +8,11 @@ import numpy as np
 
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.arguments import meant, whole
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import cut_along
 from flowcompute.elements.op import KeptOp, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.statistics import fold_op, folded_stream, kept_size, make_fold
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float

@@ -9,11 +9,12 @@ import numpy as np
 from flowcompute.elements.alignment import ALONG, common_length
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import CUT, SECTION
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.generated import Generator, Permutation
 from flowcompute.elements.op import MOST, KeptOp, Kind, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.spooling import SPOOL
 from flowcompute.errors import SpecError

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from flowcompute.elements.arguments import array_of, flag, meant, real, whole
 from flowcompute.elements.axes import section
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, truth
 from flowcompute.elements.math import Axis, normalise_axes, sum
 from flowcompute.elements.op import MOST, Attrs, KeptOp, Kind, Op, Rebuild
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.top_rows import top_of_rows
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64, INT64, Spec

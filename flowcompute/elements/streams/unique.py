@@ -10,11 +10,12 @@ import numpy as np
 from flowcompute.elements.alignment import ALONG
 from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import greater
 from flowcompute.elements.op import KeptOp, Op
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.statistics import fold_op, kept_size, make_fold
 from flowcompute.errors import SpecError
 from flowcompute.spec import INT64, Spec, Stream

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import flag
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element
 from flowcompute.elements.math import equal, isnan, logical_and, logical_or, max, min, where
 from flowcompute.elements.nn.pooling.pool_windows import Edges, pool_axes, pool_windows
 from flowcompute.elements.nn.windows import Sizes
-from flowcompute.elements.site import public
 from flowcompute.spec import BOOL, is_float
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import flag
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
 from flowcompute.elements.math import divide, sum
 from flowcompute.elements.nn.pooling.pool_windows import Edges, pool_axes, pool_windows
 from flowcompute.elements.nn.windows import Sizes
-from flowcompute.elements.site import public
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 
 

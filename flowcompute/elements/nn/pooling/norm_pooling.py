@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from flowcompute.elements.arguments import real
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Compute, Operand, cast
 from flowcompute.elements.math import abs, pow, sqrt, square, sum
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.nn.pooling.pool_windows import Edges, pool_axes, pool_windows
 from flowcompute.elements.nn.windows import Sizes
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from flowcompute.elements.arguments import flag, several
 from flowcompute.elements.axes import stack
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import cut_along, greater, matmul, tanh, where
 from flowcompute.elements.nn.activations import sigmoid
 from flowcompute.elements.nn.floating import as_floats
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import FlowError, SpecError, short_repr
 
 MOST_STEPS = 1024

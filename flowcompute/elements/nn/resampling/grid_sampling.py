@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.elements.arguments import flag, one_of
 from flowcompute.elements.axes import reshape
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element, cast
 from flowcompute.elements.math import (
     abs,
@@ -27,7 +28,7 @@ from flowcompute.elements.math import (
     where,
 )
 from flowcompute.elements.search import take_along_axis
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, is_float
 

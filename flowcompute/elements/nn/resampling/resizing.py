@@ -10,10 +10,11 @@ import numpy as np
 
 from flowcompute.elements.arguments import flag, is_whole, one_of, real, several, whole, wholes
 from flowcompute.elements.axes import take
+from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Operand, as_element, cast
 from flowcompute.elements.math import multiply, normalise_axes, sum, where
 from flowcompute.elements.nn.resampling.resize_taps import COORDINATES, FILTERS, NEAREST, ResizedAxis, taps_of
-from flowcompute.elements.site import public, user_site
+from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
 
