@@ -147,6 +147,8 @@ def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
     Raises:
         SpecError: if it is not an array of numbers.
     """
+    if type(array) is np.ndarray:
+        return array
     message = None
     if isinstance(array, Element):
         message = "cannot make a source of this: it is an element already"

@@ -1,4 +1,4 @@
-"""Public functions: what they make remembers the user's call."""
+"""Public functions: what they make remembers the user's call, and is copied where an equal call was made before."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from flowcompute.elements.calls.call_templates import call_key, copied, learned
+from flowcompute.elements.element import Element
 from flowcompute.elements.site import UserCall, current_call, set_current_call, user_site
 from flowcompute.errors import SpecError
 
@@ -76,9 +78,17 @@ def _made(
         given: returns the plain arguments that are shown.
         function, args, kwargs: the call.
     """
+    operands: list[Element] = []
+    key = call_key(function, args, kwargs, operands)
+    if key is not None:
+        made = copied(key, name, operands)
+        if made is not None:
+            return made
     call = UserCall(name, user_site(), given())
     set_current_call(call)
     try:
+        if key is not None:
+            learned(key, call, function, args, kwargs, operands)
         made = function(*args, **kwargs)
     finally:
         set_current_call(None)
