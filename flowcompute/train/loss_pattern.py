@@ -31,7 +31,8 @@ class _Fact:
         op, op_key, attrs, pin, again: those of an operation.
         function: the very function of Python that it calls.
         numbers: bytes of a small constant.
-        held: the very element, where nothing else can be told to be equal to it.
+        held: the very element, where nothing else can be told to be equal to it; of a constant its very array, which
+            copies of one call share.
     """
 
     kind: type[Element] | None
@@ -46,7 +47,7 @@ class _Fact:
     again: bool = False
     function: Callable[..., Any] | None = None
     numbers: bytes | None = None
-    held: weakref.ref[Element] | None = None
+    held: weakref.ref[Any] | None = None
 
 
 class LossPattern:
@@ -128,7 +129,8 @@ def _fact(
         assert isinstance(element, Constant)
         if element.value.nbytes <= _MOST_CONSTANT_BYTES:
             return _Fact(kind, spec, numbers=element.value.tobytes())
-    elif kind is Compute or kind is Random or (isinstance(element, HostFunction) and not element.policy.drops):
+        return _Fact(kind, spec, held=weakref.ref(element.value))
+    if kind is Compute or kind is Random or (isinstance(element, HostFunction) and not element.policy.drops):
         assert isinstance(element, Compute)
         op, attrs = element.op, element.attrs
         try:
@@ -159,7 +161,7 @@ def _op_key(op: Op) -> object:
 def _is_alike(element: Any, fact: _Fact) -> bool:
     """Check whether an element of the same class and spec is equal in all but its operands."""
     if fact.held is not None:
-        return fact.held() is element
+        return fact.held() is (element.value if fact.kind is Constant else element)
     if fact.numbers is not None:
         return bool(element.value.tobytes() == fact.numbers)
     if fact.function is not None and element.function is not fact.function:

@@ -14,6 +14,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
+from flowcompute.elements.calls.call_templates import ComputeStandIn, SourceStandIn
 from flowcompute.elements.compute import Compute
 from flowcompute.elements.creation.parameters import Trainable
 from flowcompute.elements.destination import Destination
@@ -48,6 +49,9 @@ TRANSPARENT = {Trainable}
 
 OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
+
+STAND_INS = {ComputeStandIn, SourceStandIn}
+"""What functions are shown of operands; no graph holds one."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
 """Operations whose elements have a class of their own."""
@@ -95,7 +99,7 @@ def test_every_class_of_elements_is_known() -> None:
         pass
     ours = {one for one in {Element, *_classes(Element)} if one.__module__.startswith("flowcompute.")}
     ours -= {one for one in ours if one.__module__.startswith("flowcompute.testing")}
-    assert ours == set(PARTS) | BASES | TRANSPARENT | OF_THE_PLANNER
+    assert ours == set(PARTS) | BASES | TRANSPARENT | OF_THE_PLANNER | STAND_INS
 
 
 def _ops(value: Any) -> Iterator[Op]:

@@ -108,6 +108,19 @@ def test_large_constants_are_told_by_the_element() -> None:
     assert found(first, (rows() * fc.constant(BIG).sum()).sum()) is None
 
 
+def test_large_constants_of_equal_calls_are_told_by_their_array() -> None:
+    # Classes are counted by a constant of 72 KB, which each call of cross_entropy had made anew.
+    scores, labels = fc.ones((9000,), dtype="float32"), np.zeros(len(X), "i8")
+
+    def composed(label: int) -> Any:
+        wide = rows().sum(axis=1)[:, None] * scores
+        return fc.nn.cross_entropy(wide, fc.source(labels + label), reduction="mean")
+
+    *_, first, second = (composed(label) for label in range(4))
+    assert found(first, second) is not None
+    assert found(first, second + 1.0) is None
+
+
 def test_nothing_is_kept_alive() -> None:
     first = (rows() * fc.constant(BIG).sum()).sum()
     pattern, kept = LossPattern(Problem.of("step", first, (W, B))), weakref.ref(first)

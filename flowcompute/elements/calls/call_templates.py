@@ -31,7 +31,7 @@ _MOST_CALLS = 1024
 
 _MOST_TEXT = 256
 _MOST_ENTRIES = 64
-_MOST_CONSTANT_BYTES = 1 << 20
+_MOST_CONSTANT_BYTES = 4 << 20
 """Bytes of constants that all templates hold."""
 
 _PLAIN = frozenset((int, bool, str, type(None), type(Ellipsis), np.dtype))
@@ -274,7 +274,7 @@ def _shown(one: Any, name: str) -> Any:
     raise _LooksDeeperError(name)
 
 
-class _ComputeStandIn(Compute):
+class ComputeStandIn(Compute):
     """An operand that is computed, of which a function sees spec and operation."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -284,7 +284,7 @@ class _ComputeStandIn(Compute):
         raise _LooksDeeperError(name)
 
 
-class _SourceStandIn(Source):
+class SourceStandIn(Source):
     """An operand that is read, of which a function sees the spec."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -317,7 +317,7 @@ def _stand_in(operand: Element, asked: list[str]) -> Any:
 
 
 def _spec_alone(operand: Element, asked: list[str]) -> Any:
-    kind: type[Element] = _ComputeStandIn if isinstance(operand, Compute) else _SourceStandIn
+    kind: type[Element] = ComputeStandIn if isinstance(operand, Compute) else SourceStandIn
     one = kind.__new__(kind)
     held = object.__getattribute__(one, "__dict__")
     held["spec"], held["asked"] = operand.spec, asked
