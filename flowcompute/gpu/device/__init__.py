@@ -13,7 +13,7 @@ from flowcompute.gpu.device.discovery import (
 from flowcompute.gpu.device.driver_faults import ROOM, SMALLER, Faults, answerable
 from flowcompute.gpu.device.idle_kernels import TakenKernel
 from flowcompute.gpu.device.limits import host_bytes, measure_limits
-from flowcompute.gpu.device.programs import build, save_new_programs
+from flowcompute.gpu.device.programs import build, is_built, kept_by_driver, save_new_programs
 
 __all__ = [
     "ROOM",
@@ -28,6 +28,8 @@ __all__ = [
     "cl",
     "describe_devices",
     "host_bytes",
+    "is_built",
+    "kept_by_driver",
     "measure_limits",
     "save_new_programs",
     "select_device",

@@ -77,6 +77,16 @@ def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
         return program
 
 
+def is_built(device: Device, text: str) -> bool:
+    """Check whether this process has the program of a text, with the options of every program."""
+    return program_key(device, text, complete_options(device, ())) in device.programs
+
+
+def kept_by_driver(device: Device) -> bool:
+    """Check whether the driver keeps what it compiles, for this process and for all others."""
+    return device.platform in _CACHED_BY_DRIVER
+
+
 def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
     """Return a program's options with those of every program: OpenCL C 1.2 and division rounded correctly."""
     every = [*device.build_options, *options]
@@ -97,7 +107,7 @@ def program_key(device: Device, text: str, options: Sequence[str]) -> str:
 
 
 def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str]) -> cl.Program | None:
-    if device.platform in _CACHED_BY_DRIVER:
+    if kept_by_driver(device):
         return None
     store = ProgramStore()
     binary = store.load(key)
@@ -126,7 +136,7 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
         info = cl.program_build_info.LOG
         log = program.get_build_info(device.handle, info)  # type: ignore[no-untyped-call]  # pyopencl left it bare
         raise _compile_error(device, text, options, log or str(error)) from error
-    if device.platform not in _CACHED_BY_DRIVER:
+    if not kept_by_driver(device):
         _save_at_exit()
         _UNSAVED[key] = program, os.getpid(), time.monotonic() - began_s
     return program

@@ -26,7 +26,7 @@ from flowcompute.gpu.run.prepared_launches import PassingArguments
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
-from flowcompute.gpu.worker import Launcher, open_launcher
+from flowcompute.gpu.worker import Launcher, ProgramBuilders, open_launcher
 from flowcompute.ir import MAP_BYTES, MOST_MAPS, Argument, Kernel
 from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import (
@@ -100,13 +100,19 @@ class OpenCLRunner(FoldingRunner):
     def attach(self) -> None:
         """Build the kernels."""
         self._launcher = open_launcher(self.device, self.plan.config, self.plan.memory.staging_bytes)
+        kernels = [(step, step.kernel) for step in self._regions() if step.kernel is not None]
+        every = (kernel for _, kernel in kernels)
+        with (
+            self._launcher.told(),
+            ProgramBuilders.of(self.device, every, isolated=self.plan.config.isolate) as builders,
+        ):
+            for step, kernel in kernels:
+                began = time.perf_counter()
+                with builders.building(kernel):
+                    self._compiled(kernel)
+                if self.log is not None:
+                    self.log.compiled(step.name, time.perf_counter() - began)
         with self._launcher.told():
-            for step in self._regions():
-                if step.kernel is not None:
-                    began = time.perf_counter()
-                    self._compiled(step.kernel)
-                    if self.log is not None:
-                        self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
             for kernel in self._end_kernels():

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowcompute.errors import DeviceError, KernelError, PlanError, Site, short_repr
-from flowcompute.gpu.device import Device, all_devices
+from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker.launcher import Launcher, LocalLauncher
-from flowcompute.gpu.worker.worker_process import Worker
+from flowcompute.gpu.worker.worker_process import Worker, building, opening
 from flowcompute.schedule.memory import BufferAssignment
 from flowcompute.strategy import Config, Devices
 
@@ -234,19 +234,8 @@ class IsolatedLauncher(Launcher):
         self._limit_s = config.launch_timeout_s
         self._worker = Worker(device.capabilities.name)
         self.memory = IsolatedMemory(self._worker)
-        handles = [one.handle for one in all_devices()]
         try:
-            self._worker.ask(
-                {
-                    "do": "open",
-                    "position": handles.index(device.handle),
-                    "kind": device.capabilities.kind,
-                    "host_memory": device.capabilities.host_memory,
-                    "options": list(device.build_options),
-                    "staging": staging_bytes,
-                    "device_budget": config.device_memory_bytes,
-                }
-            )
+            self._worker.ask(opening(device, staging_bytes, config.device_memory_bytes))
         except BaseException:
             self._worker.close()
             raise
@@ -263,8 +252,7 @@ class IsolatedLauncher(Launcher):
 
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Built:
         """Build a kernel in the worker."""
-        names = [None if one is None else one.name for one in types]
-        answer = self._worker.ask({"do": "build", "text": text, "name": name, "types": names})
+        answer = self._worker.ask(building(text, name, types))
         return Built(int(answer["kernel"]), types)
 
     def launch(

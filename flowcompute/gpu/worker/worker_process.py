@@ -16,11 +16,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from flowcompute.engine import check_stopped
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError, KernelError
+from flowcompute.gpu.device import Device, all_devices
 from flowcompute.gpu.worker.messages import receive, send
 
 _POLL_INTERVAL_S = 0.1
@@ -34,6 +37,29 @@ _START = (
 _ERRORS = {kind.__name__: kind for kind in (DeviceError, DeviceFullError, KernelError)}
 
 _PARTS = ("expected", "got", "hint")
+
+
+def opening(device: Device, staging_bytes: int = 0, device_bytes: int | None = None) -> dict[str, Any]:
+    """Return the first message of a worker: the device that it uses.
+
+    Args:
+        device: of this process.
+        staging_bytes, device_bytes: as of `LocalLauncher`.
+    """
+    return {
+        "do": "open",
+        "position": [one.handle for one in all_devices()].index(device.handle),
+        "kind": device.capabilities.kind,
+        "host_memory": device.capabilities.host_memory,
+        "options": list(device.build_options),
+        "staging": staging_bytes,
+        "device_budget": device_bytes,
+    }
+
+
+def building(text: str, name: str, types: Sequence[np.dtype | None]) -> dict[str, Any]:
+    """Return the message that asks for a kernel; arguments as of `Launcher.build`."""
+    return {"do": "build", "text": text, "name": name, "types": [None if one is None else one.name for one in types]}
 
 
 class Worker:
