@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +36,9 @@ TELL_EVERY_S = 1.0
 
 Tell = Callable[[dict[str, Any]], object]
 """Takes plain data about a shard while it runs: its attempt, the records done, and the work of each stage."""
+
+_ASKED = (int,), (bytes,), (bool,), (str,), (str,), (bytes,), (float, int), (str,)
+"""Types of what a client asks for: pass, job, mixed, run, and the fields of `KeptShard`."""
 
 _STOPPED: Ring[str] = Ring(256)
 """The runs whose shards are to end."""
@@ -87,11 +90,15 @@ def answer(request: bytes, tell: Tell | None = None) -> bytes:
         index, start, data = fields["pass"], ShardStart.of_data(fields["start"]), fields["job"]
         mixed, run, throttle_s = fields["mixed"], fields["run"], float(fields["throttle"])
         kept = KeptShard(*fields["kept"]) if "kept" in fields else None
+        _check_types((index, data, mixed, run, *(kept or ())))
         _settle(fields)
     except MALFORMED as error:
         raise CheckpointError("cannot read what a client asks for", got=str(error)) from error
     try:
-        running = _Answer(_planned(data, mixed=mixed), data, index, start, run, throttle_s, tell)
+        job = _planned(data, mixed=mixed)
+        if not 0 <= index < len(job.plan.passes):
+            raise CheckpointError("cannot read what a client asks for", got=f"pass {index} of {len(job.plan.passes)}")
+        running = _Answer(job, data, index, start, run, throttle_s, tell)
         return pack(running.alone() if kept is None else running.kept(kept))
     except FlowError as error:
         return pack({"error": str(error)})
@@ -179,6 +186,17 @@ class _Answer:
         self._tell({"attempt": self._attempt, "items": items, "work": self._work.as_data()})
 
 
+def _check_types(asked: Sequence[Any]) -> None:
+    """Check that what a client asks for has the types of `_ASKED`.
+
+    Raises:
+        TypeError: if one has another.
+    """
+    for one, kinds in zip(asked, _ASKED, strict=False):
+        if type(one) not in kinds:
+            raise TypeError(f"{type(one).__name__} in place of {kinds[0].__name__}")
+
+
 def _settle(fields: Mapping[str, Any]) -> None:
     if "settings" in fields:
         settle(settings_of_data(fields["settings"]))
@@ -220,10 +238,13 @@ def _planned(data: bytes, *, mixed: bool) -> PlannedJob:
         PlanError: if this process plans it in another way.
     """
     fields = unpack(data)
-    wanted = dict(fields["plan"])
+    try:
+        wanted, graph = dict(fields["plan"]), fields["graph"]
+        device, precision, memory = fields["device"], fields["precision"], fields["memory"]
+    except MALFORMED as error:
+        raise CheckpointError("cannot read the job that a client asks for", got=str(error)) from error
     _check_same(versions(), {name: wanted.get(name) for name in versions()})
-    elements = rebuild_job(fields["graph"], array_of, accept_touched=True)
-    device, precision, memory = fields["device"], fields["precision"], fields["memory"]
+    elements = rebuild_job(graph, array_of, accept_touched=True)
     plan = make_plan(*elements, memory=memory, device=device, precision=precision)
     _check_same(identity(plan, mixed=mixed), wanted)
     check_shardable(plan)

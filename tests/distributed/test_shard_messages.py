@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,30 @@ def test_messages_of_something_else_are_refused() -> None:
     for fields in ({"records": [0]}, {"records": [0, 1], "folds": 3}, {}):
         with pytest.raises(fc.CheckpointError, match="the answer of a worker"):
             ShardMessages.states([pack(fields)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pass": 7},
+        {"pass": -1},
+        {"pass": "x"},
+        {"job": "x"},
+        {"mixed": []},
+        {"run": 1},
+        {"kept": [1, b"", 0.0]},
+        "plan",
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(change: Any) -> None:
+    messages = ShardMessages(planned(fc.source(numbers(1025)).sum(axis=0)))
+    fields = unpack(messages.request(0, ShardStart((0, 1024))))
+    del fields["sha256"]
+    if change == "plan":
+        job = unpack(fields["job"])
+        change = {"job": pack({name: job[name] for name in job.keys() - {"plan", "sha256"}})}
+    with pytest.raises(fc.FlowError, match=r"cannot read (what|the job that) a client asks for"):
+        ShardMessages.states([answer(pack({**fields, **change}))])
 
 
 @given(data=st.data())
