@@ -429,13 +429,17 @@ def test_scans_from_the_end() -> None:
         fc.cumulative_sum(fc.source(array), 0, reverse=True)
 
 
-def test_hopper_fetches_tiles_ahead_that_are_whole_runs_of_16_bytes() -> None:
+def test_hopper_fetches_tiles_ahead() -> None:
     x, y, half = (fc.source(np.zeros(99, dtype), name=name) for name, dtype in (("x", "f4"), ("y", "f4"), ("z", "f2")))
+    three = fc.source(np.zeros((99, 3), "f4"))
     for element, capabilities, fetched in (
         (fc.cumulative_sum(x * y) + x, HOPPER, ["in0", "in1"]),
         (fc.cumulative_sum(half), HOPPER, ["in0"]),
         (fc.cumulative_sum(x), NVIDIA, []),
+        (fc.cumulative_sum(three, axis=0), HOPPER, ["in0"]),
     ):
         plan = make_plan(build_graph([element >> fc.discard()]), Config(1 << 32), Strategy(), on_paper(capabilities))
         (kernel,) = plan.kernels
         assert re.findall(r'prefetch.L2.global \[%0\], %1;" :: "l"\(\(ulong\)\((in\d)', kernel.source) == fetched
+    # A tile of 16383 numbers begins anywhere, and the run of memory at a multiple of four.
+    assert '"l"((ulong)(in0 + ((base + 524256) / 4 * 4))), "r"(65536u)' in kernel.source

@@ -282,11 +282,13 @@ class TileScan:
                 continue
             lies = storage(self.graph, access.value, self.region.entered)
             argument = self.arguments.input(self.graph, self.region, lies.base)
-            numbers = RUN_BYTES // argument.dtype.itemsize
+            numbers, begin = RUN_BYTES // argument.dtype.itemsize, Name("base") + AHEAD * size
             if size % numbers:
-                continue
-            step = max(step, numbers)
-            ahead.append(PrefetchRun(argument, Name("base") + AHEAD * size, size))
+                # The tile behind it exists, too, so the run may end in there.
+                begin = begin // numbers * numbers
+            else:
+                step = max(step, numbers)
+            ahead.append(PrefetchRun(argument, begin, -(-size // numbers) * numbers))
         if not ahead:
             return []
         aligned = equal(PHASE * self.columns % step, 0)

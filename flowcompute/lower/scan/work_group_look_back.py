@@ -11,6 +11,7 @@ scan neighbouring runs then have no bank conflicts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
@@ -24,6 +25,7 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     Await,
+    ConditionLike,
     For,
     If,
     IndexLike,
@@ -67,6 +69,9 @@ columns `c` and numbers `p`."""
 GROUP = 256
 """Work-items in a work-group: one for each run of a tile of numbers, and for each tile of a look-back window."""
 
+LARGE_GROUP = 320
+"""The same where the columns of all runs are a few more, so that none of them waits for a second turn."""
+
 BEHIND = 48
 """Tiles that a look-back inspects: about those that have published a total but no prefix yet."""
 
@@ -87,12 +92,25 @@ def scan_local_bytes(node: Node) -> int:
 
 @dataclass(frozen=True)
 class TileNumber:
-    """Number of a tile: its index there, in local memory and in the batch, and its run where that is known."""
+    """Number of a tile: its index there, in local memory and in the batch.
+
+    Attributes:
+        number: index in the tile.
+        slot: index in local memory.
+        at: index in the batch; that of another number where this one does not exist.
+        run: its run, where that is known.
+        exists: whether the tile has it, where that is not known.
+    """
 
     number: IndexLike
     slot: IndexLike
     at: IndexLike
-    run: IndexLike | None
+    run: IndexLike | None = None
+    exists: ConditionLike | None = None
+
+    def guarded(self, statements: list[Stmt]) -> list[Stmt]:
+        """Return statements that do nothing where the number does not exist."""
+        return statements if self.exists is None else [If(self.exists, tuple(statements))]
 
 
 class WorkGroupLookBackLowering(TileScan):
@@ -106,8 +124,13 @@ class WorkGroupLookBackLowering(TileScan):
         self.far = self.beside and style.capabilities.warp_groups and not style.capabilities.host_memory
         # Numbers that a work-item loads at once; longer kernel texts take long to compile.
         loads = 16 if self.looks_back else 4
+        runs = -(-self.records // RUN) * self.columns
+        large = GROUP < runs <= LARGE_GROUP <= style.capabilities.max_work_group
         self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
-        self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
+        if large and style.wanted.work_group is None:
+            # Knobs have powers of two.
+            self.knobs = replace(self.knobs, work_group=None)
+        self.group, self.loads = self.knobs.work_group or LARGE_GROUP, self.knobs.unroll or loads
         self.together = min(self.columns, GROUP)
         self.window = min(BEHIND, LOOKS * GROUP // self.together)
         self.numbers = self.records * self.columns
@@ -169,40 +192,53 @@ class WorkGroupLookBackLowering(TileScan):
 
         `body` takes the numbers of a work-item in one iteration.
         """
-        d = self.columns
+        d, together = self.columns, self.group * self.loads
         some = self._scope()
-        body(some, [TileNumber(P, self._slot(some, P), BASE + P, None)])
+        body(some, [TileNumber(P, self._slot(some, P), BASE + P)])
         place = SetInteger(P, K * self.group + LID)
         guarded = If(all_of(P >= LO * d, P < HI * d), tuple(some.statements))
         partly = For(K, 0, -(-self.numbers // self.group), 1, (place, guarded))
-        if self.numbers % (self.group * self.loads):
+        # Each step is whole runs of local memory.
+        if self.group % RUN:
             return partly
-        # One base index serves a whole iteration: the constant offsets cost no instructions.
-        scope = self._scope()
+        many, rest = self.numbers // together * together, self.numbers % together
+        whole: list[Stmt] = []
+        if many:
+            every = self._scope()
+            body(every, self._numbers(every, together))
+            whole.append(For(K, 0, many, together, tuple(every.statements)))
+        if rest:
+            last = self._scope()
+            last.add(SetInteger(K, many))
+            body(last, self._numbers(last, rest))
+            whole += last.statements
+        return If(equal(HI - LO, self.records), tuple(whole), (partly,))
+
+    def _numbers(self, scope: Scope, count: int) -> list[TileNumber]:
+        """Return those of a work-item of so many neighbours, from number `k` of the tile on.
+
+        One base index serves all: the constant offsets cost no instructions.
+        """
         number, slot = scope.narrow(K + LID), scope.narrow(K + LID + K // RUN + LID // RUN)
         run, here = scope.narrow(K // RUN + LID // RUN), scope.integer(BASE + number)
-        steps = [i * self.group for i in range(self.loads)]
-        body(
-            scope,
-            [
-                TileNumber(
-                    number + step,
-                    slot + (step + step // RUN),
-                    here + step,
-                    run + step // RUN if d == 1 else None,
-                )
-                for step in steps
-            ],
-        )
-        whole = For(K, 0, self.numbers, self.group * self.loads, tuple(scope.statements))
-        return If(equal(HI - LO, self.records), (whole,), (partly,))
+        numbers = []
+        for step in range(0, count, self.group):
+            one = TileNumber(number + step, slot + (step + step // RUN), here + step)
+            if self.columns == 1:
+                one = replace(one, run=run + step // RUN)
+            if step + self.group > count:
+                exists = number + step < self.numbers
+                one = replace(one, at=scope.integer(BASE + index_min(number + step, self.numbers - 1)), exists=exists)
+            numbers.append(one)
+        return numbers
 
     def _stage(self) -> list[Stmt]:
         """Load the tile to local memory."""
 
         def stage(scope: Scope, numbers: list[TileNumber]) -> None:
             values = [self.operand(scope.beside(), one.at, None) for one in numbers]
-            scope.add(*(PutItem("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
+            for one, value in zip(numbers, values, strict=True):
+                scope.add(*one.guarded([PutItem("stage", one.slot, value)]))
 
         return [self._each_number(stage)]
 
@@ -296,7 +332,10 @@ class WorkGroupLookBackLowering(TileScan):
 
         def finish(inner: Scope, numbers: list[TileNumber]) -> None:
             for one in numbers:
-                self._finish(inner.beside(), one, only_carry)
+                scope = inner.beside() if one.exists is None else inner.inner()
+                self._finish(scope, one, only_carry)
+                if one.exists is not None:
+                    inner.add(*one.guarded(scope.statements))
 
         return [*scope.statements, self._each_number(finish)]
 
