@@ -11,7 +11,6 @@ work-items for each run. Short tiles are several to a row, one part after the ot
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,6 @@ from flowcompute.ir import (
     Array,
     ArrayItem,
     Assign,
-    Await,
     ConstantValue,
     For,
     If,
@@ -35,12 +33,10 @@ from flowcompute.ir import (
     Kernel,
     Load,
     N,
-    Publish,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Ticket,
     Var,
     WorkGroupBarrier,
@@ -56,8 +52,8 @@ from flowcompute.ir.launches import by_tickets
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.column_prefixes import ColumnPrefixes
 from flowcompute.lower.scan.column_sizes import (
-    ADDED,
     FEWEST,
     FORM,
     columns_of,
@@ -66,13 +62,12 @@ from flowcompute.lower.scan.column_sizes import (
     work_group_of,
 )
 from flowcompute.lower.scan.scan_anchor import (
-    TileScan,
     scan_initial,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT64, is_float
 
-BASE, DRAWN, J, PART, START, STRETCH, T, TASK, TASKS, W = names("base drawn j part start stretch t task tasks w")
+BASE, DRAWN, J, PART, START, STRETCH, T, TASK, TASKS = names("base drawn j part start stretch t task tasks")
 BEGIN, C, COLUMN, HI, LENGTH, LO, STOP, TEAM, WHOLE = names("begin c column hi length lo stop team whole", narrow=True)
 """Integers of a work-item: its task (a stretch of tiles, and a panel of columns), its first tile `t` and column `c`.
 
@@ -80,14 +75,8 @@ That is number `column` of the panel. `base` is its first number in the batch. O
 batch. A run of several begins at record `begin` of its tile and has `length` records."""
 
 
-class ColumnLookBackLowering(TileScan):
-    """Lowering of a region around a scan of wide items along the stream for a GPU.
-
-    Attributes:
-        across: columns of a panel.
-        parts: tiles of a work-item, one after the other; 1 where a tile has several runs.
-        tiles: tiles of a stretch.
-    """
+class ColumnLookBackLowering(ColumnPrefixes):
+    """Lowering of a region around a scan of wide items along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
@@ -118,15 +107,15 @@ class ColumnLookBackLowering(TileScan):
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
             scope.add(WorkGroupBarrier())
         if self.runs > 1:
-            scope.add(self._add_runs(), WorkGroupBarrier())
-        scope.add(self._chain(), WorkGroupBarrier())
+            scope.add(self.add_runs(), WorkGroupBarrier())
+        scope.add(self.chain(), WorkGroupBarrier())
         if self.runs > 1:
             carry = scope.let(ArrayItem("before", TEAM // self.runs * self.across + COLUMN), self.wide)
             scope.add(Assign(runs, ArrayItem("adds", LID)), Ticket(DRAWN, self.words, tickets=TASKS))
-            scope.add(*self._results(kept, carry, runs, begun), self._store_run_state(scope, carry, runs, total))
+            scope.add(*self._results(kept, carry, runs, begun), self.store_run_state(scope, carry, runs, total))
         else:
             scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._part_results(kept, runs, begun))
-            scope.add(self._leave(runs, total))
+            scope.add(self.leave(runs, total))
         # Surplus rows of work-items read a prefix, too, and use it for nothing.
         rows = -(-self.group // self.across * self.parts // self.runs)
         arrays = [self._array("adds", self.tiles * self.runs), self._array("before", rows)]
@@ -199,10 +188,6 @@ class ColumnLookBackLowering(TileScan):
             scope.add(If(equal(FIRST + place + record, 0), (Assign(before, ConstantValue(self.signless)),)))
         return before
 
-    def _place(self, part: IndexLike) -> IndexLike:
-        """Return the place of a part among the tiles of the stretch, and its column."""
-        return (TEAM * self.parts + part) * self.across + COLUMN
-
     def _some(self, body: Callable[[Scope, Var, Var], None], begun: Var, runs: Var) -> Stmt:
         """Loop over the parts of which some records are missing.
 
@@ -242,7 +227,7 @@ class ColumnLookBackLowering(TileScan):
             whole.add(Assign(place, Splat(self._step(whole, total, number, T + part, record))))
             if record == self.run - 1:
                 adds = self.widened(whole, total)
-                whole.add(PutItem("adds", self._place(part), adds))
+                whole.add(PutItem("adds", self.place(part), adds))
 
         def add(inner: Scope, own: Var, before: Var) -> None:
             loop = inner.inner()
@@ -251,7 +236,7 @@ class ColumnLookBackLowering(TileScan):
             inner.add(For(J, LO, HI, 1, tuple(loop.statements)))
             inner.add(If(equal(T + PART + 1, BLOCKS), (Assign(total, Splat(own)),)))
             adds = self.combined(inner, before, self.widened(inner, own))
-            inner.add(PutItem("adds", self._place(PART), adds))
+            inner.add(PutItem("adds", self.place(PART), adds))
 
         return [If(IsSet(WHOLE), tuple(whole.statements), (self._some(add, begun, runs),))]
 
@@ -299,11 +284,11 @@ class ColumnLookBackLowering(TileScan):
         nothing = whole.let(self.nothing(self.wide), self.wide)
         for j, place in enumerate(kept):
             if j % self.run == 0:
-                carry = whole.let(ArrayItem("before", self._place(j // self.run)), self.wide)
+                carry = whole.let(ArrayItem("before", self.place(j // self.run)), self.wide)
             self._finish(whole.beside(), BASE + j * self.columns, place, carry, nothing)
 
         def again(inner: Scope, total: Var, before: Var) -> None:
-            carry = inner.let(ArrayItem("before", self._place(PART)), self.wide)
+            carry = inner.let(ArrayItem("before", self.place(PART)), self.wide)
             loop = inner.inner()
             at = loop.integer(START + J * self.columns)
             result = self._step(loop, total, self.operand(loop, at, None), T + PART, J)
@@ -319,89 +304,6 @@ class ColumnLookBackLowering(TileScan):
     def _finish(self, scope: Scope, at: IndexLike, place: Var, carry: Var, runs: Var) -> None:
         result = self.combined(scope, runs, self.widened(scope, place))
         self.store(scope, at, None, self.combined(scope, carry, result))
-
-    # -- what comes before --------------------------------------------------------------------------
-
-    def _add_runs(self) -> Stmt:
-        """Add up the runs of each tile, and set `adds` to the prefix of each run in its tile."""
-        scope = Scope(self.names, lanes=1)
-        tile = STRETCH * self.tiles + TEAM
-        total = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(If(equal(tile, 0), (Assign(total, Load(self.state, self.columns + C)),)))
-        before = total
-        for run in range(self.runs):
-            place = (TEAM * self.runs + run) * self.across + COLUMN
-            own = scope.let(ArrayItem("adds", place), self.wide)
-            scope.add(PutItem("adds", place, before))
-            before = self.combined(scope, before, own)
-        scope.add(PutItem("totals", LID, before))
-        return If(all_of(LID < self.tiles * self.across, C < self.columns, tile < BLOCKS), tuple(scope.statements))
-
-    def _chain(self) -> Stmt:
-        """Set `before` to the prefix of each tile, and publish the prefix behind all of them."""
-        d, first, scope = self.columns, STRETCH * self.tiles, Scope(self.names, lanes=1)
-        begins, later, whole, some = (scope.inner() for _ in range(4))
-        carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
-        begins.add(Assign(carry, Load(self.state, C)))
-        later.add(Await(end, self.words, (STRETCH - 1) * d + C), Assign(carry, Splat(end)))
-        scope.add(If(equal(STRETCH, 0), tuple(begins.statements), tuple(later.statements)))
-        together = math.gcd(ADDED, self.tiles)
-        self._chain_tiles(whole, carry, together)
-        self._chain_tiles(some, carry, 1)
-        every = For(W, 0, self.tiles, together, tuple(whole.statements))
-        partly = For(W, 0, BLOCKS - first, 1, tuple(some.statements))
-        scope.add(If(first + self.tiles <= BLOCKS, (every,), (partly,)))
-        publish = Publish(self.words, STRETCH * d + C, carry, prefix=True)
-        scope.add(If(first + self.tiles < BLOCKS, (publish,)))
-        return If(all_of(self.across > LID, d > C), tuple(scope.statements))
-
-    def _chain_tiles(self, scope: Scope, carry: Var, together: int) -> None:
-        """Add the totals of `together` tiles, all read before the first is used."""
-        totals = "adds" if self.runs == 1 else "totals"
-        places = [(W + i) * self.across + COLUMN for i in range(together)]
-        tiles = [scope.let(ArrayItem(totals, place), self.wide) for place in places]
-        before = carry
-        for place, own in zip(places, tiles, strict=True):
-            scope.add(PutItem("before", place, before))
-            before = self.combined(scope, before, own)
-        scope.add(Assign(carry, Splat(before)))
-
-    # -- state after the batch ------------------------------------------------------------------------
-
-    def _leave(self, runs: Var, total: Var) -> Stmt:
-        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
-        scope = Scope(self.names, lanes=1)
-        part = scope.narrow(BLOCKS - 1 - T)
-        carry = scope.let(ArrayItem("before", self._place(part)), self.wide)
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        ended, still = scope.inner(), scope.inner()
-        after = self.combined(ended, carry, ended.let(ArrayItem("adds", self._place(part)), self.wide))
-        ended.add(*self._store_parts(after, nothing, nothing))
-        # The first tile of the batch alone goes on with runs of an earlier one.
-        before = still.let(Splat(nothing), self.wide)
-        still.add(If(equal(BLOCKS, 1), (Assign(before, Splat(runs)),)))
-        still.add(*self._store_parts(carry, before, self.widened(still, total)))
-        scope.add(If(equal(PHASE + N, BLOCKS * self.records), tuple(ended.statements), tuple(still.statements)))
-        return If(all_of(T < BLOCKS, BLOCKS <= T + self.parts, C < self.columns), tuple(scope.statements))
-
-    def _store_run_state(self, outer: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
-        """Store it in the work-items that have the last record of the batch."""
-        scope = outer.inner()
-        nothing = scope.let(self.nothing(self.wide), self.wide)
-        last = self.widened(scope, total)
-        adds = self.combined(scope, runs, last)
-        parts = {
-            equal(BEGIN + STOP, self.records): (self.combined(scope, carry, adds), nothing, nothing),
-            equal(STOP, RUN): (carry, adds, nothing),
-        }
-        otherwise = self._store_parts(carry, runs, last)
-        for condition, left in reversed(parts.items()):
-            otherwise = (If(condition, self._store_parts(*left), otherwise),)
-        scope.add(*otherwise)
-        return If(all_of(equal(T + 1, BLOCKS), STOP > 0, STOP <= RUN), tuple(scope.statements))
-
-    def _store_parts(self, *parts: Var) -> tuple[Stmt, ...]:
-        return tuple(Store(self.state, part * self.columns + C, var) for part, var in enumerate(parts))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
