@@ -4,8 +4,8 @@ The order of summation is that of `engine.scans.host_scan`. The prefix of a tile
 look-back (Merrill and Garland, 2016).
 
 Neighbouring work-items load neighbouring numbers of a tile to local memory. The tile is scanned there run
-by run, and stored as it was loaded. The pitch of runs is one number more than their length. Work-items that
-scan neighbouring runs then have no bank conflicts.
+by run, and stored as it was loaded. The pitch of runs is one item more than their length. Work-items that
+scan neighbouring columns and runs then have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ GROUP = 256
 """Work-items in a work-group: one for each run of a tile of numbers, and for each tile of a look-back window."""
 
 LARGE_GROUP = 320
-"""The same where the columns of all runs are a few more, so that none of them waits for a second turn."""
+"""Most work-items where the columns of all runs are a few more, so that none of them waits for a second turn."""
+
+STORED = 4
+"""Results that a work-item computes at once; more of them leave too few registers to other work-groups."""
 
 BEHIND = 48
 """Tiles that a look-back inspects: about those that have published a total but no prefix yet."""
@@ -98,14 +101,14 @@ class TileNumber:
         number: index in the tile.
         slot: index in local memory.
         at: index in the batch; that of another number where this one does not exist.
-        run: its run, where that is known.
+        run: index of the first total of its run.
         exists: whether the tile has it, where that is not known.
     """
 
     number: IndexLike
     slot: IndexLike
     at: IndexLike
-    run: IndexLike | None = None
+    run: IndexLike
     exists: ConditionLike | None = None
 
     def guarded(self, statements: list[Stmt]) -> list[Stmt]:
@@ -130,7 +133,7 @@ class WorkGroupLookBackLowering(TileScan):
         if large and style.wanted.work_group is None:
             # Knobs have powers of two.
             self.knobs = replace(self.knobs, work_group=None)
-        self.group, self.loads = self.knobs.work_group or LARGE_GROUP, self.knobs.unroll or loads
+        self.group, self.loads = self.knobs.work_group or -(-runs // 32) * 32, self.knobs.unroll or loads
         self.together = min(self.columns, GROUP)
         self.window = min(BEHIND, LOOKS * GROUP // self.together)
         self.numbers = self.records * self.columns
@@ -185,22 +188,27 @@ class WorkGroupLookBackLowering(TileScan):
 
     def _slot(self, scope: Scope, number: IndexLike) -> IndexLike:
         """Declare the index of a number of the tile in local memory."""
-        return scope.narrow(number + number // RUN)
+        return scope.narrow(number + self._run(number))
 
-    def _each_number(self, body: Callable[[Scope, list[TileNumber]], None]) -> Stmt:
+    def _run(self, number: IndexLike) -> IndexLike:
+        """Return the index of the first total of the run that a number of the tile is in.
+
+        Rows of local memory are as many numbers longer than those of a run as an item has: neighbours that scan
+        neighbouring columns of runs meet neighbouring banks.
+        """
+        return number // (RUN * self.columns) * self.columns
+
+    def _each_number(self, body: Callable[[Scope, list[TileNumber]], None], most: int) -> Stmt:
         """Loop over the tile's numbers, neighbouring numbers in neighbouring work-items.
 
-        `body` takes the numbers of a work-item in one iteration.
+        `body` takes the numbers of a work-item in one iteration, `most` of them at most.
         """
-        d, together = self.columns, self.group * self.loads
+        d, together = self.columns, self.group * most
         some = self._scope()
-        body(some, [TileNumber(P, self._slot(some, P), BASE + P)])
+        body(some, [TileNumber(P, self._slot(some, P), BASE + P, self._run(P))])
         place = SetInteger(P, K * self.group + LID)
         guarded = If(all_of(P >= LO * d, P < HI * d), tuple(some.statements))
         partly = For(K, 0, -(-self.numbers // self.group), 1, (place, guarded))
-        # Each step is whole runs of local memory.
-        if self.group % RUN:
-            return partly
         many, rest = self.numbers // together * together, self.numbers % together
         whole: list[Stmt] = []
         if many:
@@ -215,20 +223,18 @@ class WorkGroupLookBackLowering(TileScan):
         return If(equal(HI - LO, self.records), tuple(whole), (partly,))
 
     def _numbers(self, scope: Scope, count: int) -> list[TileNumber]:
-        """Return those of a work-item of so many neighbours, from number `k` of the tile on.
-
-        One base index serves all: the constant offsets cost no instructions.
-        """
-        number, slot = scope.narrow(K + LID), scope.narrow(K + LID + K // RUN + LID // RUN)
-        run, here = scope.narrow(K // RUN + LID // RUN), scope.integer(BASE + number)
+        """Return those of a work-item of so many neighbours, from number `k` of the tile on."""
+        number, here = scope.narrow(K + LID), scope.integer(BASE + K + LID)
+        run = scope.narrow(self._run(number))
         numbers = []
         for step in range(0, count, self.group):
-            one = TileNumber(number + step, slot + (step + step // RUN), here + step)
-            if self.columns == 1:
-                one = replace(one, run=run + step // RUN)
+            # Where steps are whole runs, constant offsets cost no instructions.
+            whole = self.group % (RUN * self.columns) == 0
+            own = run + step // RUN if whole else scope.narrow(self._run(number + step))
+            one = TileNumber(number + step, number + own + step, here + step, own)
             if step + self.group > count:
-                exists = number + step < self.numbers
-                one = replace(one, at=scope.integer(BASE + index_min(number + step, self.numbers - 1)), exists=exists)
+                at = scope.integer(BASE + index_min(number + step, self.numbers - 1))
+                one = replace(one, at=at, exists=number + step < self.numbers)
             numbers.append(one)
         return numbers
 
@@ -240,7 +246,7 @@ class WorkGroupLookBackLowering(TileScan):
             for one, value in zip(numbers, values, strict=True):
                 scope.add(*one.guarded([PutItem("stage", one.slot, value)]))
 
-        return [self._each_number(stage)]
+        return [self._each_number(stage, self.loads)]
 
     # -- runs ---------------------------------------------------------------------------------------
 
@@ -271,8 +277,7 @@ class WorkGroupLookBackLowering(TileScan):
         base = scope.narrow(run * ((RUN + 1) * d) + column)
         inner = scope.inner()
         numbers = [inner.narrow((J + i) * d) for i in range(self.loads)] if d > 1 else []
-        slots = [base + n + (n + column) // RUN for n in numbers]
-        slots = slots or [base + J + i for i in range(self.loads)]
+        slots = [base + n for n in numbers] or [base + J + i for i in range(self.loads)]
         values = [inner.let(ArrayItem("stage", slot), self.dtype) for slot in slots]
         sums = [total]
         for value in values:
@@ -300,7 +305,7 @@ class WorkGroupLookBackLowering(TileScan):
         if self.looks_back:
             publish = Publish(self.words, T * d + C, total, prefix=False)
             scope.add(If(all_of(T > 0, T + 1 < BLOCKS), (publish,)))
-        if before := self.before_all(self._scope(), C + C // RUN):
+        if before := self.before_all(self._scope(), C):
             scope.add(If(equal(FIRST + T, 0), before))
         return [self._each_column(*scope.statements)]
 
@@ -337,17 +342,14 @@ class WorkGroupLookBackLowering(TileScan):
                 if one.exists is not None:
                     inner.add(*one.guarded(scope.statements))
 
-        return [*scope.statements, self._each_number(finish)]
+        return [*scope.statements, self._each_number(finish, STORED)]
 
     def _finish(self, scope: Scope, one: TileNumber, only_carry: Var | None) -> None:
         """Store the result at a number of the tile."""
         d = self.columns
         value = self.widened(scope, scope.let(ArrayItem("stage", one.slot), self.dtype))
         column = scope.narrow((one.number if self.group % d else LID) % d) if d > 1 else 0
-        run = one.run
-        if run is None:
-            run = one.number // RUN if d == 1 else one.number // (RUN * d) * d + column
-        value = self.combined(scope, scope.let(ArrayItem("totals", run), self.wide), value)
+        value = self.combined(scope, scope.let(ArrayItem("totals", one.run + column), self.wide), value)
         carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
         self.store(scope, one.at, None, self.combined(scope, carry, value))
 
