@@ -39,6 +39,20 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.kind == "f" or dtype == BFLOAT16
 
 
+_TEXTS = "numbers stand for texts: np.unique(array, return_inverse=True)[1]"
+INSTEAD = {
+    "M": 'array.view("int64") counts the dates in their unit',
+    "m": 'array.view("int64") counts the times in their unit',
+    "c": "array.real and array.imag are two arrays of real numbers",
+    "U": _TEXTS,
+    "S": _TEXTS,
+    "T": _TEXTS,
+    "O": f"array.astype(float) where all are numbers; {_TEXTS}",
+    "V": 'array["name"] is one field of a structured array',
+}
+"""What stands for arrays of dtypes that elements do not have, by the kinds of these."""
+
+
 def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
     """Return the dtype that `dtype` denotes, in native byte order; `"bfloat16"` is understood.
 
@@ -58,6 +72,11 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
         names = ", ".join(supported.name for supported in SUPPORTED_DTYPES)
         raise TypeError(f"cannot use this dtype: {parsed} is not supported; supported are {names}")
     return parsed
+
+
+def instead_of(dtype: object) -> str | None:
+    """Return what stands for an array of a dtype that elements do not have; None for any other value."""
+    return INSTEAD.get(dtype.kind) if isinstance(dtype, np.dtype) else None
 
 
 @dataclass(frozen=True, slots=True)

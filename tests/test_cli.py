@@ -11,6 +11,8 @@ from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import flowcompute as fc
@@ -237,8 +239,13 @@ def test_inspect_of_tables_and_arrays_in_chunks(say, folder: Path) -> None:
     code, out, err = say("inspect", "t.parquet", "--head", "2")
     assert (code, err) == (0, "")
     assert "20 records of 2 columns in 3 files" in out
-    assert "float        a" in out
+    assert "  float a\n  bool  b\n" in out
     assert "a: [0. 2.]" in out
+    texts = pa.table({"text": ["u", "v"], "n": [1, 2]})
+    pq.write_table(texts, folder / "texts.parquet")
+    said = say("inspect", "texts.parquet", "--head", "1")
+    assert said.code == 0
+    assert "text: not read, string\nn: [1]" in said.out
     code, out, err = say("inspect", "x.zarr", "--head", "1")
     assert (code, err) == (0, "")
     assert "float32(20, 2) stream" in out

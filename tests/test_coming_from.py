@@ -13,7 +13,7 @@ import pytest
 import flowcompute as fc
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coming-from.md").read_text()
-LIBRARIES = {"NumPy": "numpy", "Dask": "dask.array", "PyTorch": "torch"}
+LIBRARIES = {"NumPy": "numpy", "pandas": "pandas", "Dask": "dask.array", "PyTorch": "torch"}
 
 
 def rows() -> list[tuple[str, str, str]]:
@@ -70,6 +70,9 @@ def test_both_sides_give_the_same(
     if library == "Dask":
         given |= {"dask": importlib.import_module("dask"), "da": module}
         given["d"] = module.from_array(given["a"], chunks=(100, 8))
+    elif library == "pandas":
+        frame = module.DataFrame(given["a"], columns=list("abcdefgh"))
+        given |= {"pd": module, "df": frame.assign(key=given["a"].argmax(axis=1))}
     elif library == "PyTorch":
         importlib.import_module("torch.utils.data")
         given |= {"torch": module, "t": module.from_numpy(given["a"])}

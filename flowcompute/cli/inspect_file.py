@@ -6,9 +6,13 @@ from collections.abc import Sequence
 
 from flowcompute.elements import Element, Source
 from flowcompute.elements.creation import Table
+from flowcompute.errors import SpecError
 from flowcompute.files import shown
 from flowcompute.flow import draw
 from flowcompute.sources import FileTable, SeveralSource, StoredSource
+
+_MOST_TYPE = 32
+"""Characters of a column's type up to which names of columns stand below each other."""
 
 
 def describe_file(source: Source | Table) -> str:
@@ -16,7 +20,9 @@ def describe_file(source: Source | Table) -> str:
     if isinstance(source, Table):
         assert isinstance(source, FileTable), "what is opened lies in files"
         files = "" if len(source.parts) == 1 else f" in {len(source.parts):,} files"
-        columns = [f"  {one.type:<12} {shown(one.name)}" for one in source.tables[0].columns]
+        known = source.tables[0].columns
+        width = min(max((len(one.type) for one in known), default=0), _MOST_TYPE)
+        columns = [f"  {one.type:<{width}} {shown(one.name)}" for one in known]
         return "\n".join([f"{source.path}: {source.length:,} records of {len(columns)} columns{files}", *columns])
     if isinstance(source, SeveralSource):
         parts = [f"{part.spec}  {part.path}" for part in source.sources]
@@ -55,6 +61,15 @@ def first_records(source: Source | Table, count: int) -> str:
         SourceError: if they cannot be read.
     """
     if isinstance(source, Table):
-        return "\n".join(f"{shown(name)}: {first_records(source[name], count)}" for name in source)  # type: ignore[arg-type]
+        return "\n".join(f"{shown(name)}: {_first_of_column(source, name, count)}" for name in source)
     records = source[: max(count, 0)].resolve(device="numpy", progress=False)
     return str(records)
+
+
+def _first_of_column(table: Table, name: str, count: int) -> str:
+    """Return the first values of a column; of one whose type is not read that it is not."""
+    try:
+        column = table[name]
+    except SpecError as error:
+        return f"not read, {error.got}"
+    return first_records(column, count)  # type: ignore[arg-type]

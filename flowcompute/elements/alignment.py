@@ -151,4 +151,13 @@ def _broadcast_shapes(op: str, inputs: list[Element]) -> tuple[int, ...]:
             site=user_site(),
             expected="equal sizes, or 1, on each axis counted from the last",
             got=" and ".join(format_shape(shape) for shape in shapes),
+            hint=_as_stream(inputs),
         ) from error
+
+
+def _as_stream(inputs: list[Element]) -> str | None:
+    """Return how a vector that is as long as a stream of items goes along with it; None where there is none."""
+    lengths = {one.spec.length for one in inputs if one.spec.is_stream} - {None}
+    if any(not one.spec.is_stream and one.ndim == 1 and one.shape[0] in lengths for one in inputs):
+        return "a number for each record is a stream, too: fc.source(array)[:, None]"
+    return None

@@ -14,7 +14,7 @@ from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
-from flowcompute.spec import BOOL, Spec, Stream, parse_dtype
+from flowcompute.spec import BOOL, Spec, Stream, instead_of, parse_dtype
 
 Operand = Element | npt.ArrayLike
 """An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
@@ -54,7 +54,10 @@ class Constant(Element):
                 hint="fc.source(array) refers to an array without a copy",
             ) from error
         except (TypeError, ValueError, OverflowError) as error:
-            raise SpecTypeError(f"cannot make a constant: {error}", element=called, site=user_site()) from error
+            hint = instead_of(getattr(value, "dtype", None))
+            raise SpecTypeError(
+                f"cannot make a constant: {error}", element=called, site=user_site(), hint=hint
+            ) from error
         array.setflags(write=False)
         super().__init__(Spec(parse_dtype(array.dtype), array.shape), name=name)
         self.freeze_fields(value=array)
@@ -192,7 +195,15 @@ def as_element(operand: Operand, op: str) -> Element:
             site=user_site(),
             expected="an element, or an array of a supported dtype",
             got=f"{type(operand).__name__}: {error.message}",
+            hint=_instead(operand) or error.hint,
         ) from error
+
+
+def _instead(operand: object) -> str | None:
+    """Return what stands for elements in a list or a tuple, as the pairs of complex numbers are; None for others."""
+    if not isinstance(operand, list | tuple) or not any(isinstance(one, Element) for one in operand):
+        return None
+    return "fc.stack(values, axis=-1) joins elements; of a pair of complex numbers fc.hypot(*pair) is the magnitude"
 
 
 def compute_again(

@@ -11,8 +11,20 @@ FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw", ".zarr": 
            ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}  # fmt: skip
 """The format that an extension stands for, for reading and writing alike."""
 
-FOREIGN_FORMATS = frozenset((".csv", ".json", ".mat", ".npz", ".pickle", ".pkl", ".tsv", ".txt"))
-"""Extensions of formats that are not read or written: what to do instead is told."""
+_ARRAYS = "save each array of it as .npy, by np.save(path, array)"
+_TEXTS = (
+    "read it in batches: fc.iterate((one.to_numpy() for one in pandas.read_csv(path, chunksize=100_000)), "
+    'shape=(columns,), dtype="float64")'
+)
+_PICTURES = 'fc.iterate((np.asarray(Image.open(one)) for one in paths), shape=(H, W, 3), dtype="uint8", items=True)'
+FOREIGN_FORMATS = {
+    **dict.fromkeys((".mat", ".npz", ".pickle", ".pkl"), _ARRAYS),
+    **dict.fromkeys((".csv", ".json", ".jsonl", ".tsv", ".txt"), _TEXTS),
+    **dict.fromkeys((".jpeg", ".jpg", ".png", ".tif", ".tiff"), _PICTURES),
+    ".gguf": "fc.models.load(path) is a language model, fc.weights(path) its weights",
+    ".onnx": "fc.onnx.load(path) is a model as a function",
+}
+"""What to do instead of reading formats that are not read or written, by their extensions."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_IN_URLS = re.compile(r"(?<=://).*@|[?#].*", re.DOTALL)

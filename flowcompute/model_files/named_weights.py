@@ -134,6 +134,9 @@ def weights(path: str | os.PathLike[str]) -> NamedWeights:
 
         try:
             is_gguf = read(0, len(MAGIC)) == MAGIC
+            if not is_gguf and read(8, 1) not in (b"{", b""):
+                begin, expected = read(0, 9), "a file that begins with b'GGUF', or with a length and b'{'"
+                raise WeightsHeaderError("it is neither GGUF nor safetensors", expected=expected, got=repr(begin))
             header = (read_gguf if is_gguf else read_safetensors)(read, fingerprint.size)
         except WeightsHeaderError as error:
             raise error.of_file(shown(where), user_site()) from None

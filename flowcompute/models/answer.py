@@ -72,6 +72,7 @@ class GenerationState:
                 element="generate",
                 expected="tokens of the model",
                 got=repr(prompt)[:80],
+                hint=None if tokens else "begin with some text",
             )
         if len(tokens) > context:
             raise SpecError(

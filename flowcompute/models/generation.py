@@ -38,6 +38,10 @@ class TextGeneration(FlowHolder, Answer):
         FlowHolder.__init__(self, open_flow)
         Answer.__init__(self, progress, tokenizer)
 
+    def __repr__(self) -> str:
+        begun = f"{len(self.tokens)} tokens{', ' if self.stopped else ''}{self.stopped}"
+        return f"<TextGeneration {begun if self.tokens else f'not begun; with {self._example}: ...'}>"
+
     def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the answer so far, with all that the model holds, to a checkpoint; it goes on.
 

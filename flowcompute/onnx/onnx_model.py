@@ -202,6 +202,7 @@ class OnnxModel:
                 site=user_site(),
                 expected="an element or an array",
                 got=short_repr(given),
+                hint="model(**values) gives inputs by name" if isinstance(given, dict) else None,
             ) from error
         if not hasattr(element, "spec") or (port.dtype is not None and element.dtype != port.dtype):
             name = "an array" if port.dtype is None else port.dtype.name

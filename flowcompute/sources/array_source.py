@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowcompute.elements import Element, Reader, Source, user_site
 from flowcompute.errors import SpecError
 from flowcompute.sources.file_source import check_position
-from flowcompute.spec import Spec, Stream, parse_dtype
+from flowcompute.spec import Spec, Stream, instead_of, parse_dtype
 
 
 def source(array: npt.ArrayLike, name: str | None = None) -> MemorySource:
@@ -50,7 +50,7 @@ class MemorySource(Source):
         try:
             dtype = parse_dtype(referred.dtype)
         except TypeError as error:
-            raise SpecError(str(error), element=name, site=user_site(), hint="convert the array first") from None
+            raise SpecError(str(error), element=name, site=user_site(), hint=instead_of(referred.dtype)) from None
         if referred.ndim == 0:
             raise SpecError(
                 "cannot stream a single number: a source is a stream along axis 0",

@@ -8,6 +8,8 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from flowcompute.spec import INSTEAD
+
 MAGIC = b"\x93NUMPY"
 MAX_HEADER_BYTES = 1 << 16
 """Limit of a header. No array of plain numbers needs more: NumPy writes 118 bytes and refuses more than 10,000."""
@@ -36,6 +38,9 @@ _UNSUPPORTED = {
     "m": "time spans",
     "V": "raw bytes (void)",
 }
+
+
+_SAVE_PLAIN = "convert it to a plain numeric dtype (bool, int, uint or float) and save it anew"
 
 
 class HeaderError(ValueError):
@@ -184,7 +189,7 @@ def parse_descr(descr: str) -> np.dtype:
     letter = descr.lstrip("<>|=")[:1]
     what = _UNSUPPORTED.get(letter)
     got = f"{_shorten(descr)!r}" + (f", {what}" if what else "")
-    hint = "convert it to a plain numeric dtype (bool, int, uint or float) and save it anew"
+    hint = f"save it anew: {INSTEAD[letter]}" if letter in INSTEAD and letter != "V" else _SAVE_PLAIN
     raise HeaderError(
         "its numbers have a dtype that is not supported", "bool, int, uint or float of 1 to 8 bytes", got, hint
     )

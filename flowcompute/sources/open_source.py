@@ -207,7 +207,7 @@ def _open_one(
             site=user_site(),
             expected=", ".join(FORMATS),
             got=extension,
-            hint="save each array of it as .npy, by np.save(path, array)",
+            hint=FOREIGN_FORMATS[extension.lower()],
         )
     raise SpecError(
         f"cannot tell the format of {shown(where)}",

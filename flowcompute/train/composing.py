@@ -74,7 +74,8 @@ class Problem:
         if not found or not sources:
             missing = "without records: an array is resident before fc.source(array) makes records of it"
             got = f"{loss.spec} {missing if found else 'without parameters'}"
-            raise _refused(op, "a loss of fc.parameter and of records of files or arrays", got)
+            hint = None if found else 'w = fc.parameter(array, name="w") stands for an array that is trained'
+            raise _refused(op, "a loss of fc.parameter and of records of files or arrays", got, hint=hint)
         parameters = tuple(found) if wanted is None else tuple(wanted)
         for one in found:
             if all(one is not other for other in parameters):

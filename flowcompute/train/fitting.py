@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from flowcompute.elements import Compute, Constant, Destination, Element, public, user_site
-from flowcompute.elements.arguments import real, whole
+from flowcompute.elements.arguments import meant, real, whole
 from flowcompute.elements.random import SEED_BITS
 from flowcompute.elements.training import (
     EVALUATED,
@@ -137,6 +137,7 @@ def _told(training: Any) -> tuple[Any, Mapping[str, Any]]:
 
 
 @public
+@meant(batch_size="batch", num_epochs="epochs", seed="shuffle")
 def fit(
     loss: Element,
     optimizer: Optimizer,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowcompute.elements import Element, as_element, cast, user_site
-from flowcompute.elements.arguments import flag, several
+from flowcompute.elements.arguments import flag, meant, several
 from flowcompute.elements.creation import zeros
 from flowcompute.elements.math import expm1, sqrt
 from flowcompute.errors import SpecError, short_repr
@@ -128,6 +128,7 @@ def _listed(specs: Sequence[Spec]) -> str:
     return ", ".join(map(str, specs))
 
 
+@meant(lr="rate", learning_rate="rate")
 def sgd(rate: Rate, *, momentum: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0) -> Optimizer:
     """Return stochastic gradient descent: p - rate * g.
 
@@ -171,6 +172,7 @@ def sgd(rate: Rate, *, momentum: float = 0.0, nesterov: bool = False, weight_dec
     return Optimizer(init, update, name="sgd", settings=settings)
 
 
+@meant(lr="rate", learning_rate="rate")
 def adam(rate: Rate = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8) -> Optimizer:
     """Return Adam: p - rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), with t = 1 for the first update.
 
@@ -189,6 +191,7 @@ def adam(rate: Rate = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999), eps: f
     return _adam("adam", rate, b1, b2, small, 0.0, {"rate": rate, "betas": (b1, b2), "eps": small})
 
 
+@meant(lr="rate", learning_rate="rate")
 def adamw(
     rate: Rate = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01
 ) -> Optimizer:

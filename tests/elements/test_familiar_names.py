@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,21 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: np.nanmedian(X), r"use fc\.median\(x\[~fc\.isnan\(x\)\]\)"),
         (lambda: fc.open("a.npz"), r"cannot open(.|\n)*\.npz(.|\n)*np\.save"),
         (lambda: fc.open("a.mat"), r"\.mat(.|\n)*np\.save"),
+        (lambda: fc.open("a.csv"), r"do        read it in batches: fc\.iterate\("),
+        (lambda: fc.open("a.png"), r"do        fc\.iterate\(\(np\.asarray\(Image\.open"),
+        (lambda: fc.open("a.gguf"), r"do        fc\.models\.load"),
+        (lambda: fc.source(np.array(["2020"], "M8[D]")), r'array\.view\("int64"\)'),
+        (lambda: fc.constant(np.array(["a"])), r"do        numbers stand for texts"),
+        (lambda: X + np.ones(4, complex), r"do        array\.real and array\.imag"),
+        (
+            lambda: X + np.ones(6),
+            r"do        a number for each record is a stream, too: fc\.source\(array\)\[:, None\]",
+        ),
+        (lambda: fc.abs(fc.fft.rfft(X)), r"fc\.hypot\(\*pair\)"),
+        (lambda: fc.nn.cross_entropy(X, X), r"fc\.argmax\(labels, axis=1\)"),
+        (lambda: fc.train.fit(X.mean(), fc.train.adam()), r'w = fc\.parameter\(array, name="w"\)'),
+        (lambda: fc.train.adam(lr=1e-3), "is rate= meant"),
+        (lambda: fc.train.fit(X.mean(), fc.train.adam(), batch_size=3), "is batch= meant"),
         (lambda: fc.save("a.csv"), r"cannot save(.|\n)*\.csv(.|\n)*\.npy"),
         (lambda: fc.open("a.xyz"), "say which: format="),
         (lambda: fc.var(X, ddof=1), "is correction= meant"),
@@ -195,6 +211,7 @@ def test_refusals_say_what_is_meant(call: Callable[[], Any], text: str) -> None:
         (lambda: fc.rolling_mean, r"use fc\.window\(x, size\)\.mean\(axis=1\)$"),
         (lambda: fc.nn.Linear, r"flowcompute\.nn has no 'Linear'; use x @ w\.T \+ b$"),
         (lambda: fc.nn.maxpool2d, r"did you mean fc\.nn\.max_pool2d\?$"),
+        (lambda: fc.train.Adam, r"flowcompute\.train has no 'Adam'; did you mean fc\.train\.adam\?$"),
         (lambda: fc.random.randn, r"use fc\.random\.normal\("),
         (lambda: fc.linalg.lstsq, r"use fc\.linalg\.solve\("),
         (lambda: fc.fft.rfftt, r"did you mean fc\.fft\.rfft\?$"),
@@ -219,6 +236,42 @@ def test_what_is_proposed_is_there(table: dict[str, str]) -> None:
     for proposal in table.values():
         for dotted in re.findall(r"\bfc\.([a-z_.]+[a-z_])", proposal):
             assert functools.reduce(getattr, dotted.split("."), fc) is not None
+
+
+def test_magnitudes_of_complex_pairs() -> None:
+    array = np.random.default_rng(2).normal(size=(5, 8))
+    found = abs(fc.fft.rfft(fc.source(array))).resolve(device="numpy", progress=False)
+    np.testing.assert_allclose(found, np.abs(np.fft.rfft(array)), rtol=1e-12)
+
+
+def test_kernels_say_how_they_are_written() -> None:
+    def choose(x: float) -> Any:
+        return np.where(x > 0, x, 0)
+
+    def total(x: Any) -> Any:
+        found = 0.0
+        for one in x:
+            found += one
+        return found
+
+    for function, text in (
+        (lambda x: x, "def f\\(x\\)"), (choose, "write a if test else b"), (total, "each argument is a single number")
+    ):  # fmt: skip
+        with pytest.raises(fc.KernelError, match=text):
+            fc.kernel(function)(X)
+
+
+def test_errors_of_runs_show_no_frames_of_the_runtime() -> None:
+    def fails(batch: np.ndarray) -> np.ndarray:
+        raise ValueError(len(batch))
+
+    with pytest.raises(fc.RunError, match="ValueError: 6") as caught:
+        fc.host(fails, X).resolve(device="numpy", progress=False)
+    files = [Path(frame.filename).parts[-2:] for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert files[0] == Path(__file__).parts[-2:]
+    assert {parts[0] for parts in files[1:]} <= {"flowcompute", "elements", "run"}
+    assert caught.value.__cause__ is not None
+    assert traceback.extract_tb(caught.value.__cause__.__traceback__)[-1].name == "fails"
 
 
 def test_distances_to_a_table_as_proposed() -> None:

@@ -194,6 +194,12 @@ def test_types_that_elements_lack_are_bytes(tmp_path: Path) -> None:
     assert weights.raw("w").resolve().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_a_file_of_another_kind_is_told(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(4))
+    with pytest.raises(fc.SourceError, match=r"neither GGUF nor safetensors(.|\n)*b'GGUF'(.|\n)*NUMPY"):
+        fc.weights(tmp_path / "x.npy")
+
+
 def test_bools_are_0_or_1(tmp_path: Path) -> None:
     path = tmp_path / "b.safetensors"
     path.write_bytes(safetensors_bytes({"w": {"dtype": "BOOL", "shape": [2], "data_offsets": [0, 2]}}, b"\x01\x02"))

@@ -179,8 +179,11 @@ def test_a_text_that_ends_the_answer_is_no_part_of_it(model: fc.models.Model) ->
         whole = "".join(said)
     assert len(whole) > 8
     stop = whole[5:7]
-    with model.generate("the sing", 40, stop=[stop, "never there"], device="numpy") as said:
+    said = model.generate("the sing", 40, stop=[stop, "never there"], device="numpy")
+    assert repr(said) == "<TextGeneration not begun; with model.generate(...) as said: ...>"
+    with said:
         pieces = list(said)
+    assert repr(said) == f"<TextGeneration {len(said.tokens)} tokens, stop>"
     assert said.stopped == "stop"
     assert "".join(pieces) == said.text == whole[: whole.index(stop)]
 

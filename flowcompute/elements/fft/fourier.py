@@ -16,7 +16,7 @@ from flowcompute.elements.compute import Constant, Operand, as_element, cast
 from flowcompute.elements.element import Element
 from flowcompute.elements.fft.roots_of_unity import MOST_LENGTH
 from flowcompute.elements.fft.transform import transform
-from flowcompute.elements.math import multiply, normalise_axes
+from flowcompute.elements.math import hypot, multiply, normalise_axes
 from flowcompute.elements.op import MOST
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
@@ -30,6 +30,10 @@ class ComplexPair(NamedTuple):
 
     real: Element
     imag: Element
+
+    def __abs__(self) -> Any:
+        """Return the magnitudes, as `fc.hypot` of the parts."""
+        return hypot(self.real, self.imag)
 
 
 Complex = Operand | tuple[Operand, Operand]

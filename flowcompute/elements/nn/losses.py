@@ -77,6 +77,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
             site=user_site(),
             expected=f"int64{format_shape(rest)}",
             got=str(right.spec),
+            hint="of one number a class take fc.argmax(labels, axis=1)" if right.ndim == value.ndim else None,
         )
     count = value.shape[axes[0]]
     places = np.arange(count).reshape(-1, *(1,) * (value.ndim - axes[0] - 1))

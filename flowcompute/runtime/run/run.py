@@ -349,7 +349,8 @@ class Run(Watched):
             self._observers.close()
         except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
             self._error = self._error or error
-        self._trace = None if self._error is None else self._error.__traceback__
+        # Errors of ours say where and why; frames of the runtime would stand between the user's line and that.
+        self._trace = None if isinstance(self._error, FlowError | None) else self._error.__traceback__
         self._settle()
 
     def _drive(self) -> None:
