@@ -216,6 +216,7 @@ class StepRunner:
                 i: outputs[i] if i in outputs else self.place(i, taken.offset, taken.items) for i in step.region.outputs
             }
             taken.values.update(made)
+            self._chosen.wait(step.region.nodes)
             self._runners.run(step, taken, made)
             return
         node = step.node

@@ -24,6 +24,7 @@ from flowcompute.files.file_layer import FILES, Files, temporary_path
 from flowcompute.files.file_states import Fingerprint, Sealed, Unfinished
 from flowcompute.files.file_view import FileView
 from flowcompute.files.foreign_json import Each, ForeignJsonError, Maybe, expect, read_json, read_json_file
+from flowcompute.files.overlaid_parts import OverlaidParts
 from flowcompute.files.passing_pages import PassedPages, WrittenPages, cached_share, is_cached
 from flowcompute.files.paths import (
     FOREIGN_FORMATS,
@@ -54,6 +55,7 @@ __all__ = [
     "LeftDraft",
     "Maybe",
     "MissingObjectError",
+    "OverlaidParts",
     "PartsDraft",
     "PassedPages",
     "Pieces",

@@ -16,6 +16,8 @@ import glob
 import mmap
 import os
 import stat
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -27,6 +29,18 @@ from flowcompute.files.folders import Folders
 def system_library() -> ctypes.CDLL:
     """Return the C library of this process, whose calls do not hold the interpreter."""
     return ctypes.CDLL(None)
+
+
+_MAP_FIXED = 0x10
+"""Flag of `mmap` by which pages of a mapping are replaced, on Linux."""
+
+
+@functools.cache
+def _system_map() -> Callable[[int, int, int, int, int, int], int | None]:
+    call = ctypes.CDLL(None, use_errno=True).mmap
+    call.restype = ctypes.c_void_p
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    return cast("Callable[[int, int, int, int, int, int], int | None]", call)
 
 
 class Files(Folders):
@@ -111,6 +125,47 @@ class Files(Folders):
         begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
         if end > begin and hasattr(mapping, "madvise"):
             mapping.madvise(mmap.MADV_RANDOM, begin, end - begin)
+
+    def open_direct(self, path: str) -> int:
+        """Open a regular file for `read_direct`; raises OSError where the system or the file system has no way."""
+        _require_regular(self.stat(path), path)
+        direct = getattr(os, "O_DIRECT", None)
+        if direct is None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return os.open(path, os.O_RDONLY | direct | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+
+    def read_direct(self, handle: int, buffer: memoryview, offset: int) -> int:
+        """Read whole pages past the system's cache, and return the bytes read; fewer at the end of the file."""
+        return os.preadv(handle, [buffer], offset)
+
+    def open_memory(self, size: int) -> int:
+        """Make memory that can be mapped as a file is; raises OSError where the system has none."""
+        if not hasattr(os, "memfd_create"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        handle = os.memfd_create("flowcompute")
+        try:
+            os.ftruncate(handle, size)
+        except OSError:
+            self.close(handle)
+            raise
+        return handle
+
+    def show(self, mapping: mmap.mmap, begin: int, end: int, handle: int, offset: int) -> None:
+        """Let the pages of a mapping show those of another open file, or of its own again.
+
+        Whoever reads there meanwhile reads the one or the other.
+
+        Args:
+            mapping: from `map_read`.
+            begin, end: its bytes, at page boundaries.
+            handle: of what is shown, as `open_memory` has it; its pages are mapped when they are touched.
+            offset: bytes of it before those.
+        """
+        place = np.frombuffer(mapping, np.uint8).ctypes.data + begin
+        shown = _system_map()(place, end - begin, mmap.PROT_READ, mmap.MAP_SHARED | _MAP_FIXED, handle, offset)
+        if shown != place:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
 
     def let_go(self, handle: int, begin: int, end: int) -> None:
         """Let the system's cache forget the bytes of an open file between two places; unwritten ones are sent first.

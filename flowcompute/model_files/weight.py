@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from flowcompute.elements import Constant, Element, user_site
 from flowcompute.errors import SourceError
-from flowcompute.files import Files, Fingerprint, is_cached, shown
+from flowcompute.files import Files, Fingerprint, OverlaidParts, is_cached, shown
 from flowcompute.sources import changed, source_errors, why_not_mapped
 from flowcompute.sources.safetensors import Tensor
 from flowcompute.spec import BOOL, UINT8, Spec
@@ -35,6 +37,7 @@ class WeightFile:
         self.path, self.fingerprint, self.files = path, fingerprint, files
         self._mapped: np.ndarray | None = None
         self._mapping: mmap.mmap | None = None
+        self._handle = -1
         self._read_alone: set[int] = set()
 
     @cached_property
@@ -75,6 +78,8 @@ class WeightFile:
                 if why_not_mapped(self.path, status) is None:
                     self._mapping = self.files.map_read(handle, status.st_size)
                     self._mapped = np.frombuffer(self._mapping, np.uint8)
+                    self._handle = handle
+                    weakref.finalize(self, stack.pop_all().close)
                     return self._mapped[begin:end], True
                 data = np.empty(tensor.size_bytes, np.uint8)
                 count = self.files.read_into(handle, memoryview(data.data), begin)
@@ -111,13 +116,36 @@ class WeightFile:
             return
         begin, end = _part(tensor, parts, part)
         self.files.drop_pages(self._mapping, begin, end)
-        # It is advice: of a file that went, or changed hands, no byte depends on it.
-        with contextlib.suppress(OSError):
-            handle = self.files.open_read(self.path)
-            try:
-                self.files.let_go(handle, begin, end)
-            finally:
-                self.files.close(handle)
+        self.files.let_go(self._handle, begin, end)
+
+    def open_direct(self) -> int:
+        """Open the file for reads past the system's cache.
+
+        Raises:
+            OSError: if there is no way, or the file is another one now.
+        """
+        handle = self.files.open_direct(self.path)
+        if Fingerprint.of(self.files.status(handle)) != self.fingerprint:
+            self.files.close(handle)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
+        return handle
+
+    def overlay(
+        self, overlaid: OverlaidParts, direct: int, tensor: Tensor, parts: int, part: int
+    ) -> Callable[[], None] | None:
+        """Return what reads one of the equal parts of a tensor past the system's cache; see `OverlaidParts.begin`.
+
+        Args:
+            overlaid: whose memory takes it.
+            direct: from `open_direct`.
+            tensor, parts, part: which one.
+
+        Returns:
+            None where there is no room, or the file is not mapped.
+        """
+        if self._mapping is None:
+            return None
+        return overlaid.begin(self._mapping, self._handle, direct, *_part(tensor, parts, part))
 
 
 class Weight(Constant):
@@ -150,6 +178,11 @@ class Weight(Constant):
         Element.__init__(self, Spec(dtype, shape))
         self.freeze_fields(value=value, file=file, tensor=tensor, _mapped=mapped)
 
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry of axis 0."""
+        return self.value.nbytes // max(self.spec.shape[0], 1)
+
     def read_ahead(self, entries: Sequence[int] | None) -> None:
         """Let the system read these entries of axis 0 of a mapped tensor, or all, before kernels do."""
         if self._mapped and entries is None:
@@ -165,6 +198,10 @@ class Weight(Constant):
         """Let an entry of axis 0 of a mapped tensor leave the system's cache; whoever reads it has it read again."""
         if self._mapped:
             self.file.uncache(self.tensor, self.spec.shape[0], entry)
+
+    def overlay(self, overlaid: OverlaidParts, direct: int, entry: int) -> Callable[[], None] | None:
+        """Return what reads an entry of axis 0 past the system's cache; see `WeightFile.overlay`."""
+        return self.file.overlay(overlaid, direct, self.tensor, self.spec.shape[0], entry) if self._mapped else None
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, parse_bytes
 from flowcompute.strategy.file_rates import FileRates, load_file_rates, mount_point, save_file_rates
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
-from flowcompute.strategy.memory_limits import default_memory_bytes
+from flowcompute.strategy.memory_limits import default_memory_bytes, spare_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
 from flowcompute.strategy.paired_trials import (
     PairedTrials,
@@ -84,5 +84,6 @@ __all__ = [
     "save_limits",
     "save_runtime_trial",
     "scaled",
+    "spare_memory_bytes",
     "trials_of",
 ]

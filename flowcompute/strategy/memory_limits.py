@@ -46,6 +46,20 @@ def default_memory_bytes(system: str = "/") -> int:
     return min(_limits(system)) // 2
 
 
+def spare_memory_bytes(system: str = "/") -> int:
+    """Return what this process may have beside its memory that the system cannot take back; 0 where nobody says.
+
+    Args:
+        system: as for `default_memory_bytes`.
+    """
+    # The size of the process, its pages in memory, and those of them that lie in files.
+    counts = "".join(_lines(f"{system}/proc/self/statm")).split()[:3]
+    if len(counts) < 3:
+        return 0
+    _, pages, of_files = map(int, counts)
+    return min(_limits(system)) - (pages - of_files) * os.sysconf("SC_PAGE_SIZE")
+
+
 def _limits(system: str) -> Iterator[int]:
     yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if resource is not None:

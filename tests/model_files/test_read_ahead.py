@@ -1,4 +1,7 @@
-"""Matrices that are larger than memory are read from their file when they are chosen, and nothing else is."""
+"""Matrices that are larger than memory are read from their file when they are chosen, and nothing else is.
+
+Here they are read by the system's cache, as where there is no way past it; see `test_passing_matrices`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,14 @@ from tests.model_files.files import settle
 
 EXPERTS, OUT, IN = 40, 32, 128
 SIZE = OUT * IN * 4
+
+
+@pytest.fixture(autouse=True)
+def no_way_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Files, size: int) -> int:
+        raise OSError("there is none")
+
+    monkeypatch.setattr(Files, "open_memory", refuse)
 
 
 @pytest.fixture
@@ -105,7 +116,7 @@ def let_go_by(
     return found, np.asarray(answer).tobytes()
 
 
-def test_the_oldest_matrices_leave_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_equals_the_oldest_matrices_leave_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # 600 KiB less what comes after them hold 37 matrices.
     chosen = np.array([[number] for number in [*range(30), 2, *range(30, 40)]], np.int32)
     found, answer = let_go_by(path, monkeypatch, chosen, "600KiB", set())
@@ -115,6 +126,19 @@ def test_the_oldest_matrices_leave_the_cache(path: Path, monkeypatch: pytest.Mon
     kept, expected = let_go_by(path, monkeypatch, chosen, "1GiB", set())
     assert not kept, "what fits the memory stays"
     assert answer == expected
+
+
+def test_a_matrix_that_is_chosen_often_outlives_newer_ones(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.array([[number] for number in [5, 5, 5, *range(6, 40), *range(5)]], np.int32)
+    found, _ = let_go_by(path, monkeypatch, chosen, "600KiB", set())
+    assert found[:4] == [6, 7, 8, 9], "5 is older"
+    assert sorted(found) == list(range(EXPERTS))
+
+
+def test_counts_of_long_ago_fade(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.array([[number] for number in [5] * 40 + [*range(6, 40), *range(5)] * 12], np.int32)
+    found, _ = let_go_by(path, monkeypatch, chosen, "600KiB", set())
+    assert 5 in found[: len(found) - EXPERTS], "it went before the end"
 
 
 def test_the_disk_reads_while_matrices_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

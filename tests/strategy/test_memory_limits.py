@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowcompute as fc
-from flowcompute.strategy import default_memory_bytes
+from flowcompute.strategy import default_memory_bytes, spare_memory_bytes
 
 MIB = 1 << 20
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -104,6 +104,14 @@ def test_the_groups_of_the_process_count(
 
 def test_a_system_without_groups_gives_half_of_the_machine(tmp_path: Path) -> None:
     assert default_memory_bytes(str(tmp_path)) == MACHINE // 2
+
+
+def test_what_is_spare_is_not_in_use(tmp_path: Path) -> None:
+    assert spare_memory_bytes(str(tmp_path)) == 0, "nobody says"
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "self").mkdir()
+    (tmp_path / "proc" / "self" / "statm").write_text("5000 700 300 1 0 99 0\n")
+    assert spare_memory_bytes(str(tmp_path)) == MACHINE - 400 * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_limit_of_addresses_counts() -> None:

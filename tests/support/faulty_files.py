@@ -75,6 +75,30 @@ class FaultyFiles(Files):
         self._step("map_read", f"0+{size}")
         return super().map_read(handle, size)
 
+    def open_direct(self, path: str) -> int:
+        """As `Files`, or the fault."""
+        self._step("open_direct", path)
+        handle = super().open_direct(path)
+        self.handles.add(handle)
+        return handle
+
+    def read_direct(self, handle: int, buffer: memoryview, offset: int) -> int:
+        """As `Files`, or the fault."""
+        self._step("read_direct", f"{offset}+{len(buffer)}")
+        return super().read_direct(handle, buffer, offset)
+
+    def open_memory(self, size: int) -> int:
+        """As `Files`, or the fault."""
+        self._step("open_memory", str(size))
+        handle = super().open_memory(size)
+        self.handles.add(handle)
+        return handle
+
+    def show(self, mapping: mmap.mmap, begin: int, end: int, handle: int, offset: int) -> None:
+        """As `Files`, or the fault."""
+        self._step("show", f"{begin}+{end - begin}")
+        super().show(mapping, begin, end, handle, offset)
+
     def let_go(self, handle: int, begin: int, end: int) -> None:
         """As `Files`: advice that the system may refuse without anybody noticing."""
         self.let_go_of.append((begin, end))

@@ -137,6 +137,22 @@ class SimulatedFiles(Files):
         copy.write(self.disk.files[self._handles[handle]][:size])
         return copy
 
+    def open_direct(self, path: str) -> int:
+        """Refused: this disk has no cache to read past."""
+        raise _error(errno.EINVAL, path)
+
+    def read_direct(self, handle: int, buffer: memoryview, offset: int) -> int:
+        """Refused, as `open_direct`."""
+        raise _error(errno.EINVAL, str(handle))
+
+    def open_memory(self, size: int) -> int:
+        """Refused, as `open_direct`."""
+        raise _error(errno.ENOSYS, str(size))
+
+    def show(self, mapping: mmap.mmap, begin: int, end: int, handle: int, offset: int) -> None:
+        """Refused, as `open_direct`."""
+        raise _error(errno.ENOSYS, str(handle))
+
     def let_go(self, handle: int, begin: int, end: int) -> None:
         """As `Files`: this disk has no cache."""
 

@@ -1,0 +1,94 @@
+"""Chosen matrices that pass: they are read past the system's cache, into memory that is used again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection
+
+from flowcompute.files import OverlaidParts
+from flowcompute.model_files import Weight, WeightFile
+from flowcompute.thread_pool import PendingCalls, ThreadPool
+
+_READERS = 3
+"""Reads in progress at most. The first of three products that take two matrices each have theirs first."""
+
+
+class PassingMatrices:
+    """Matrices in memory that lies over the mapped file while kernels read them.
+
+    Args:
+        stored: matrices of all products that choose.
+        room_bytes: for those that are in memory at a time.
+    """
+
+    def __init__(self, stored: Collection[Weight], room_bytes: int) -> None:
+        self._overlaid: OverlaidParts | None = None
+        if stored:
+            # Systems without such memory read by their cache.
+            with contextlib.suppress(OSError):
+                largest = max(stored, key=lambda one: one.entry_bytes)
+                self._overlaid = OverlaidParts(largest.file.files, largest.entry_bytes, room_bytes)
+        self._threads = ThreadPool("flowcompute-matrix-reader")
+        self._direct: dict[WeightFile, int] = {}
+        self._added: dict[int, list[Callable[[], None]]] = {}
+        self._pending: dict[int, PendingCalls[None]] = {}
+
+    @property
+    def works(self) -> bool:
+        """Flag that matrices can pass, as far as it is known."""
+        return self._overlaid is not None and self._overlaid.works and all(one >= 0 for one in self._direct.values())
+
+    def stop(self) -> None:
+        """Give memory back, and let none pass any more."""
+        self.wait()
+        if self._overlaid is not None:
+            self._overlaid.close()
+        self._overlaid = None
+
+    def make_room(self, count: int) -> None:
+        """Have room for some matrices, where there can be. No kernel may still want those of before."""
+        self.wait()
+        if self._overlaid is not None:
+            self._overlaid.make_room(count)
+
+    def add(self, stored: Weight, number: int) -> bool:
+        """Take a matrix among those that `begin` reads; False where there is no room, or no way past the cache."""
+        if self._overlaid is None:
+            return False
+        direct = self._direct.get(stored.file)
+        if direct is None:
+            direct = -1
+            with contextlib.suppress(OSError):
+                direct = stored.file.open_direct()
+            self._direct[stored.file] = direct
+        read = None if direct < 0 else stored.overlay(self._overlaid, direct, number)
+        if read is not None:
+            self._added.setdefault(id(stored), []).append(read)
+        return read is not None
+
+    def begin(self) -> None:
+        """Begin to read what was added, in the order of products; then give back what was read before."""
+        for key, reads in self._added.items():
+            self._pending[key] = self._threads.begin(reads, _READERS)
+        self._added = {}
+        if self._overlaid is not None:
+            # The disk works meanwhile.
+            self._overlaid.give_back()
+
+    def wait(self, stored: Weight | None = None) -> None:
+        """Wait until the matrices of a product are there, or all that were added.
+
+        No byte depends on it: who comes too early reads the mapped file.
+        """
+        for key in [*self._pending] if stored is None else [id(stored)]:
+            if (pending := self._pending.pop(key, None)) is not None:
+                pending.forget()
+
+    def close(self) -> None:
+        """Give all back. Calling it twice does nothing."""
+        self.stop()
+        self._threads.close()
+        for file, direct in self._direct.items():
+            if direct >= 0:
+                file.files.close(direct)
+        self._direct = {}

@@ -1,0 +1,135 @@
+"""Chosen matrices that are larger than memory: some stay in the system's cache, the others pass by it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.files import Files
+from tests.model_files.files import settle
+
+EXPERTS, OUT, IN = 40, 32, 128
+SIZE = OUT * IN * 4
+STAYING = 27
+"""Matrices that three quarters of 600 KiB hold, less what comes after them."""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("flowcompute.model_files.weight.is_cached", lambda *place: False)
+    rng = np.random.default_rng(4)
+    writer = gguf.GGUFWriter(tmp_path / "weights.gguf", "none")
+    writer.add_tensor("after", rng.standard_normal((OUT, OUT), dtype=np.float32))
+    writer.add_tensor("experts", rng.standard_normal((EXPERTS, OUT, IN), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return settle(tmp_path / "weights.gguf")
+
+
+class Passed:
+    """The matrices that are read past the cache.
+
+    Args:
+        wrong: whether they get other bytes, which shows who reads them.
+        error: of the system in place of a read.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, wrong: bool = False, error: OSError | None = None) -> None:
+        self.places: list[int] = []
+        plain = Files.read_direct
+
+        def noted(files: Files, handle: int, buffer: memoryview, offset: int) -> int:
+            self.places.append(offset)
+            if error is not None:
+                raise error
+            count = plain(files, handle, buffer, offset)
+            if wrong:
+                np.frombuffer(buffer, np.uint8)[:] = 0
+            return count
+
+        monkeypatch.setattr(Files, "read_direct", noted)
+
+    def numbers(self, path: Path) -> list[int]:
+        begin = fc.weights(path).raw("experts").tensor.offset
+        return sorted(-(-(place - begin) // SIZE) for place in self.places)
+
+
+def resolved(
+    path: Path, chosen: np.ndarray, memory: str, device: str = "cpu", batch_bytes: int | None = 1
+) -> np.ndarray:
+    """Resolve, with one record a batch by default."""
+    weights = fc.weights(path)
+    x = fc.source(np.random.default_rng(5).standard_normal((len(chosen), IN), dtype=np.float32))
+    made: Any = fc.nn.experts(x, weights["experts"], fc.source(chosen)).sum(axis=1) @ weights["after"]
+    return np.asarray(
+        made.resolve(device=device, memory=memory, progress=False, strategy=fc.Strategy(batch_bytes=batch_bytes))
+    )
+
+
+def test_what_is_chosen_rarely_passes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Passed(monkeypatch)
+    chosen = np.array([[number] for number in [*range(EXPERTS), 39, 39]], np.int32)
+    expected = resolved(path, chosen, "1GiB")
+    assert not passed.places, "what fits the memory is left alone"
+    assert resolved(path, chosen, "600KiB").tobytes() == expected.tobytes()
+    assert passed.numbers(path) == [*range(STAYING, EXPERTS)], "39 is chosen more often than what stayed"
+
+
+def test_a_choice_of_more_than_there_is_room_for_passes_in_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Passed(monkeypatch)
+    chosen = np.array([[number] for number in range(EXPERTS)], np.int32)
+    expected = resolved(path, chosen, "1GiB")
+    assert resolved(path, chosen, "600KiB", batch_bytes=None).tobytes() == expected.tobytes()
+    # Those that pass have seven places of 149 KiB, with their last pages.
+    assert passed.numbers(path) == [*range(STAYING, STAYING + 7)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_products_wait_for_what_passes(path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    # No two neighbours follow each other: the page that they share shows the file again once the first one went.
+    order = [*range(STAYING), *range(STAYING, EXPERTS, 2), *range(STAYING + 1, EXPERTS, 2)]
+    chosen = np.array([[number] for number in order], np.int32)
+    expected = resolved(path, chosen, "1GiB", device)
+    Passed(monkeypatch, wrong=True)
+    found = resolved(path, chosen, "600KiB", device)
+    assert found[:STAYING].tobytes() == expected[:STAYING].tobytes()
+    assert not found[STAYING:].any(), "the products read what was read for them"
+    monkeypatch.undo()
+    assert resolved(path, chosen, "1GiB", device).tobytes() == expected.tobytes(), "the file is shown again"
+
+
+def test_nothing_passes_where_memory_is_short(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.array([[number] for number in range(EXPERTS)], np.int32)
+    expected = resolved(path, chosen, "1GiB")
+    passed = Passed(monkeypatch)
+    spare = iter([1 << 30] * (STAYING + 2))
+    monkeypatch.setattr("flowcompute.engine.streams.chosen_matrices.spare_memory_bytes", lambda: next(spare, 1 << 17))
+    assert resolved(path, chosen, "600KiB").tobytes() == expected.tobytes()
+    assert passed.numbers(path) == [STAYING, STAYING + 1], "a compiler takes the rest"
+
+
+def test_where_reads_fail_the_cache_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = np.array([[number] for number in range(EXPERTS)], np.int32)
+    expected = resolved(path, chosen, "1GiB")
+    passed = Passed(monkeypatch, error=OSError(errno.EINVAL, "no such sizes"))
+    assert resolved(path, chosen, "600KiB").tobytes() == expected.tobytes()
+    assert passed.numbers(path) == [STAYING], "it is tried once"
+
+
+def test_another_file_in_its_place_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Passed(monkeypatch)
+    weight: Any = fc.weights(path)["experts"]
+    other = path.with_suffix(".other")
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+    with pytest.raises(OSError, match="Stale"):
+        weight.file.open_direct()
+    assert not passed.places
