@@ -243,9 +243,9 @@ def plan_step(
     graph = multiply_halves(asked, backend.capabilities, windows=False)
     graph = replace_small_windows(replace_idle_reductions(graph))
     graph = share_repeated_matrices(graph) if shaping.fused else graph
-    graph = fold_selected(move_views(move_lookups(graph)), float64=shaping.float64)
+    graph = join_pads(fold_selected(move_views(move_lookups(graph)), float64=shaping.float64))
     # No state has names of a step's nodes, so devices may differ in them.
-    graph = graph if backend.capabilities.host_memory else store_copied_views(join_pads(graph))
+    graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
     graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     if backend.first is not None and any(

@@ -90,16 +90,26 @@ def test_a_sum_that_somebody_else_reads_stays() -> None:
     assert "concat" not in ops(join_pads(graph))
 
 
+def loss_of_parts() -> tuple[Element, Element]:
+    """Return a parameter, and a loss of queries, keys and values of one product with it."""
+    w = fc.parameter(np.random.default_rng(1).standard_normal((6, 9)).astype(np.float32), name="w")
+    packed = fc.reshape(fc.source(X[1:]) @ w, (-1, 4, 3, 3))
+    q, k, v = (packed[:, :, place] for place in range(3))
+    return w, (q * k * v).sum(axis=(1, 2)).mean()
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_steps_join_the_gradients_of_parts_of_a_value(device: str) -> None:
+    _, loss = loss_of_parts()
+    ((step, *_),) = fc.train.fit(loss, fc.train.sgd(0.1), batch=2).losses.plan(device=device).inner.values()
+    assert "pad" not in ops(step.graph)
+    assert "concat" in ops(step.graph)
+
+
 @pytest.mark.compiles
 def test_gradients_of_parts_of_a_value_keep_their_bits_on_a_discrete_device() -> None:
-    """Queries, keys and values of one product are such parts."""
-    first = np.random.default_rng(1).standard_normal((6, 9)).astype(np.float32)
-
     def trained() -> list[bytes]:
-        w = fc.parameter(first, name="w")
-        packed = fc.reshape(fc.source(X[1:]) @ w, (-1, 4, 3, 3))
-        q, k, v = (packed[:, :, place] for place in range(3))
-        loss = (q * k * v).sum(axis=(1, 2)).mean()
+        w, loss = loss_of_parts()
         with fc.train.Trainer([w], fc.train.sgd(0.1), device="gpu") as trainer:
             losses = [trainer.step(loss) for _ in range(8)]
             return [np.asarray(losses).tobytes(), trainer.values["w"].tobytes()]
