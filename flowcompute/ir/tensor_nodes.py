@@ -167,6 +167,11 @@ class AwaitCopies(Copying):
 
 
 @dataclass(frozen=True, slots=True)
+class SubGroupBarrier(Copying):
+    """A meeting of the 32 work-items of a sub-group, after which they see what the others copied or wrote."""
+
+
+@dataclass(frozen=True, slots=True)
 class Planes:
     """Planes of rows, one behind the other, of which a box has several.
 

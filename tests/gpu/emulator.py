@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute import ir
+from flowcompute.elements.quantized.numpy_decoding import decode
 from flowcompute.ir.index_nodes import in_lane
 from flowcompute.ir.kernel import Kernel
 from flowcompute.ir.nodes import Stmt, Var
@@ -151,6 +152,8 @@ class _WorkGroup(Rings):
                 others = self.lid - inside if distance is None else ahead
                 for var, source in zip(variables, sources, strict=True):
                     self.values[var.name] = self.values[source.name][others]
+            case ir.SubGroupBarrier():
+                assert all(len(set(team)) == 1 for team in self.mask.reshape(-1, SUBGROUP)), "all of a team meet"
             case ir.WorkGroupBarrier():
                 assert self.mask.all() or not self.mask.any(), "all meet, or none"
                 for memory in self.local.values():
@@ -172,6 +175,15 @@ class _WorkGroup(Rings):
         arriving = _Arriving(self.local[copy.array], places // numbers, data, self.lid[self.mask])
         arriving.put(np.full_like(data, 0xFF))
         self.begun.append(arriving)
+
+    def run_of_block(self, run: ir.BlockRun) -> np.ndarray:
+        memory, size = self.local[run.array], run.blocks.block_bytes
+        at = self.each(run.block)
+        memory.read(at[self.mask], size, self.lid[self.mask])
+        blocks, which = np.unique(at, return_inverse=True)
+        numbers = decode(run.blocks, memory.bytes[blocks[:, None] + np.arange(size)])
+        places = self.each(run.place)[:, None] + run.begin + np.arange(run.lanes)
+        return np.asarray(numbers[which[:, None], places])
 
     def fragment(self, expr: Fragment) -> np.ndarray:
         chunk = 16 // expr.dtype.itemsize
@@ -223,6 +235,8 @@ class _WorkGroup(Rings):
                     return memory.bytes.view(var.dtype)[at[:, None] + np.arange(var.lanes)]
                 case ir.Load():
                     return self.load(expr, var)
+                case ir.BlockRun():
+                    return self.run_of_block(expr)
                 case Fragment():
                     return self.fragment(expr)
                 case FragmentMultiply():

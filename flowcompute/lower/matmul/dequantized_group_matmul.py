@@ -49,6 +49,7 @@ from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
+from flowcompute.lower.matmul.ring_matmul import ring_matmul
 from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, TILE_ROWS, staged_matmul
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
 from flowcompute.spec import FLOAT32
@@ -293,7 +294,7 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     kernel = _DequantizedGroupLowering(task.graph, task.region).lower(task.name)
-    single = staged_matmul(task, 1)
+    single = ring_matmul(task) or staged_matmul(task, 1)
     if single is None:
         return kernel
     if MatmulAnchor(task.graph, task.region).rows_together == 1:

@@ -86,7 +86,8 @@ PITCH = LANES + RUN_NUMBERS
 """Distance of the sums of two columns in local memory."""
 
 _UINT32 = np.dtype(np.uint32)
-_WORD = _UINT32.itemsize
+WORD = _UINT32.itemsize
+"""Bytes of a number of local memory that holds blocks."""
 
 BLOCK = Name("b")
 """A block of a chunk."""
@@ -105,7 +106,7 @@ class _Chunk:
     piece: int
 
 
-def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | None:
+def chunk_of(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | None:
     """Return the chunks of columns; None where columns are not whole blocks that begin at multiples of a piece.
 
     Args:
@@ -126,7 +127,7 @@ def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | N
     best: _Chunk | None = None
     most = max(2, CHUNK // numbers)
     is_long = 2 * most * numbers <= LONG_CHUNK or 2 * most * size <= LONG_CHUNK_BYTES
-    if rows == 1 and _is_narrow(one, units) and is_long:
+    if rows == 1 and is_narrow(one, units) and is_long:
         most *= 2
     for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
@@ -136,7 +137,7 @@ def _chunk(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | N
     return best
 
 
-def _is_narrow(one: MatmulAnchor, units: int) -> bool:
+def is_narrow(one: MatmulAnchor, units: int) -> bool:
     """Check whether a compute unit has few work-groups of `LINES` columns."""
     return one.columns <= FEW_GROUPS * units * LINES
 
@@ -160,7 +161,7 @@ class _ChunkCopy:
     exists: ConditionLike
 
 
-class _StagedLowering:
+class StagedLowering:
     """Lowering of a region with such a product."""
 
     def __init__(self, graph: Graph, region: Region, rows: int, capabilities: DeviceCapabilities) -> None:
@@ -168,7 +169,7 @@ class _StagedLowering:
         self.rows = rows
         self.native = capabilities.shuffles
         self.contraction = one = MatmulAnchor(graph, region)
-        chunk = _chunk(graph, one, rows, capabilities.units)
+        chunk = chunk_of(graph, one, rows, capabilities.units)
         assert chunk is not None
         self.chunk = chunk
         self.format = block_format(graph, one.node.inputs[1])
@@ -176,7 +177,7 @@ class _StagedLowering:
         (raw,) = graph.nodes[root].inputs
         self.words = one.arguments.get("input", _UINT32, raw)
         self.wide = 1 if rows == 1 else WIDE
-        self.own = PAIR if rows == 1 and _is_narrow(one, capabilities.units) else RUN_NUMBERS
+        self.own = PAIR if rows == 1 and is_narrow(one, capabilities.units) else RUN_NUMBERS
         team = LANES // self.own
         self.lines = GROUP // team
         # The work-item's first number of `LANES`, and its column.
@@ -185,19 +186,30 @@ class _StagedLowering:
         self.stored = min(rows, GROUP // self.columns)
         self.numbers = chunk.blocks * self.format.numbers
         # Bytes that chunks begin at multiples of, and blocks whose places are known up to them.
-        self.multiple = math.gcd(_WORD, chunk.blocks * self.format.block_bytes)
+        self.multiple = math.gcd(WORD, chunk.blocks * self.format.block_bytes)
         self.together = self.multiple // math.gcd(self.multiple, self.format.block_bytes)
-        self.slot_words = self.columns * chunk.blocks * self.format.block_bytes // _WORD
+        self.slot_words = self.columns * chunk.blocks * self.format.block_bytes // WORD
+
+    @property
+    def slots(self) -> int:
+        """Chunks that local memory holds."""
+        return SLOTS
+
+    @property
+    def left_numbers(self) -> int:
+        """Numbers of rows that local memory holds."""
+        return SLOTS * self.rows * self.numbers
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
         one, rows = self.contraction, self.rows
         scope = Scope(one.names, lanes=1)
         place = place_of_tile(scope, one, rows, self.columns)
-        self._tile(scope, place)
+        self.tile(scope, place)
+        summed = self.stored * self.columns * PITCH
         arrays = (
-            Array("right", _UINT32, 1, SLOTS * self.slot_words, local=True),
-            Array("left", FLOAT32, 1, max(SLOTS * rows * self.numbers, self.stored * self.columns * PITCH), local=True),
+            Array("right", _UINT32, 1, self.slots * self.slot_words, local=True),
+            Array("left", FLOAT32, 1, max(self.left_numbers, summed), local=True),
         )
         return Kernel(
             name,
@@ -210,7 +222,7 @@ class _StagedLowering:
             tile=(rows, place.across),
         )
 
-    def _tile(self, scope: Scope, place: TilePosition) -> None:
+    def tile(self, scope: Scope, place: TilePosition) -> None:
         """Compute some columns of some rows. Those behind the last ones repeat these."""
         one = self.contraction
         copies = [*self._of_left(scope, place), *self._of_right(scope, one.row(scope, place.row), place.column)]
@@ -229,32 +241,28 @@ class _StagedLowering:
             for copy, var in zip(copies, brought, strict=True):
                 following.add(Assign(var, Splat(copy.load(following, K + self.numbers))))
             step.add(If(K + self.numbers < one.inner, tuple(following.statements)))
-            block = step.inner()
-            for number, first in product(range(self.together), range(0, self.format.numbers, LANES)):
-                self._multiply(block, sums, slot, number, first, place.until - place.row)
-            step.add(For(BLOCK, 0, self.chunk.blocks, self.together, tuple(block.statements), unroll=1))
+            begin = slot * self.slot_words * WORD + self.line * self.chunk.blocks * self.format.block_bytes
+            self.multiply_chunk(step, sums, begin, slot * (self.rows * self.numbers), place.until - place.row)
             # Loops without a hint would be unrolled as far as the compiler likes.
             inner.add(For(K, start, stop, self.numbers, tuple(step.statements), unroll=ROLLED))
 
         sum_in_panels(one, wide, totals, add, length=RUN * LANES)
-        for first in range(0, self.rows, self.stored):
-            scope.add(WorkGroupBarrier())
-            for row, column in product(range(self.stored), range(self.wide)):
-                at = (row * self.columns + column * self.lines + self.line) * PITCH + self.first
-                scope.add(PutItem("left", at, totals[first + row][column], vector=True))
-            scope.add(WorkGroupBarrier())
-            self._store(scope, place, first)
-        scope.add(WorkGroupBarrier())
+        self.store_sums(scope, place, totals)
 
     # -- copies ---------------------------------------------------------------------------------------
+
+    def left_run(self) -> tuple[int, int, bool]:
+        """Return how many numbers of a row are loaded at once, their distance, and whether they lie in one vector."""
+        one = self.contraction
+        lies, stride = one.a.lies, one.a.columns.stride
+        begins = (lies.offset, lies.record, one.a.rows.stride * (one.height > 1), *lies.strides[: one.a.stack])
+        plain = stride == 1 and not one.is_computed(one.a) and all(each % RUN_NUMBERS == 0 for each in begins)
+        return RUN_NUMBERS if plain else 1, stride, plain
 
     def _of_left(self, scope: Scope, place: TilePosition) -> list[_ChunkCopy]:
         """Return the numbers of a chunk of the rows that a work-item loads, or computes, for the others."""
         one, numbers = self.contraction, self.numbers
-        lies, stride = one.a.lies, one.a.columns.stride
-        begins = (lies.offset, lies.record, one.a.rows.stride * (one.height > 1), *lies.strides[: one.a.stack])
-        plain = stride == 1 and not one.is_computed(one.a) and all(each % RUN_NUMBERS == 0 for each in begins)
-        together = RUN_NUMBERS if plain else 1
+        together, stride, plain = self.left_run()
 
         def copy(run: IndexLike, exists: ConditionLike) -> _ChunkCopy:
             number = scope.narrow(run * together)
@@ -273,14 +281,14 @@ class _StagedLowering:
 
     def _of_right(self, scope: Scope, row: Row, column: IndexLike) -> list[_ChunkCopy]:
         """Return the pieces of a chunk of each column that a work-item copies."""
-        one, words = self.contraction, self.chunk.piece // _WORD
+        one, words = self.contraction, self.chunk.piece // WORD
         base, length = one.of_b(scope, row), self.slot_words // self.columns
         each = length // words
 
         def copy(number: IndexLike, exists: ConditionLike) -> _ChunkCopy:
             own = index_min(one.columns - 1, column + number // each)
             block = (base + own * one.b.columns.stride) // self.format.numbers
-            at = scope.integer(block * self.format.block_bytes // _WORD + number % each * words)
+            at = scope.integer(block * self.format.block_bytes // WORD + number % each * words)
 
             def load(inner: Scope, k: IndexLike) -> Var:
                 place = at + k // self.numbers * length
@@ -292,23 +300,46 @@ class _StagedLowering:
 
     # -- sums -----------------------------------------------------------------------------------------
 
+    def multiply_chunk(
+        self, scope: Scope, sums: list[list[Var]], right: IndexLike, left: IndexLike, rows: IndexLike
+    ) -> None:
+        """Add the products of a chunk to the sums of rows and columns of the work-item.
+
+        Args:
+            scope: where the statements go.
+            sums: one for each row and column.
+            right: place of the chunk of the work-item's first column in local memory, in bytes.
+            left: place of the numbers of the first row.
+            rows: that exist.
+        """
+        block = scope.inner()
+        for number, first in product(range(self.together), range(0, self.format.numbers, LANES)):
+            self._multiply(block, sums, right, left, number, first, rows)
+        scope.add(For(BLOCK, 0, self.chunk.blocks, self.together, tuple(block.statements), unroll=1))
+
     def _multiply(
-        self, scope: Scope, sums: list[list[Var]], slot: IndexLike, number: int, first: int, rows: IndexLike
+        self,
+        scope: Scope,
+        sums: list[list[Var]],
+        right: IndexLike,
+        left: IndexLike,
+        number: int,
+        first: int,
+        rows: IndexLike,
     ) -> None:
         """Add the products of the work-item's numbers among `LANES` of a block to the sums of rows and columns.
 
         Args:
             scope: where the statements go, inside of a loop over `BLOCK`.
-            sums: one for each row and column of the work-item.
-            slot: of the chunk.
+            sums, right, left: see `multiply_chunk`.
             number: of the block behind `BLOCK`.
             first: of the numbers.
             rows: that exist. Others take no time, in steps of powers of two.
         """
         size = self.format.block_bytes
-        right = []
+        decoded = []
         for column in range(self.wide):
-            line = slot * self.slot_words * _WORD + (column * self.lines + self.line) * self.chunk.blocks * size
+            line = right + column * self.lines * self.chunk.blocks * size
             run = BlockRun(
                 lanes=self.own,
                 array="right",
@@ -321,19 +352,30 @@ class _StagedLowering:
                 blocks=self.format,
                 native=self.native,
             )
-            right.append(scope.let(run, FLOAT32, self.own))
-        at = slot * (self.rows * self.numbers) + BLOCK * self.format.numbers + self.first
+            decoded.append(scope.let(run, FLOAT32, self.own))
+        at = left + BLOCK * self.format.numbers + self.first
         begin, end = 0, min(2, self.rows)
         while begin < self.rows:
             some = scope.inner()
             for row in range(begin, end):
                 place = at + (row * self.numbers + number * self.format.numbers + first)
-                left = some.let(ArrayItem("left", place, vector=True), FLOAT32, self.own)
-                for total, decoded in zip(sums[row], right, strict=True):
-                    made = some.let(MultiplyAdd(left, decoded, total), FLOAT32, self.own)
+                factor = some.let(ArrayItem("left", place, vector=True), FLOAT32, self.own)
+                for total, numbers in zip(sums[row], decoded, strict=True):
+                    made = some.let(MultiplyAdd(factor, numbers, total), FLOAT32, self.own)
                     some.add(Assign(total, Splat(made)))
             scope.add(*([If(begin < rows, tuple(some.statements))] if begin else some.statements))
             begin, end = end, min(2 * end, self.rows)
+
+    def store_sums(self, scope: Scope, place: TilePosition, totals: list[list[Var]]) -> None:
+        """Store the results of the tile, whose lanes `totals` has, by way of the memory of `left`."""
+        for first in range(0, self.rows, self.stored):
+            scope.add(WorkGroupBarrier())
+            for row, column in product(range(self.stored), range(self.wide)):
+                at = (row * self.columns + column * self.lines + self.line) * PITCH + self.first
+                scope.add(PutItem("left", at, totals[first + row][column], vector=True))
+            scope.add(WorkGroupBarrier())
+            self._store(scope, place, first)
+        scope.add(WorkGroupBarrier())
 
     def _store(self, outer: Scope, place: TilePosition, first: int) -> None:
         """Add up the lanes of the results of some rows from `first` on as a tree by halves, and store them."""
@@ -366,9 +408,12 @@ def staged_matmul(task: LoweringTask, rows: int) -> Kernel | None:
     anchor, capabilities = MatmulAnchor(task.graph, task.region), task.style.capabilities
     if capabilities.host_memory or not anchor.is_computed(anchor.b):
         return None
-    if _chunk(task.graph, anchor, rows, capabilities.units) is None:
+    if chunk_of(task.graph, anchor, rows, capabilities.units) is None:
         return None
-    kernel = _StagedLowering(task.graph, task.region, rows, capabilities).lower(task.name)
-    arrays = (one for one in kernel.body if isinstance(one, Array))
-    fits = sum(one.size * one.dtype.itemsize for one in arrays) <= capabilities.local_bytes
-    return kernel if fits else None
+    kernel = StagedLowering(task.graph, task.region, rows, capabilities).lower(task.name)
+    return kernel if local_bytes(kernel) <= capabilities.local_bytes else None
+
+
+def local_bytes(kernel: Kernel) -> int:
+    """Return the bytes of the local arrays of a kernel of this file, or of `ring_matmul.py`."""
+    return sum(one.size * one.dtype.itemsize for one in kernel.body if isinstance(one, Array))

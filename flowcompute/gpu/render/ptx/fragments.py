@@ -25,6 +25,7 @@ from flowcompute.ir import (
     OfFragments,
     PrefetchRun,
     Rest,
+    SubGroupBarrier,
     Var,
     Words,
     WordsOf,
@@ -187,6 +188,8 @@ def copying(statement: Copying, helpers: dict[str, str]) -> str:
             return 'asm volatile("cp.async.commit_group;" ::: "memory");'
         case AwaitCopies(pending):
             return f'asm volatile("cp.async.wait_group {pending};" ::: "memory");'
+        case SubGroupBarrier():
+            return 'asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");'
         case PrefetchRun(argument, index, count):
             place, size = f"{argument.name} + ({index_text(index)})", count * argument.dtype.itemsize
             operands = f'"l"((ulong)({place})), "r"({size}u)'

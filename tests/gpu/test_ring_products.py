@@ -1,0 +1,66 @@
+"""Products of one row by rings of sub-groups: emulated, with copies that arrive late, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements.compute import Constant
+from flowcompute.gpu.rendered_programs import program_of
+from flowcompute.ir import Kernel
+from flowcompute.schedule.steps import RegionStep
+from tests.golden.test_golden import NVIDIA
+from tests.gpu.emulator import emulate
+from tests.gpu.tensor_devices import compiles_without_assembly, plan_on_paper, real_device
+from tests.gpu.test_dequantized_products import LANES, RUN, few_bits, in_order, weights
+from tests.quantized.blocks import assert_bits
+
+# One chunk; fewer than a ring has stages; several tiles, the last of which lacks columns; and two panels.
+SHAPES = [("Q8_0", 16, 512), ("Q4_0", 3, 1024), ("Q5_0", 37, 512), ("Q8_0", 5, RUN * LANES + 1536)]
+
+
+@pytest.mark.parametrize(("name", "columns", "inner"), SHAPES)
+def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: int) -> None:
+    w, numbers = weights(name, columns, inner)
+    x = few_bits(2, inner)
+    plan = plan_on_paper(fc.source(x) @ w.T, capabilities=NVIDIA)
+    (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
+    assert step.kernel is not None
+    kernel = step.kernel.of_items(1)
+    nodes = plan.graph.nodes
+    arrays = {}
+    for one in kernel.arguments:
+        element = nodes[one.value].element
+        given = element.value if isinstance(element, Constant) else x
+        arrays[one.value] = np.zeros((2, columns), "f4") if one.kind == "output" else given.view(one.dtype)
+    (made,) = emulate(kernel, arrays, 2, 2).values()
+    assert_bits(made.reshape(2, columns), in_order(x, numbers))
+
+
+def single_row(name: str, columns: int, inner: int) -> Kernel:
+    """The kernel of one row on paper."""
+    plan = plan_on_paper(fc.source(few_bits(1, inner)) @ weights(name, columns, inner)[0].T, capabilities=NVIDIA)
+    (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
+    assert step.kernel is not None
+    return step.kernel.of_items(1)
+
+
+def test_rows_that_fill_local_memory_have_no_rings() -> None:
+    """Two work-groups have to fit into the local memory of a unit, and blocks have to come in whole pieces."""
+    cases = [("Q8_0", 16384, True), ("Q8_0", 32768, False), ("Q6_K", 1024, False), ("Q8_0", 96, False)]
+    for name, inner, rings in cases:
+        body = single_row(name, 3, inner).body
+        assert ("SubGroupBarrier" in repr(body)) == rings, (name, inner)
+
+
+@pytest.mark.compiles
+def test_the_text_compiles() -> None:
+    assert compiles_without_assembly(program_of(single_row("Q8_0", 37, 1024))[0])
+
+
+def test_a_gpu_adds_like_cpus() -> None:
+    device = real_device()
+    for name, columns, inner in SHAPES:
+        product = fc.source(few_bits(1, inner)) @ weights(name, columns, inner)[0].T
+        assert_bits(product.resolve(device=device), product.resolve(device="cpu"))
