@@ -62,8 +62,7 @@ class OverlaidParts:
         self._memory = mmap.mmap(self._handle, size)
         self._free = [*range(0, size, slot_bytes)][::-1]
         self._fails = False
-        self._older: list[OverlaidPart] = []
-        self._newer: list[OverlaidPart] = []
+        self._begun: list[OverlaidPart] = []
         _ALIVE.add(self)
 
     @property
@@ -71,10 +70,15 @@ class OverlaidParts:
         """Flag that no read has failed."""
         return not self._fails
 
-    def make_room(self, count: int) -> None:
-        """Have room for some parts, where older ones can be given back for it."""
-        if len(self._free) < count:
-            self.give_back()
+    @property
+    def begun(self) -> int:
+        """Number of parts that were begun and not given back."""
+        return len(self._begun)
+
+    @property
+    def free(self) -> int:
+        """Number of parts that there is room for."""
+        return len(self._free)
 
     def begin(self, mapping: mmap.mmap, handle: int, direct: int, begin: int, end: int) -> Callable[[], None] | None:
         """Return what reads a part and lays it over its mapping, in any thread.
@@ -94,7 +98,7 @@ class OverlaidParts:
             return None
         begin, end = begin // mmap.PAGESIZE * mmap.PAGESIZE, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         part = OverlaidPart(mapping, handle, begin, end, self._free.pop())
-        self._newer.append(part)
+        self._begun.append(part)
         return partial(self._read, part, direct)
 
     def _read(self, part: OverlaidPart, direct: int) -> None:
@@ -108,10 +112,14 @@ class OverlaidParts:
         except OSError:
             self._fails = True
 
-    def give_back(self) -> None:
-        """Let mappings show the file where parts lie that were begun before the last call. Their reads have ended."""
-        older, self._older, self._newer = self._older, self._newer, []
-        for part in older:
+    def give_back(self, count: int) -> None:
+        """Let mappings show the file where the first parts lie of those that were begun. Their reads have ended.
+
+        Args:
+            count: of parts.
+        """
+        first, self._begun = self._begun[:count], self._begun[count:]
+        for part in first:
             # Memory that cannot be taken away stays where it is, and holds what belongs there.
             with contextlib.suppress(OSError):
                 self._files.show(part.mapping, part.begin, part.end, part.handle, part.begin)
@@ -121,8 +129,7 @@ class OverlaidParts:
 
     def leave(self) -> None:
         """Give all parts back, and take no more: somebody else has the memory."""
-        self.give_back()
-        self.give_back()
+        self.give_back(len(self._begun))
         self._free = []
 
     def close(self) -> None:

@@ -69,34 +69,32 @@ def test_a_part_lies_over_its_pages_until_it_is_given_back(marked: Mapped) -> No
     marked.read(3 * PAGE + 7, 5 * PAGE + 7)
     expected[3 * PAGE : 6 * PAGE] = 1
     assert np.array_equal(marked.shown, expected)
-    marked.parts.give_back()
     marked.read(SIZE - PAGE, SIZE)
     expected[39 * PAGE :] = 1
     assert np.array_equal(marked.shown, expected), "the last page ends with the file"
-    marked.parts.give_back()
+    marked.parts.give_back(1)
     expected[: 6 * PAGE] = 0
-    assert np.array_equal(marked.shown, expected), "older parts go, newer ones stay"
+    assert np.array_equal(marked.shown, expected), "the first one goes, others stay"
 
 
 def test_parts_share_pages_with_their_neighbours(marked: Mapped) -> None:
     marked.read(PAGE // 2, PAGE * 3 // 2)
-    marked.parts.give_back()
     marked.read(PAGE * 3 // 2, PAGE * 5 // 2)
     assert marked.shown[: 3 * PAGE].all()
-    marked.parts.give_back()
+    marked.parts.give_back(1)
     assert not marked.shown[: 2 * PAGE].any()
     assert marked.shown[2 * PAGE : 3 * PAGE].all()
 
 
-def test_room_is_made_of_older_parts(marked: Mapped) -> None:
+def test_what_is_given_back_makes_room(marked: Mapped) -> None:
     for place in range(3):
         marked.read(place * PAGE, (place + 1) * PAGE)
     assert marked.parts.begin(marked.mapping, marked.handle, marked.direct, 0, PAGE) is None, "there is no room"
-    marked.parts.make_room(0)
-    marked.parts.give_back()
-    marked.parts.make_room(1)
+    assert (marked.parts.free, marked.parts.begun) == (0, 3)
+    marked.parts.give_back(2)
+    assert (marked.parts.free, marked.parts.begun) == (2, 1)
     marked.read(8 * PAGE, 9 * PAGE)
-    assert np.flatnonzero(marked.shown).tolist() == [*range(8 * PAGE, 9 * PAGE)]
+    assert np.flatnonzero(marked.shown).tolist() == [*range(2 * PAGE, 3 * PAGE), *range(8 * PAGE, 9 * PAGE)]
 
 
 def test_the_system_keeps_no_pieces_of_a_mapping(tmp_path: Path) -> None:
@@ -109,10 +107,10 @@ def test_the_system_keeps_no_pieces_of_a_mapping(tmp_path: Path) -> None:
     before = pieces()
     for place in (9, 2, 17, 3):
         one.read(place * PAGE, (place + 1) * PAGE)
-        one.parts.give_back()
+        one.parts.give_back(one.parts.begun - 1)
         assert not one.shown.any(), "the bytes are those of the file"
     assert pieces() > before
-    one.parts.give_back()
+    one.parts.give_back(1)
     assert pieces() == before
     one.close()
 

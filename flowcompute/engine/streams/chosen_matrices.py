@@ -98,19 +98,21 @@ class ChosenMatrices:
             # records read would leave its cache for that.
             self._passing.stop()
         few = [one for one in plan.chosen if len(wanted) * one.value.nbytes <= MOST_BYTES * one.spec.shape[0]]
-        self._passing.make_room(len(few) * len(wanted))
+        self._passing.begin_choice(len(few) * len(wanted))
         least = min((self._times[key] for key in self._kept), default=1)
-        cached = [(one, [number for number in wanted if not self._passes(one, number, least)]) for one in few]
-        self._passing.begin()
-        for stored, some in cached:
-            stored.read_ahead(some)
+        newest = set[tuple[int, int]]()
+        for stored in few:
+            cached = [number for number in wanted if not self._passes(stored, number, least)]
+            self._passing.begin(stored)
+            stored.read_ahead(cached)
+            newest.update((id(stored), number) for number in cached)
         for stored in plan.others:
             if stored.value.nbytes <= MOST_BYTES:
                 stored.read_ahead(None)
         # The disk works meanwhile. The next choice has room when it is known: the system would look for it page by
         # page otherwise, while kernels wait for what is read.
         coming = 0 if self._passing.works else len(wanted) * sum(one.entry_bytes for one in few)
-        self._let_go(self._room_bytes - coming, {(id(one), number) for one, some in cached for number in some})
+        self._let_go(self._room_bytes - coming, newest)
         if self._counted > COUNTED * len(self._times):
             # What was wanted long ago counts less and less.
             self._times = {key: times // 2 for key, times in self._times.items() if times > 1 or key in self._kept}

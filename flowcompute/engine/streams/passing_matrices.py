@@ -30,7 +30,8 @@ class PassingMatrices:
                 self._overlaid = OverlaidParts(largest.file.files, largest.entry_bytes, room_bytes)
         self._threads = ThreadPool("flowcompute-matrix-reader")
         self._direct: dict[WeightFile, int] = {}
-        self._added: dict[int, list[Callable[[], None]]] = {}
+        self._added: list[Callable[[], None]] = []
+        self._past = 0
         self._pending: dict[int, PendingCalls[None]] = {}
 
     @property
@@ -45,11 +46,13 @@ class PassingMatrices:
             self._overlaid.close()
         self._overlaid = None
 
-    def make_room(self, count: int) -> None:
-        """Have room for some matrices, where there can be. No kernel may still want those of before."""
+    def begin_choice(self, count: int) -> None:
+        """Begin a choice of some matrices. No kernel may still want those of the one before."""
         self.wait()
         if self._overlaid is not None:
-            self._overlaid.make_room(count)
+            self._past = self._overlaid.begun
+            if self._overlaid.free < count:
+                self._give_back()
 
     def add(self, stored: Weight, number: int) -> bool:
         """Take a matrix among those that `begin` reads; False where there is no room, or no way past the cache."""
@@ -63,17 +66,21 @@ class PassingMatrices:
             self._direct[stored.file] = direct
         read = None if direct < 0 else stored.overlay(self._overlaid, direct, number)
         if read is not None:
-            self._added.setdefault(id(stored), []).append(read)
+            self._added.append(read)
         return read is not None
 
-    def begin(self) -> None:
-        """Begin to read what was added, in the order of products; then give back what was read before."""
-        for key, reads in self._added.items():
-            self._pending[key] = self._threads.begin(reads, _READERS)
-        self._added = {}
-        if self._overlaid is not None:
+    def begin(self, stored: Weight) -> None:
+        """Begin to read what was added of a product; then give back what was read for the choice before."""
+        if self._added:
+            self._pending[id(stored)] = self._threads.begin(self._added, _READERS)
+            self._added = []
             # The disk works meanwhile.
-            self._overlaid.give_back()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._overlaid is not None:
+            self._overlaid.give_back(self._past)
+        self._past = 0
 
     def wait(self, stored: Weight | None = None) -> None:
         """Wait until the matrices of a product are there, or all that were added.
