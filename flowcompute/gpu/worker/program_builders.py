@@ -49,7 +49,7 @@ _TURN = threading.Lock()
 """Held by the run that has such processes: one of a process at a time."""
 
 
-class _StoppedError(BaseException):
+class _NotNeededError(BaseException):
     """Nobody needs the program any more that a worker process builds."""
 
 
@@ -119,14 +119,14 @@ class ProgramBuilders:
                 worker.ask(opening(self._device))
                 while (program := self._take()) is not None:
                     self._build(worker, *program)
-        except _StoppedError:
+        except _NotNeededError:
             return
         except (FlowError, OSError) as error:
             _LOG.warning("a process that builds programs failed, and they are built without it: %s", error)
 
     def _check(self) -> None:
         if self._is_over:
-            raise _StoppedError
+            raise _NotNeededError
 
     def _take(self) -> tuple[str, str, Sequence[np.dtype | None]] | None:
         """Return a program that a process is to build; the longest first, since it takes longest."""
