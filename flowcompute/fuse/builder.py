@@ -15,7 +15,16 @@ from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.elements.streams import KernelScan
 from flowcompute.fuse.anchors import anchor_name, has_own_nest, share_carry
-from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, MAX_SWEEPS, Group, Groups, OpenedView, why_folded_apart
+from flowcompute.fuse.groups import (
+    MAX_NODES,
+    MAX_POINTERS,
+    MAX_SWEEPS,
+    Group,
+    Groups,
+    OpenedView,
+    own_axes,
+    spread,
+)
 from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
@@ -44,8 +53,9 @@ class _Builder(Groups):
         *,
         numbers_on_host: bool,
         opened: Mapping[int, OpenedView],
+        folds_apart: bool,
     ) -> None:
-        super().__init__(graph, levels, opened)
+        super().__init__(graph, levels, opened, folds_apart=folds_apart)
         self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
         self.fused_producers: dict[int, list[FusedProducers]] = {}
         for producers in fused_producers:
@@ -156,7 +166,7 @@ class _Builder(Groups):
 
     def _start(self, node: Node, stream: bool) -> None:
         shape = self._operand_shape(node)
-        self._place(self.start(node, shape, stream=stream), node, _own_axes(shape))
+        self._place(self.start(node, shape, stream=stream), node, own_axes(shape))
 
     def _start_anchor(self, node: Node, stream: bool) -> None:
         """Start a region with a product or attention, which subsequent element-wise operations join."""
@@ -166,7 +176,7 @@ class _Builder(Groups):
         for producers in fused_producers:
             self._place_producers(group, producers)
         self.set_reads(group, node.id, tuple(i if i in computed else self._whole(i) for i in node.inputs))
-        group.layouts[node.id] = _own_axes(node.spec.shape)
+        group.layouts[node.id] = own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.put(group, node.id)
         if node.kind is Kind.SCAN:
@@ -185,11 +195,11 @@ class _Builder(Groups):
         for i in stencil.inside:
             operands = self.graph.nodes[i].inputs
             self.set_reads(group, i, tuple(o if o in stencil.inside else self._whole(o) for o in operands))
-            group.layouts[i] = _own_axes(self.graph.nodes[i].spec.shape)
+            group.layouts[i] = own_axes(self.graph.nodes[i].spec.shape)
             group.nodes.append(i)
             self.put(group, i)
         for i in stencil.users:
-            self._place(group, self.graph.nodes[i], _own_axes(group.domain))
+            self._place(group, self.graph.nodes[i], own_axes(group.domain))
         for i in (*stencil.inside, *stencil.users):
             self._record_stored(first, i, "a stencil reads its operands from memory")
 
@@ -239,9 +249,9 @@ class _Builder(Groups):
             main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
         target = groups[main]
         if target.trivial:
-            domain, axes = shape, _own_axes(shape)
+            domain, axes = shape, own_axes(shape)
         else:
-            domain, axes = target.domain, _spread(placed[main], shape, target.domain)
+            domain, axes = target.domain, spread(placed[main], shape, target.domain)
             if None in axes and any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
                 raise _Refusal(f"it is broadcast to items {shape}, which its operands in the kernel do not span")
         for position, other in enumerate(groups):
@@ -306,7 +316,7 @@ class _Builder(Groups):
                 raise _Refusal(f"the kernel would hold more than {MAX_SWEEPS} reductions in a row")
         if node.kind is Kind.FOLD and math.prod(shape) != math.prod(domain):
             raise _Refusal("it folds row results over other columns than the kernel's")
-        if folds and (reduced or node.kind is Kind.REDUCE) and (apart := why_folded_apart(domain)) is not None:
+        if folds and (reduced or node.kind is Kind.REDUCE) and (apart := self.why_folded_apart(domain)) is not None:
             raise _Refusal(apart)
 
     def _check_anchor(self, node: Node, groups: list[Group]) -> None:
@@ -393,21 +403,6 @@ class _Builder(Groups):
         group.nodes.append(node.id)
 
 
-def _own_axes(shape: tuple[int, ...]) -> Layout:
-    """Return the layout of a value that spans the domain."""
-    return tuple(range(len(shape)))
-
-
-def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
-    """Return the layout in which axes without a domain axis get the domain's axis at their position, if it fits."""
-    if len(shape) != len(domain):
-        return axes
-    return tuple(
-        own if axis is None and own not in axes and size == domain[own] != 1 else axis
-        for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
-    )
-
-
 def build_regions(
     graph: Graph,
     levels: Sequence[int],
@@ -422,6 +417,7 @@ def build_regions(
     leads: Callable[[Region], bool] | None = None,
     fences: bool = False,
     opened: Mapping[int, OpenedView] | None = None,
+    folds_apart: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -441,11 +437,13 @@ def build_regions(
             product either.
         fences: whether few such rows are made in the same launch; see `DeviceCapabilities.device_fences`.
         opened: views that kernels read through. What they are of is not among `wanted` for their sake.
+        folds_apart: whether no kernel reduces rows and folds columns, as on GPUs; see `docs/decisions/0222`.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
     """
-    builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host, opened=opened or {})
+    views, options = opened or {}, {"numbers_on_host": numbers_on_host, "folds_apart": folds_apart}
+    builder = _Builder(graph, levels, fused_producers, stencils, opened=views, **options)
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)

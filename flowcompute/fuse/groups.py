@@ -73,8 +73,11 @@ class Group:
 class Groups:
     """The regions under construction, and the nodes between them that no kernel computes."""
 
-    def __init__(self, graph: Graph, levels: Sequence[int], opened: Mapping[int, OpenedView]) -> None:
+    def __init__(
+        self, graph: Graph, levels: Sequence[int], opened: Mapping[int, OpenedView], *, folds_apart: bool
+    ) -> None:
         self.graph = graph
+        self.folds_apart = folds_apart
         self.opened = opened
         self.levels = levels
         self.groups: dict[int, Group] = {}
@@ -88,6 +91,16 @@ class Groups:
         self.groups[node.id] = group
         self.dependencies.add(node.id)
         return group
+
+    def why_folded_apart(self, domain: tuple[int, ...]) -> str | None:
+        """Return why no kernel on this domain both folds records and reduces rows; None if one may."""
+        if math.prod(domain) == 1:
+            return "numbers are folded in blocks of records, not row by row"
+        if self.folds_apart:
+            return "a GPU folds columns in a kernel of their own"
+        if math.prod(domain) > FOLD_BESIDE_ROWS:
+            return "rows this wide are folded in a kernel of their own"
+        return None
 
     def put(self, group: Group, node: int) -> None:
         """Add a node to a region."""
@@ -209,17 +222,23 @@ def _opened(graph: Graph, node: Node) -> OpenedView | None:
     return OpenedView(base.id, kept)
 
 
-def why_folded_apart(domain: tuple[int, ...]) -> str | None:
-    """Return why no kernel on this domain both folds records and reduces rows; None if one may."""
-    if math.prod(domain) == 1:
-        return "numbers are folded in blocks of records, not row by row"
-    if math.prod(domain) > FOLD_BESIDE_ROWS:
-        return "rows this wide are folded in a kernel of their own"
-    return None
-
-
 def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
     return tuple(
         Access(operand.value, (None,) * len(operand.layout)) if isinstance(operand, Access) else operand
         for operand in operands
+    )
+
+
+def own_axes(shape: tuple[int, ...]) -> Layout:
+    """Return the layout of a value that spans the domain."""
+    return tuple(range(len(shape)))
+
+
+def spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
+    """Return the layout in which axes without a domain axis get the domain's axis at their position, if it fits."""
+    if len(shape) != len(domain):
+        return axes
+    return tuple(
+        own if axis is None and own not in axes and size == domain[own] != 1 else axis
+        for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from flowcompute.fuse.anchors import anchor_name
-from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, Group, Groups, why_folded_apart
+from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, Group, Groups
 from flowcompute.fuse.reasons import Reason
 
 MAX_REFUSED = 64
@@ -144,7 +144,7 @@ class _Merger:
         if a.reduced and b.reduced and a.reduced != b.reduced:
             return f"reduces other axes than {self._title(a)}"
         if (a.reduced | b.reduced) and (a.folds or b.folds):
-            return why_folded_apart(a.domain)
+            return self.groups.why_folded_apart(a.domain)
         return None
 
     def _depend(self, a: Group, b: Group) -> bool:

@@ -187,6 +187,7 @@ class StepMaker:
             leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
             fences=self._capabilities.device_fences,
             opened=opened,
+            folds_apart=self._capabilities.code_shape == "gpu",
         )
         made_here = {i for region in regions for i in region.outputs}
         found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}

@@ -36,3 +36,13 @@ def test_sums_are_those_of_numpy(records: int) -> None:
     x = np.round(X[:records] * 8)
     (got,) = resolve_on_gpu(fc.sum(fc.source(x) * 2, axis=0))
     assert np.array_equal(got, (x * 2).sum(axis=0))
+
+
+def test_columns_of_reduced_rows_have_a_kernel_of_their_own() -> None:
+    """In one kernel a work-group would take the records of a block one by one, with few columns for it."""
+    rows = fc.nn.softmax(fc.source(X[:, 0]), axis=-1)
+    together, apart = fc.plan(rows.sum(axis=0), device="cpu"), plan_for_gpu(rows.sum(axis=0))
+    assert (len(together.kernels), len(apart.kernels)) == (1, 2)
+    assert [one.text for one in apart.reasons if one.kind == "cut"] == ["a GPU folds columns in a kernel of their own"]
+    beside = plan_for_gpu(fc.source(X[:, 0]).sum(axis=0), fc.source(X[:, 0]).max(axis=1))
+    assert len(beside.kernels) == 2
