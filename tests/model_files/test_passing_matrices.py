@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.streams.passing_matrices import PassingMatrices
 from flowcompute.files import Files
+from flowcompute.thread_pool import ThreadPool
 from tests.model_files.files import settle
 
 EXPERTS, OUT, IN = 40, 32, 128
@@ -133,3 +136,37 @@ def test_another_file_in_its_place_is_not_read(path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="Stale"):
         weight.file.open_direct()
     assert not passed.places
+
+
+def test_reads_that_an_interrupt_has_left_end_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight: Any = fc.weights(path)["experts"]
+    expected = np.array(weight.value)
+    begun, ended, plain, close = threading.Event(), threading.Event(), Files.read_direct, ThreadPool.close
+
+    def slow(files: Files, handle: int, buffer: memoryview, offset: int) -> int:
+        begun.set()
+        ended.wait()
+        return plain(files, handle, buffer, offset)
+
+    def closing(pool: ThreadPool) -> None:
+        ended.set()
+        close(pool)
+
+    monkeypatch.setattr(Files, "read_direct", slow)
+    monkeypatch.setattr(ThreadPool, "close", closing)
+    passing = PassingMatrices([weight], 4 * SIZE)
+    passing.begin_choice(1)
+    assert passing.add(weight, 3)
+    # The interrupt comes before what was begun is noted.
+    monkeypatch.setattr(passing, "_pending", Forgetful())
+    passing.begin(weight)
+    begun.wait()
+    passing.close()
+    assert np.array_equal(weight.value, expected)
+
+
+class Forgetful(dict[int, Any]):
+    """A dict that keeps nothing."""
+
+    def __setitem__(self, key: int, value: object) -> None:
+        pass

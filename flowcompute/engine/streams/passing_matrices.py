@@ -93,8 +93,9 @@ class PassingMatrices:
 
     def close(self) -> None:
         """Give all back. Calling it twice does nothing."""
-        self.stop()
+        # An interrupt may have left reads in progress that nobody waits for: threads end after them.
         self._threads.close()
+        self.stop()
         for file, direct in self._direct.items():
             if direct >= 0:
                 file.files.close(direct)
