@@ -16,7 +16,7 @@ from flowcompute.ir.nodes import Argument, CarryStatement, Var
 
 @dataclass(frozen=True, slots=True)
 class Ticket(CarryStatement):
-    """Declare (`new`) or assign the number of the next free tile, drawn by a work-group's first work-item.
+    """Declare (`new`) or assign the number of the next free tile, drawn by work-item `by` of a work-group.
 
     Numbers from `tickets` on mean that no tile is left. Every work-group draws tickets until it gets one of these.
     """
@@ -25,6 +25,7 @@ class Ticket(CarryStatement):
     argument: Argument
     new: bool = True
     tickets: IndexLike = BLOCKS
+    by: int = 0
 
 
 @dataclass(frozen=True, slots=True)

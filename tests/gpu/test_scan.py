@@ -100,28 +100,28 @@ def test_columns(item: tuple[int, ...], length: int) -> None:
 @pytest.mark.parametrize("knobs", [{}, {"work_group": 128, "tile_columns": 32}])
 def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
     """One column in the last panel, and ends of batches around tiles and stretches of them, with what they leave."""
-    x = fc.source(drawn("float32", (600, 1009), special=True))
-    half = fc.source(drawn("float16", (130, 1009)))
+    x = fc.source(drawn("float32", (220, 4097), special=True))
+    half = fc.source(drawn("float16", (100, 4097)))
     exclusive = fc.cumulative_sum(half * 2, axis=0, exclusive=True) + half
     scans = [fc.cumulative_sum(x, axis=0), exclusive]
     wanted = [np.asarray(one) for one in fc.resolve(*scans, device="numpy", progress=False)]
-    for records in (7, 4 * 16 + 1, 600):
-        strategy = fc.Strategy(joined_batches=1, batch_bytes=4 * 1009 * records, **knobs)
+    for records in (8 * 3 + 1, 220):
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=4 * 4097 * records, **knobs)
         plan = plan_for_gpu(*scans, strategy=strategy)
         assert {kernel.ir.family for kernel in plan.kernels} == {"column scan"}
         assert [one.tobytes() for one in resolve_on_gpu(*scans, strategy=strategy)] == [one.tobytes() for one in wanted]
 
 
 def test_wide_items_leave_what_other_backends_go_on_from() -> None:
-    data = drawn("float32", (150, 257))
+    data = drawn("float32", (60, 4097))
     total = fc.cumulative_sum(fc.source(data), axis=0)
     strategy = fc.Strategy(joined_batches=1, batch_bytes=10 * data[0].nbytes)
     plans = fc.plan(total, device="numpy", strategy=strategy), plan_for_gpu(total, strategy=strategy)
-    whole, _ = run(plans[0], data, 0, 150, None)
-    for cut in (10, 70, 63 * 2):
+    whole, _ = run(plans[0], data, 0, 60, None)
+    for cut in (1, 28, 3 * 8):
         (one, state), (other, same) = (run(plan, data, 0, cut, None) for plan in plans)
         assert repr(state["scans"]) == repr(same["scans"])
-        assert one + run(plans[1], data, cut, 150, state)[0] == other + run(plans[0], data, cut, 150, same)[0] == whole
+        assert one + run(plans[1], data, cut, 60, state)[0] == other + run(plans[0], data, cut, 60, same)[0] == whole
 
 
 def on_gpu_that_looks_back(scan: fc.Element, strategy: fc.Strategy, family: str = "number scan") -> np.ndarray:
@@ -431,12 +431,18 @@ def test_scans_from_the_end() -> None:
 
 def test_hopper_fetches_tiles_ahead() -> None:
     x, y, half = (fc.source(np.zeros(99, dtype), name=name) for name, dtype in (("x", "f4"), ("y", "f4"), ("z", "f2")))
-    three = fc.source(np.zeros((99, 3), "f4"))
+
+    def wide(columns: int) -> fc.Element:
+        return fc.source(np.zeros((99, columns), "f4"))
+
     for element, capabilities, fetched in (
         (fc.cumulative_sum(x * y) + x, HOPPER, ["in0", "in1"]),
         (fc.cumulative_sum(half), HOPPER, ["in0"]),
         (fc.cumulative_sum(x), NVIDIA, []),
-        (fc.cumulative_sum(three, axis=0), HOPPER, ["in0"]),
+        (fc.cumulative_sum(wide(128), axis=0), HOPPER, ["in0"]),
+        (fc.cumulative_sum(wide(128), axis=0), NVIDIA, []),
+        (fc.cumulative_sum(wide(2048), axis=0), HOPPER, []),
+        (fc.cumulative_sum(wide(3), axis=0), HOPPER, ["in0"]),
     ):
         plan = make_plan(build_graph([element >> fc.discard()]), Config(1 << 32), Strategy(), on_paper(capabilities))
         (kernel,) = plan.kernels

@@ -135,7 +135,7 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     declared = "long " if ticket.new else ""
     if cpu:
         return [f"{declared}{ticket.name.name} = {taken};"]
-    return [f"{declared}{ticket.name.name} = lid == 0 ? {taken} : 0;"]
+    return [f"{declared}{ticket.name.name} = lid == {ticket.by} ? {taken} : 0;"]
 
 
 def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:

@@ -7,10 +7,14 @@ takes tiles of its own, whose numbers stay in registers.
 One work-item for each column adds the totals of the tiles in order, and publishes one prefix for all of
 them. The order of summation is that of `engine.scans.host_scan`. A tile of several runs has one row of
 work-items for each run. Short tiles are several to a row, one part after the other.
+
+The register of each result that is stored takes a number of the next task, so that loads and stores are on their way at
+once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,13 +22,16 @@ from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     BLOCKS,
+    BUSY,
     FIRST,
     LID,
     PHASE,
     RUN,
     Array,
     ArrayItem,
+    ArrayNumber,
     Assign,
+    ConditionLike,
     ConstantValue,
     For,
     If,
@@ -33,6 +40,7 @@ from flowcompute.ir import (
     Kernel,
     Load,
     N,
+    Name,
     PutItem,
     SetInteger,
     Splat,
@@ -56,23 +64,40 @@ from flowcompute.lower.scan.column_prefixes import ColumnPrefixes
 from flowcompute.lower.scan.column_sizes import (
     FEWEST,
     FORM,
+    REGISTER_BYTES,
     columns_of,
     parts_of,
     takes_columns,
     work_group_of,
 )
 from flowcompute.lower.scan.scan_anchor import (
+    put_ticket,
     scan_initial,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT64, is_float
 
 BASE, DRAWN, J, PART, START, STRETCH, T, TASK, TASKS = names("base drawn j part start stretch t task tasks")
+AHEAD, NEXT, NEXT_T = names("ahead next next_t")
 BEGIN, C, COLUMN, HI, LENGTH, LO, STOP, TEAM, WHOLE = names("begin c column hi length lo stop team whole", narrow=True)
+NEXT_C, READY = names("next_c ready", narrow=True)
 """Integers of a work-item: its task (a stretch of tiles, and a panel of columns), its first tile `t` and column `c`.
 
 That is number `column` of the panel. `base` is its first number in the batch. Of a run, records `lo` to `hi` are in the
-batch. A run of several begins at record `begin` of its tile and has `length` records."""
+batch. A run of several begins at record `begin` of its tile and has `length` records.
+
+The next task is `next`, with its tile and column. Where `ready`, its numbers are in registers. They are loaded from
+index `ahead` on."""
+
+
+ALONE = 16
+"""Results that a work-item stores before it knows the next task, whose numbers are loaded behind them."""
+
+AHEAD_BYTES = 64
+"""Fewest bytes of a panel's row for which that pays: others wait for the task meanwhile."""
+
+FETCHED_BYTES = 2 << 20
+"""Most bytes of a stretch, of which the next one is fetched into the second-level cache. Longer ones would be gone."""
 
 
 class ColumnLookBackLowering(ColumnPrefixes):
@@ -89,19 +114,26 @@ class ColumnLookBackLowering(ColumnPrefixes):
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
         self.parts = parts_of(self.node)
         self.tiles, self.panels = self.group // self.across * self.parts // self.runs, -(-self.columns // self.across)
+        self.ahead = self.across * max(self.dtype.itemsize, REGISTER_BYTES) >= AHEAD_BYTES
+        stretch_bytes = self.tiles * self.records * self.columns * self.dtype.itemsize
+        self.far = style.capabilities.warp_groups and not style.capabilities.host_memory
+        self.far = self.far and stretch_bytes <= FETCHED_BYTES
         self.meets_twice = not style.capabilities.shuffles
         signed = self.op == "sum" and is_float(self.dtype)
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
-        scope = Scope(self.names, lanes=1)
+        scope, begin = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        kept = [begin.let(ConstantValue(0), self.dtype) for _ in range(self.run * self.parts)]
         scope.add(*self._sizes())
-        kept = [scope.let(ConstantValue(0), self.dtype) for _ in range(self.run * self.parts)]
         total = scope.let(self.nothing(self.dtype), self.dtype)
         runs = scope.let(self.nothing(self.wide), self.wide)
         scope.add(*self._begin(total, runs))
         begun = scope.let(Splat(total), self.dtype)
+        first = scope.inner()
+        self._load_all(first, kept)
+        scope.add(If(all_of(IsSet(WHOLE), equal(READY, 0)), tuple(first.statements)))
         scope.add(*self._take(kept, total, runs, begun), WorkGroupBarrier())
         if self.meets_twice:
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
@@ -109,13 +141,21 @@ class ColumnLookBackLowering(ColumnPrefixes):
         if self.runs > 1:
             scope.add(self.add_runs(), WorkGroupBarrier())
         scope.add(self.chain(), WorkGroupBarrier())
+        # Others wait for a task from its ticket on, so none is drawn before this task's wait has ended.
+        scope.add(Ticket(DRAWN, self.words, tickets=TASKS, by=BUSY), put_ticket(self.names, DRAWN, BUSY))
+        carry = runs
         if self.runs > 1:
             carry = scope.let(ArrayItem("before", TEAM // self.runs * self.across + COLUMN), self.wide)
-            scope.add(Assign(runs, ArrayItem("adds", LID)), Ticket(DRAWN, self.words, tickets=TASKS))
-            scope.add(*self._results(kept, carry, runs, begun), self.store_run_state(scope, carry, runs, total))
-        else:
-            scope.add(Ticket(DRAWN, self.words, tickets=TASKS), *self._part_results(kept, runs, begun))
-            scope.add(self.leave(runs, total))
+            scope.add(Assign(runs, ArrayItem("adds", LID)))
+        alone = min(ALONE, len(kept) // 2)
+        some = self._some_results(carry, runs, begun) if self.runs > 1 else self._some_parts(runs, begun)
+        early, late = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        self._whole_results(early, kept, carry, runs, range(alone))
+        self._whole_results(late, kept, carry, runs, range(alone, len(kept)))
+        scope.add(If(IsSet(WHOLE), tuple(early.statements)), WorkGroupBarrier(), *self._next())
+        scope.add(*(self._fetch() if self.far else []))
+        scope.add(If(IsSet(WHOLE), tuple(late.statements), (some,)))
+        scope.add(self.store_run_state(scope, carry, runs, total) if self.runs > 1 else self.leave(runs, total))
         # Surplus rows of work-items read a prefix, too, and use it for nothing.
         rows = -(-self.group // self.across * self.parts // self.runs)
         arrays = [self._array("adds", self.tiles * self.runs), self._array("before", rows)]
@@ -124,7 +164,9 @@ class ColumnLookBackLowering(ColumnPrefixes):
         arrays.append(Array("taken", INT64, 1, 1, local=True))
         tasks = SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.panels)
         sizes: dict[str, Any] = {"work_group": self.group, "tile": (self.tiles, self.panels), "knobs": self.knobs}
-        return self.kernel(name, [*arrays, tasks], scope.statements, TASK, DRAWN, TASKS, **sizes)
+        before = [*arrays, tasks, *begin.statements, SetInteger(READY, 0)]
+        scope.add(SetInteger(TASK, NEXT, new=False))
+        return self.kernel(name, before, scope.statements, TASK, None, TASKS, **sizes)
 
     def _array(self, name: str, rows: int) -> Array:
         return Array(name, self.wide, 1, max(rows * self.across, self.group if name == "adds" else 0), local=True)
@@ -142,12 +184,11 @@ class ColumnLookBackLowering(ColumnPrefixes):
             SetInteger(TEAM, LID // self.across),
         ]
         if self.runs == 1:
-            first = all_of(C < self.columns, any_of(T > 0, equal(PHASE, 0)))
             return [
                 *where,
                 SetInteger(T, STRETCH * self.tiles + TEAM * self.parts),
-                SetInteger(WHOLE, all_of(first, (T + self.parts) * self.records <= PHASE + N)),
-                SetInteger(BASE, (T * self.records - PHASE) * self.columns + C),
+                SetInteger(WHOLE, self._whole(T, C)),
+                SetInteger(BASE, self._base(T, C)),
             ]
         # Surplus rows of work-items have no tile.
         there = all_of(C < self.columns, TEAM // self.runs < self.tiles)
@@ -160,9 +201,48 @@ class ColumnLookBackLowering(ColumnPrefixes):
             SetInteger(STOP, stop - BEGIN),
             SetInteger(LO, choose(equal(T, 0), index_max(0, PHASE - BEGIN), 0)),
             SetInteger(HI, index_min(STOP, RUN)),
-            SetInteger(WHOLE, equal(HI - LO, LENGTH)),
-            SetInteger(BASE, (T * self.records + BEGIN - PHASE) * self.columns + C),
+            SetInteger(WHOLE, self._whole(T, C)),
+            SetInteger(BASE, self._base(T, C)),
         ]
+
+    def _next(self) -> list[Stmt]:
+        """Declare the next task, and whether its numbers are loaded as those of this one are stored.
+
+        Where they are not, numbers of this task are loaded again, which takes no condition for each.
+        """
+        team = TEAM * self.parts if self.runs == 1 else TEAM // self.runs
+        return [
+            SetInteger(NEXT, ArrayNumber("taken", 0)),
+            SetInteger(NEXT_T, NEXT // self.panels * self.tiles + team),
+            SetInteger(NEXT_C, NEXT % self.panels * self.across + COLUMN),
+            SetInteger(READY, all_of(self.ahead, IsSet(WHOLE), self._whole(NEXT_T, NEXT_C)), new=False),
+            SetInteger(AHEAD, choose(IsSet(READY), self._base(NEXT_T, NEXT_C), BASE)),
+        ]
+
+    def _fetch(self) -> list[Stmt]:
+        """Fetch a part of the stretch behind that of the next task, as large as the numbers of a task.
+
+        The tasks of a stretch fetch all of the one behind it, which has a whole stretch between.
+        """
+        stretch = self.tiles * self.records * self.columns
+        size = stretch // self.panels
+        behind = NEXT // self.panels + 1
+        begin = (behind * (self.tiles * self.records) - PHASE) * self.columns + NEXT % self.panels * size
+        return self.fetched(begin, math.gcd(stretch, size), size, (behind + 1) * self.tiles < BLOCKS)
+
+    def _whole(self, t: Name, c: Name) -> ConditionLike:
+        """Return whether all records of the work-item with this first tile and column are in the batch."""
+        if self.runs == 1:
+            begun, stop = equal(PHASE, 0), (t + self.parts) * self.records
+        else:
+            begun, stop = PHASE <= BEGIN, t * self.records + BEGIN + LENGTH
+        exists = [c < self.columns, *([TEAM // self.runs < self.tiles] if self.runs > 1 else [])]
+        return all_of(*exists, any_of(t > 0, begun), stop <= PHASE + N)
+
+    def _base(self, t: Name, c: Name) -> IndexLike:
+        """Return the index in the batch of the first of them."""
+        begin = t * self.records + BEGIN if self.runs > 1 else t * self.records
+        return (begin - PHASE) * self.columns + c
 
     def _begin(self, total: Var, runs: Var) -> list[Stmt]:
         """Load what the previous batch left of an open tile."""
@@ -211,20 +291,31 @@ class ColumnLookBackLowering(ColumnPrefixes):
         scope.add(If(HI > 0, tuple(inner.statements)))
         return For(PART, 0, self.parts, 1, tuple(scope.statements))
 
+    def _load_all(self, scope: Scope, kept: list[Var]) -> None:
+        """Load all numbers of a work-item, where none were loaded before."""
+        rest = scope.inner()
+        for j, place in enumerate(kept):
+            self._load(rest if j >= self.shortest and self.runs > 1 else scope, place, BASE + j * self.columns)
+        if rest.statements:
+            scope.add(self._where_longer(rest))
+
+    def _load(self, scope: Scope, place: Var, at: IndexLike) -> None:
+        number = self.operand(scope.beside(), at, None)
+        scope.add(Assign(place, Splat(number)))
+
     def _take(self, kept: list[Var], total: Var, runs: Var, begun: Var) -> list[Stmt]:
-        """Compute results inside the run in registers; all numbers are loaded before the first is used."""
+        """Compute results inside the run in registers."""
         if self.runs > 1:
             taken = self._take_run(kept, total)
             put = Scope(self.names, lanes=1)
             put.add(PutItem("adds", LID, self.widened(put, total)))
             return [*taken, *put.statements]
         whole = Scope(self.names, lanes=1)
-        numbers = [self.operand(whole.beside(), BASE + j * self.columns, None) for j in range(len(kept))]
-        for j, (place, number) in enumerate(zip(kept, numbers, strict=True)):
+        for j, place in enumerate(kept):
             part, record = divmod(j, self.run)
             if record == 0 and part:
                 whole.add(Assign(total, self.nothing(self.dtype)))
-            whole.add(Assign(place, Splat(self._step(whole, total, number, T + part, record))))
+            whole.add(Assign(place, Splat(self._step(whole, total, place, T + part, record))))
             if record == self.run - 1:
                 adds = self.widened(whole, total)
                 whole.add(PutItem("adds", self.place(part), adds))
@@ -243,49 +334,44 @@ class ColumnLookBackLowering(ColumnPrefixes):
     def _take_run(self, kept: list[Var], total: Var) -> list[Stmt]:
         """Do so for one of several runs of a tile."""
         whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
-        always, longer = kept[: self.shortest], kept[self.shortest :]
         rest = whole.inner()
-        for j, place in enumerate(longer, len(always)):
-            number = self.operand(rest.beside(), BASE + j * self.columns, None)
-            rest.add(Assign(place, Splat(number)))
-        if longer:
-            whole.add(self._where_longer(rest))
-        numbers = [self.operand(whole.beside(), BASE + j * self.columns, None) for j in range(len(always))]
-        for j, (place, number) in enumerate(zip(always, numbers, strict=True)):
-            whole.add(Assign(place, Splat(self._step(whole, total, number, T + BEGIN, j))))
-        rest = whole.inner()
-        for j, place in enumerate(longer, len(always)):
-            rest.add(Assign(place, Splat(self._step(rest, total, place, T + BEGIN, j))))
-        if longer:
+        for j, place in enumerate(kept):
+            scope = whole if j < self.shortest else rest
+            scope.add(Assign(place, Splat(self._step(scope, total, place, T + BEGIN, j))))
+        if rest.statements:
             whole.add(self._where_longer(rest))
         number = self.operand(some, some.integer(BASE + J * self.columns), None)
         some.add(Assign(total, Splat(self.combined(some, total, number))))
         return [If(IsSet(WHOLE), tuple(whole.statements), (For(J, LO, HI, 1, tuple(some.statements)),))]
 
-    def _results(self, kept: list[Var], carry: Var, runs: Var, begun: Var) -> list[Stmt]:
-        """Apply the epilogue to the results of a run, and store.
+    def _whole_results(self, scope: Scope, kept: list[Var], carry: Var, runs: Var, stored: range) -> None:
+        """Apply the epilogue to these results of whole runs, and store.
 
-        A run with missing records is scanned again from `begun`.
+        Where they are not the first ones, the register of each that is stored takes a number of the next task.
         """
-        whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
-        rest = whole.inner()
-        for j, place in enumerate(kept):
-            scope = (whole if j < self.shortest else rest).beside()
-            self._finish(scope, BASE + j * self.columns, place, carry, runs)
-        if rest.statements:
-            whole.add(self._where_longer(rest))
+        if self.runs == 1:
+            runs = scope.let(self.nothing(self.wide), self.wide)
+        longer = scope.inner()
+        for j in range(stored.stop):
+            inner = longer if j >= self.shortest and self.runs > 1 else scope
+            if j in stored:
+                if self.runs == 1 and (j == stored.start or j % self.run == 0):
+                    carry = scope.let(ArrayItem("before", self.place(j // self.run)), self.wide)
+                self._finish(inner.beside(), BASE + j * self.columns, kept[j], carry, runs)
+            if stored.start and self.ahead:
+                self._load(inner, kept[j], AHEAD + j * self.columns)
+        if longer.statements:
+            scope.add(self._where_longer(longer))
+
+    def _some_results(self, carry: Var, runs: Var, begun: Var) -> Stmt:
+        """Do so for a run with missing records, which is scanned again from `begun`."""
+        some = Scope(self.names, lanes=1)
         at = some.integer(BASE + J * self.columns)
         self._finish(some, at, self._step(some, begun, self.operand(some, at, None), T + BEGIN, J), carry, runs)
-        return [If(IsSet(WHOLE), tuple(whole.statements), (For(J, LO, HI, 1, tuple(some.statements)),))]
+        return For(J, LO, HI, 1, tuple(some.statements))
 
-    def _part_results(self, kept: list[Var], runs: Var, begun: Var) -> list[Stmt]:
-        """Do so for all parts of a work-item."""
-        whole = Scope(self.names, lanes=1)
-        nothing = whole.let(self.nothing(self.wide), self.wide)
-        for j, place in enumerate(kept):
-            if j % self.run == 0:
-                carry = whole.let(ArrayItem("before", self.place(j // self.run)), self.wide)
-            self._finish(whole.beside(), BASE + j * self.columns, place, carry, nothing)
+    def _some_parts(self, runs: Var, begun: Var) -> Stmt:
+        """Do so for the parts of a work-item."""
 
         def again(inner: Scope, total: Var, before: Var) -> None:
             carry = inner.let(ArrayItem("before", self.place(PART)), self.wide)
@@ -295,7 +381,7 @@ class ColumnLookBackLowering(ColumnPrefixes):
             self._finish(loop, at, result, carry, before)
             inner.add(For(J, LO, HI, 1, tuple(loop.statements)))
 
-        return [If(IsSet(WHOLE), tuple(whole.statements), (self._some(again, begun, runs),))]
+        return self._some(again, begun, runs)
 
     def _where_longer(self, scope: Scope) -> Stmt:
         """Guard statements for runs that are longer than the last run of a tile."""

@@ -19,13 +19,13 @@ DOUBLE_GROUP = 512
 DOUBLE_PARTS = 4
 """Most tiles of its work-items; the totals of more take too much local memory."""
 
-FEW_TILES = 32
+FEW_TILES = 64
 """Tiles of a stretch below which a work-group is twice as large: each stretch waits for the one before it."""
 
 COLUMNS = 16
 """Columns of a panel: 64 bytes of float32. Rows of 32 bytes reach a smaller part of the rate of memory."""
 
-LINE_BYTES, MANY_TILES = 128, 64
+LINE_BYTES, MANY_TILES = 128, 32
 """Bytes of a panel's row where a stretch has as many tiles even so: whole lines of the cache."""
 
 FEW_COLUMNS = 8

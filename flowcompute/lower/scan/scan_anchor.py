@@ -28,6 +28,7 @@ from flowcompute.ir import (
     Assign,
     CallFunction,
     Combine,
+    ConditionLike,
     ConstantValue,
     Convert,
     Expr,
@@ -228,7 +229,7 @@ class TileScan:
         arrays: Sequence[Stmt],
         body: Sequence[Stmt],
         ticket: Name,
-        drawn: Name,
+        drawn: Name | None,
         tickets: IndexLike = BLOCKS,
         **sizes: Any,
     ) -> Kernel:
@@ -240,12 +241,12 @@ class TileScan:
             body: what is done for a ticket. It draws the next one, `drawn`, as late as it can: whoever has a
                 ticket keeps all later tiles waiting.
             ticket: name of the ticket that is worked on.
-            drawn: name of the ticket that is drawn meanwhile.
+            drawn: name of the ticket that is drawn meanwhile; None where `body` ends with the next one as `ticket`.
             tickets: how many there are.
             sizes: further attributes of the kernel.
         """
         first = Name("drawn_first")
-        again = shared_ticket(self.names, drawn, ticket)
+        again = shared_ticket(self.names, drawn, ticket) if drawn is not None else []
         begin = [Ticket(first, self.words, tickets=tickets), *shared_ticket(self.names, first, ticket, new=True)]
         return Kernel(
             name,
@@ -274,7 +275,16 @@ class TileScan:
 
         By work-item `BUSY`, for whole tiles. Batches must begin at aligned places of the inputs.
         """
-        size, ahead, step = self.records * self.columns, list[Stmt](), 1
+        size, t = self.records * self.columns, Name("t")
+        # The tile exists and is whole, since it is not the last one.
+        return self.fetched(Name("base") + AHEAD * size, size, size, t + (AHEAD + 1) < BLOCKS)
+
+    def fetched(self, begin: IndexLike, multiple: int, size: int, there: ConditionLike) -> list[Stmt]:
+        """Fetch `size` numbers of each such input from index `begin` on, if `there`, where others exist behind them.
+
+        Where batches begin at an aligned place, `begin` is a multiple of `multiple` numbers behind one.
+        """
+        ahead, step = list[Stmt](), 1
         for access in sorted(loads_of(self.graph, self.region), key=lambda one: one.value):
             is_run = is_dense(self.graph, access.value, self.region.entered)
             is_other = self.graph.nodes[access.value].spec.item_numbers != self.columns
@@ -282,19 +292,17 @@ class TileScan:
                 continue
             lies = storage(self.graph, access.value, self.region.entered)
             argument = self.arguments.input(self.graph, self.region, lies.base)
-            numbers, begin = RUN_BYTES // argument.dtype.itemsize, Name("base") + AHEAD * size
-            if size % numbers:
-                # The tile behind it exists, too, so the run may end in there.
-                begin = begin // numbers * numbers
+            numbers, first = RUN_BYTES // argument.dtype.itemsize, begin
+            if size % numbers or multiple % numbers:
+                # Others exist behind it, so the run may end there.
+                first = begin // numbers * numbers
             else:
                 step = max(step, numbers)
-            ahead.append(PrefetchRun(argument, begin, -(-size // numbers) * numbers))
+            ahead.append(PrefetchRun(argument, first, -(-size // numbers) * numbers))
         if not ahead:
             return []
         aligned = equal(PHASE * self.columns % step, 0)
-        # The tile exists and is whole, since it is not the last one.
-        there = all_of(equal(LID, BUSY), aligned, Name("t") + (AHEAD + 1) < BLOCKS)
-        return [If(there, tuple(ahead))]
+        return [If(all_of(equal(LID, BUSY), aligned, there), tuple(ahead))]
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
         """Return the identity of the operation."""
@@ -331,10 +339,14 @@ class TileScan:
 
 def shared_ticket(names: itertools.count[int], drawn: Name, into: Name, *, new: bool = False) -> list[Stmt]:
     """Broadcast a drawn ticket to the work-group through the local array `taken`."""
+    return [put_ticket(names, drawn), WorkGroupBarrier(), SetInteger(into, ArrayNumber("taken", 0), new=new)]
+
+
+def put_ticket(names: itertools.count[int], drawn: Name, by: int = 0) -> Stmt:
+    """Store a ticket, which work-item `by` has drawn, in the local array `taken`."""
     scope = Scope(names, lanes=1)
     scope.add(PutItem("taken", 0, scope.let(Integer(drawn), INT64)))
-    put = If(equal(LID, 0), tuple(scope.statements))
-    return [put, WorkGroupBarrier(), SetInteger(into, ArrayNumber("taken", 0), new=new)]
+    return If(equal(LID, by), tuple(scope.statements))
 
 
 def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:

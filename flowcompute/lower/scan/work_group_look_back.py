@@ -73,7 +73,10 @@ LARGE_GROUP = 320
 """Most work-items where the columns of all runs are a few more, so that none of them waits for a second turn."""
 
 STORED = 4
-"""Results that a work-item computes at once; more of them leave too few registers to other work-groups."""
+"""Results that a work-item computes at once where turns are not whole: more leave other work-groups few registers."""
+
+BETWEEN = range(17, 49)
+"""Columns for which large work-groups and many loads at once leave too few registers to other work-groups."""
 
 BEHIND = 48
 """Tiles that a look-back inspects: about those that have published a total but no prefix yet."""
@@ -126,9 +129,10 @@ class WorkGroupLookBackLowering(TileScan):
         self.beside = self.dtype.itemsize <= 4
         self.far = self.beside and style.capabilities.warp_groups and not style.capabilities.host_memory
         # Numbers that a work-item loads at once; longer kernel texts take long to compile.
-        loads = 16 if self.looks_back else 4
         runs = -(-self.records // RUN) * self.columns
-        large = GROUP < runs <= LARGE_GROUP <= style.capabilities.max_work_group
+        few = runs > GROUP and self.columns in BETWEEN
+        loads = (8 if few else 16) if self.looks_back else 4
+        large = not few and GROUP < runs <= LARGE_GROUP <= style.capabilities.max_work_group
         self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         if large and style.wanted.work_group is None:
             # Knobs have powers of two.
@@ -137,6 +141,7 @@ class WorkGroupLookBackLowering(TileScan):
         self.together = min(self.columns, GROUP)
         self.window = min(BEHIND, LOOKS * GROUP // self.together)
         self.numbers = self.records * self.columns
+        self.stored = STORED if self.numbers % (self.group * self.loads) else self.loads
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
@@ -213,24 +218,26 @@ class WorkGroupLookBackLowering(TileScan):
         whole: list[Stmt] = []
         if many:
             every = self._scope()
-            body(every, self._numbers(every, together))
+            body(every, self._numbers(every, together, together))
             whole.append(For(K, 0, many, together, tuple(every.statements)))
         if rest:
             last = self._scope()
             last.add(SetInteger(K, many))
-            body(last, self._numbers(last, rest))
+            body(last, self._numbers(last, rest, together))
             whole += last.statements
         return If(equal(HI - LO, self.records), tuple(whole), (partly,))
 
-    def _numbers(self, scope: Scope, count: int) -> list[TileNumber]:
-        """Return those of a work-item of so many neighbours, from number `k` of the tile on."""
-        number, here = scope.narrow(K + LID), scope.integer(BASE + K + LID)
-        run = scope.narrow(self._run(number))
+    def _numbers(self, scope: Scope, count: int, turn: int) -> list[TileNumber]:
+        """Return those of a work-item of `count` neighbours from number `k` of the tile on, a multiple of `turn`."""
+        number, here, run = scope.narrow(K + LID), scope.integer(BASE + K + LID), RUN * self.columns
+        # Turns of whole runs, or whole turns of a run: constant offsets cost no instructions.
+        apart = self.group % run == 0
+        together = run % self.group == 0 and turn % run == 0
+        first = scope.narrow(self._run(K if together else number))
         numbers = []
         for step in range(0, count, self.group):
-            # Where steps are whole runs, constant offsets cost no instructions.
-            whole = self.group % (RUN * self.columns) == 0
-            own = run + step // RUN if whole else scope.narrow(self._run(number + step))
+            known = apart or together
+            own = first + step // run * self.columns if known else scope.narrow(self._run(number + step))
             one = TileNumber(number + step, number + own + step, here + step, own)
             if step + self.group > count:
                 at = scope.integer(BASE + index_min(number + step, self.numbers - 1))
@@ -342,7 +349,7 @@ class WorkGroupLookBackLowering(TileScan):
                 if one.exists is not None:
                     inner.add(*one.guarded(scope.statements))
 
-        return [*scope.statements, self._each_number(finish, STORED)]
+        return [*scope.statements, self._each_number(finish, self.stored)]
 
     def _finish(self, scope: Scope, one: TileNumber, only_carry: Var | None) -> None:
         """Store the result at a number of the tile."""
