@@ -14,6 +14,7 @@ from flowcompute.graph import Graph
 from flowcompute.ir import (
     CHUNK,
     GID,
+    LANE,
     Array,
     ArrayItem,
     Assign,
@@ -51,8 +52,12 @@ STRIP_BYTES = 64
 TILE_ROWS = 4
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first packed, so that its rows are contiguous."""
+PACKED_WINDOW_ROWS = 8
+"""The same of windows, whose places are computed for each k of each tile otherwise."""
 WIDE = 4
 """Vectors of a row that are computed together where a matrix has few rows."""
+GATHERED = 8
+"""Most vectors of columns that are gathered from lines shorter than half a vector. Each has a text of its own."""
 LEFT_BYTES = 512 << 10
 """Bytes of rows of A that are kept where A is computed as it is loaded, so that each number is computed once."""
 START, STOP = Name("start"), Name("stop")
@@ -83,9 +88,13 @@ class MatmulLowering:
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
         self.strip = _adjacent(strip // self.lanes, self.lanes)
         # Distant rows of B, above all at powers of two, would evict each other from the cache.
-        many = region.stream or one.units >= PACKED_ROWS
-        self.packed = many if one.shared else one.height >= PACKED_ROWS
+        least = PACKED_ROWS if one.b.rows.single or one.inner <= SHORT else PACKED_WINDOW_ROWS
+        self.packed = region.stream or one.units >= least if one.shared else one.height >= least
         self.in_panels = one.inner > PANEL
+        # A vector of a short line, as of a window, would be empty for the most part.
+        lines = one.b.columns
+        short = not lines.single and 2 * lines.sizes[-1] <= self.lanes and math.prod(lines.sizes) == one.columns
+        self.gathered = self.packed and short and one.columns <= GATHERED * self.lanes
         # With one row per matrix, or few, nothing else shares the loads of B.
         self.thin = not self.packed and not one.shared and one.height < TILE_ROWS
         self.in_pairs = self.thin and one.inner <= SHORT and are_strided_columns(one)
@@ -99,7 +108,7 @@ class MatmulLowering:
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
         one = self.contraction
-        body = self._columns() if one.b.columns.single else self._lines()
+        body = self._columns() if one.b.columns.single or self.gathered else self._lines()
         ends = [] if one.shared else [(BEGIN // one.height + 1) * one.height]
         if self.kept:
             ends.append(BEGIN + self.block)
@@ -133,13 +142,14 @@ class MatmulLowering:
 
     def _columns(self) -> list[Stmt]:
         """Loop over strips of columns, as wide as they fit."""
-        size = self.contraction.b.columns.sizes[-1] if self.contraction.columns else 0
+        one = self.contraction
+        size = one.columns if self.gathered or not one.columns else one.b.columns.sizes[-1]
         if self.thin and size >= self.lanes:
             return self._wide_strips(size)
         width = self.lanes * len(self.strip)
         strips: list[Stmt] = []
         column = 0
-        if whole := size // width * width:
+        if (whole := size // width * width) and not self.gathered:
             strips.append(For(COLUMN, 0, whole, width, tuple(self._strip(self.strip, None))))
             column = whole
         while column < size:
@@ -236,7 +246,7 @@ class MatmulLowering:
 
     def _store(self, scope: Scope, row: Row, place: int, count: int | None, total: Var) -> None:
         columns = self.contraction.b.columns
-        line = 0 if columns.single else LINE * columns.sizes[-1]
+        line = 0 if columns.single or self.gathered else LINE * columns.sizes[-1]
         self.contraction.store(scope, row, line + COLUMN + place, count, total)
 
     def _tile(self, rows: int, strip: Strip, count: int | None) -> list[Stmt]:
@@ -325,6 +335,9 @@ class MatmulLowering:
     def _from_b(self, scope: Scope, at_b: IndexLike, at_k: IndexLike, strip: Strip, count: int | None) -> list[Var]:
         """Load the vectors of a row of B at an offset."""
         one, b = self.contraction, self.contraction.b
+        if self.gathered:
+            every = [at_b + at_k + b.columns.offset(COLUMN + place + LANE) for place in strip]
+            return [one.factor(scope, Load(b.argument, at_b, 1, count, each)) for each in every]
         at, stride = at_b + at_k + (0 if b.columns.single else AT_LINE), b.columns.stride
         return [one.factor(scope, Load(b.argument, at + (COLUMN + place) * stride, stride, count)) for place in strip]
 
