@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flowcompute.elements import Destination, StagingArea, State, Writer, user_site
+from flowcompute.elements import Destination, Element, StagingArea, State, Writer, user_site
 from flowcompute.errors import CheckpointError, DestinationError, SpecError, short_repr
 from flowcompute.files import (
     FILES,
@@ -434,4 +434,5 @@ def file_path(path: str | os.PathLike[str], name: str | None) -> str:
         site=user_site(),
         expected="a str or os.PathLike that ends in a file name, and is no URL",
         got=short_repr(path),
+        hint="x >> fc.save(path)" if isinstance(path, Element) else None,
     )

@@ -166,6 +166,8 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: fc.train.fit(X.mean(), fc.train.adam()), r'w = fc\.parameter\(array, name="w"\)'),
         (lambda: fc.train.adam(lr=1e-3), "is rate= meant"),
         (lambda: fc.train.fit(X.mean(), fc.train.adam(), batch_size=3), "is batch= meant"),
+        (lambda: fc.save(X), r"do        x >> fc\.save\(path\)"),
+        (lambda: X[X[:, 0] > 0][-5:], r"fc\.last\(x\) is the last record"),
         (lambda: fc.save("a.csv"), r"cannot save(.|\n)*\.csv(.|\n)*\.npy"),
         (lambda: fc.open("a.xyz"), "say which: format="),
         (lambda: fc.var(X, ddof=1), "is correction= meant"),

@@ -324,3 +324,9 @@ def test_clip_limits_from_one_side_or_both() -> None:
     for value, want in zip(values, [(0, 1), (0, None), (None, 1), (None, None), (2, 1)], strict=True):
         assert np.array_equal(value, array if want == (None, None) else np.clip(array, *want), equal_nan=True)
     assert value_of(fc.source(np.array([True, False])).clip()).tolist() == [True, False]
+    picture = np.array([0, 7, 255], "u1")
+    for limits in ((-5, 300), (3, 300), (-5, 9), (0, 255)):
+        np.testing.assert_array_equal(value_of(fc.source(picture).clip(*limits)), picture.clip(*limits), strict=True)
+    for limits in ((300, 400), (-9, -5)):
+        with pytest.raises(SpecError, match="cannot hold a Python number"):
+            fc.source(picture).clip(*limits)

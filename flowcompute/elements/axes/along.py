@@ -149,6 +149,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
             site=user_site(),
             expected="bounds of 0 or more",
             got=f"[{'' if start is None else start}:{'' if stop is None else stop}]",
+            hint="fc.last(x) is the last record; a file has a length: x >> fc.save(path), then fc.open(path)[-n:]",
         )
     if length is not None:
         first, last, _ = slice(first_bound, last_bound, step).indices(length)

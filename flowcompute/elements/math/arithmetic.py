@@ -315,15 +315,17 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
 
     Args:
         x: any element.
-        min, max: limits, which broadcast with `x`; None for no limit.
+        min, max: limits, which broadcast with `x`; None for no limit. A Python integer below all numbers of the dtype
+            is no lower limit, and one above all is no upper one.
 
     Raises:
         SpecError: if shapes do not broadcast, or dtypes do not promote.
     """
     result = as_element(x, "clip")
-    if min is not None:
+    bounds = np.iinfo(result.dtype) if result.dtype.kind in "iu" else None
+    if min is not None and not (bounds and type(min) is int and min < bounds.min):
         result = maximum(result, min)
-    if max is not None:
+    if max is not None and not (bounds and type(max) is int and max > bounds.max):
         result = minimum(result, max)
     return result if isinstance(result, Compute) else as_operation(result, result.dtype)
 
