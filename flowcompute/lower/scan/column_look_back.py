@@ -142,20 +142,24 @@ class ColumnLookBackLowering(ColumnPrefixes):
             scope.add(self.add_runs(), WorkGroupBarrier())
         scope.add(self.chain(), WorkGroupBarrier())
         # Others wait for a task from its ticket on, so none is drawn before this task's wait has ended.
-        scope.add(Ticket(DRAWN, self.words, tickets=TASKS, by=BUSY), put_ticket(self.names, DRAWN, BUSY))
+        scope.add(Ticket(DRAWN, self.words, tickets=TASKS, by=BUSY if self.ahead else 0))
         carry = runs
         if self.runs > 1:
             carry = scope.let(ArrayItem("before", TEAM // self.runs * self.across + COLUMN), self.wide)
             scope.add(Assign(runs, ArrayItem("adds", LID)))
-        alone = min(ALONE, len(kept) // 2)
+        alone = min(ALONE, len(kept) // 2) if self.ahead else 0
         some = self._some_results(carry, runs, begun) if self.runs > 1 else self._some_parts(runs, begun)
-        early, late = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
-        self._whole_results(early, kept, carry, runs, range(alone))
+        if self.ahead:
+            early = Scope(self.names, lanes=1)
+            self._whole_results(early, kept, carry, runs, range(alone))
+            scope.add(put_ticket(self.names, DRAWN, BUSY), If(IsSet(WHOLE), tuple(early.statements)))
+            scope.add(WorkGroupBarrier(), *self._next(), *(self._fetch() if self.far else []))
+        late = Scope(self.names, lanes=1)
         self._whole_results(late, kept, carry, runs, range(alone, len(kept)))
-        scope.add(If(IsSet(WHOLE), tuple(early.statements)), WorkGroupBarrier(), *self._next())
-        scope.add(*(self._fetch() if self.far else []))
         scope.add(If(IsSet(WHOLE), tuple(late.statements), (some,)))
         scope.add(self.store_run_state(scope, carry, runs, total) if self.runs > 1 else self.leave(runs, total))
+        if self.ahead:
+            scope.add(SetInteger(TASK, NEXT, new=False))
         # Surplus rows of work-items read a prefix, too, and use it for nothing.
         rows = -(-self.group // self.across * self.parts // self.runs)
         arrays = [self._array("adds", self.tiles * self.runs), self._array("before", rows)]
@@ -165,8 +169,8 @@ class ColumnLookBackLowering(ColumnPrefixes):
         tasks = SetInteger(TASKS, (BLOCKS + (self.tiles - 1)) // self.tiles * self.panels)
         sizes: dict[str, Any] = {"work_group": self.group, "tile": (self.tiles, self.panels), "knobs": self.knobs}
         before = [*arrays, tasks, *begin.statements, SetInteger(READY, 0)]
-        scope.add(SetInteger(TASK, NEXT, new=False))
-        return self.kernel(name, before, scope.statements, TASK, None, TASKS, **sizes)
+        drawn = None if self.ahead else DRAWN
+        return self.kernel(name, before, scope.statements, TASK, drawn, TASKS, **sizes)
 
     def _array(self, name: str, rows: int) -> Array:
         return Array(name, self.wide, 1, max(rows * self.across, self.group if name == "adds" else 0), local=True)
@@ -215,7 +219,7 @@ class ColumnLookBackLowering(ColumnPrefixes):
             SetInteger(NEXT, ArrayNumber("taken", 0)),
             SetInteger(NEXT_T, NEXT // self.panels * self.tiles + team),
             SetInteger(NEXT_C, NEXT % self.panels * self.across + COLUMN),
-            SetInteger(READY, all_of(self.ahead, IsSet(WHOLE), self._whole(NEXT_T, NEXT_C)), new=False),
+            SetInteger(READY, all_of(IsSet(WHOLE), self._whole(NEXT_T, NEXT_C)), new=False),
             SetInteger(AHEAD, choose(IsSet(READY), self._base(NEXT_T, NEXT_C), BASE)),
         ]
 
@@ -358,7 +362,7 @@ class ColumnLookBackLowering(ColumnPrefixes):
                 if self.runs == 1 and (j == stored.start or j % self.run == 0):
                     carry = scope.let(ArrayItem("before", self.place(j // self.run)), self.wide)
                 self._finish(inner.beside(), BASE + j * self.columns, kept[j], carry, runs)
-            if stored.start and self.ahead:
+            if stored.start:
                 self._load(inner, kept[j], AHEAD + j * self.columns)
         if longer.statements:
             scope.add(self._where_longer(longer))
