@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import platform
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import pyopencl as cl
 import pytest
 
 import flowcompute as fc
@@ -24,7 +20,6 @@ from flowcompute.gpu.run.chains import LaunchChain
 from flowcompute.gpu.run.chains.chain_program import ADDRESSES_NAME, NAME, ChainProgram
 from flowcompute.gpu.run.chains.group_chain import GROUP
 from flowcompute.gpu.run.chains.launch_chain import LEAST, ChainMaker
-from flowcompute.gpu.run.chains.linux_threads import threads_text, told_items
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.golden.test_golden import GPU, NVIDIA
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu
@@ -37,22 +32,6 @@ HEADS, SIZE, CONTEXT = 2, 4, 24
 WIDTH, DEEP = HEADS * SIZE, 10
 WEIGHTS = np.random.default_rng(0).standard_normal((DEEP, WIDTH, WIDTH)).astype(np.float32) / 3
 DATA = np.random.default_rng(1).standard_normal((CONTEXT, WIDTH)).astype(np.float32)
-MEETING = """
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void meeting(volatile __global uint *told, const uint other, __global uint *cores) {
-    if (get_group_id(0) > 0) return;
-    uint core;
-    fc_linux(309, (long)&core, 0, 0);
-    cores[0] = core;
-    // The other work-group has arrived in the first launch.
-    told[0] = 1;
-    told[2] = (1u << 13) | (core ^ other);
-    fc_arrive(told, 0);
-    fc_linux(309, (long)&core, 0, 0);
-    cores[1] = core;
-    fc_leave(told);
-}
-"""
 OWN = """#define TWICE 2.0f
 float doubled(float x) { return x * TWICE; }"""
 
@@ -193,30 +172,6 @@ def test_all_is_built_with_the_first_single_record(chained: list[int]) -> None:
     assert launched[1] == launched[-1]
     assert counts[0] < counts[1], "the chain"
     assert counts[1] == counts[-1]
-
-
-@pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="asks Linux on x86-64")
-@pytest.mark.parametrize("other", [0, 4095])
-def test_threads_that_meet_on_a_core_part(other: int) -> None:
-    """Work-groups on one core go apart, others stay; threads may run where they might before."""
-    (device,) = [one for own in cl.get_platforms() if "Portable" in own.name for one in own.get_devices()]
-    context = cl.Context([device])
-    queue = cl.CommandQueue(context)
-    meeting = cl.Kernel(cl.Program(context, threads_text() + MEETING).build(), "meeting")
-    told, cores = np.zeros(told_items(2), np.uint32), np.zeros(2, np.uint32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    buffers = [cl.Buffer(context, flags, hostbuf=array) for array in (told, cores)]
-    moves = 0
-    for _ in range(20):
-        meeting(queue, (2,), (1,), buffers[0], np.uint32(other), buffers[1])
-        for array, buffer in zip((told, cores), buffers, strict=True):
-            cl.enqueue_copy(queue, array, buffer)
-        assert told.tolist() == [2, 0, (1 << 13) | (int(cores[0]) ^ other)]
-        moves += cores[0] != cores[1]
-    # Linux may move a thread by itself, and back.
-    assert (moves > 10) == (other == 0 and len(os.sched_getaffinity(0)) > 1)
-    allowed = os.sched_getaffinity(0)
-    assert all(os.sched_getaffinity(int(thread)) == allowed for thread in os.listdir("/proc/self/task"))
 
 
 def test_what_is_sent_once_looks_for_no_chain() -> None:

@@ -25,7 +25,6 @@ from flowcompute.gpu.run.chains.group_chain import (
     chain_text,
     function_text,
 )
-from flowcompute.gpu.run.chains.linux_threads import YIELDING_PHASES, threads_text
 from flowcompute.ir import Kernel
 
 if TYPE_CHECKING:
@@ -36,6 +35,10 @@ NAME, ADDRESSES_NAME = "fc_chain", "fc_addresses"
 COLUMNS = 6
 """Numbers of a phase: its function, its place among the values, its tiles, `chunk`, the stage of its kernel, and
 whether a carry sets `chunk`."""
+
+SPINS, SLEEP_NS = 4000, 20_000
+"""Turns of waiting before a thread sleeps, and for how long: what it waits for may want its core. OpenCL C has no way
+to sleep, so this is a call of Linux."""
 
 COUNTERS = 32
 """Counters of 32 bits a phase: the first is of tickets, the one in the middle of tiles that are done. They lie in lines
@@ -48,12 +51,24 @@ ASKED = 64
 _DEFINED = re.compile(r"\b([A-Za-z_]\w*)\s*\([^()]*\)\s*\{")
 
 _CHAIN = """
+static inline void fc_pause(uint turn) {{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#if defined(__linux__)
+    if (turn >= {spins}) {{
+        long wait[2] = {{0, {sleep_ns}}}, nanosleep = 35;
+        __asm__ volatile("syscall" : "+a"(nanosleep) : "D"(wait), "S"(0L) : "rcx", "r11", "memory");
+    }}
+#endif
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void {name}(
     {parameters}) {{
     const uint workers = get_num_groups(0);
-    volatile __global uint *told = counters + count * {counters};
-    if (count > 0 && workers > 1) fc_arrive(told, launch);
     for (long p = 0; p < count; p++) {{
         __global const long *phase = phases + p * {columns};
         __global const ulong *v = values + phase[1];
@@ -69,9 +84,7 @@ void {name}(
             __atomic_fetch_add(done, 1u, __ATOMIC_RELEASE);
         }}
         for (uint turn = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) != ended; turn++) fc_pause(turn);
-        if (p < {yielding} && workers > 1 && *told != (launch + 1) * workers) fc_yield();
     }}
-    if (count > 0) fc_leave(told);
 }}
 """
 
@@ -134,8 +147,8 @@ class ChainProgram:
         functions = self._functions
         cases = [_case(number, kernel, functions[number], self.group) for number, kernel in enumerate(self._kernels)]
         if self.group == 1:
-            numbers = {"columns": COLUMNS, "counters": COUNTERS, "yielding": YIELDING_PHASES}
-            chain = threads_text() + _CHAIN.format(name=NAME, parameters=PARAMETERS, cases="\n".join(cases), **numbers)
+            numbers = {"columns": COLUMNS, "counters": COUNTERS, "spins": SPINS, "sleep_ns": SLEEP_NS}
+            chain = _CHAIN.format(name=NAME, parameters=PARAMETERS, cases="\n".join(cases), **numbers)
             bodies = [_function(number, function) for number, function in enumerate(functions)]
         else:
             chain = chain_text(NAME, cases, COLUMNS, COUNTERS)

@@ -24,7 +24,6 @@ from flowcompute.gpu.run.chains.chain_program import (
     chain_types,
 )
 from flowcompute.gpu.run.chains.group_chain import GROUP, GROUPS_PER_UNIT
-from flowcompute.gpu.run.chains.linux_threads import told_items
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument, DeviceCapabilities
@@ -173,7 +172,7 @@ class LaunchChain:
         self._passing = [(argument, types[place]) for place, argument in passing]
         self._places = np.array([*holes], np.int64)
         pointers = [place for place, dtype in enumerate(types) if dtype is None and place not in holes]
-        counters = np.zeros(len(self.phases) * COUNTERS + told_items(self._workers), np.uint32)
+        counters = np.zeros(len(self.phases) * COUNTERS, np.uint32)
         known = memory.output(self._key("addresses"), addresses)
         for first in range(0, len(pointers), ASKED):
             asked = [values[place] for place in pointers[first : first + ASKED]]
