@@ -7,6 +7,7 @@ by side and fill the value. Bits stay: a number has had zeros added, which turn 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,10 @@ class _PadJoiner(GraphRewriter):
 
     def _surrounded(self, node: Node) -> _Part | None:
         """Return what a pad surrounds by zeros along one axis; None where the node is no such pad."""
-        if node.op is not PAD or node.attrs["mode"] != "constant" or node.attrs["fill"] != 0:
+        if node.op is not PAD or node.attrs["mode"] != "constant":
+            return None
+        # A sum of what -0 surrounds keeps -0.
+        if node.attrs["fill"] != 0 or math.copysign(1, node.attrs["fill"]) < 0:
             return None
         padded = [axis for axis, widths in enumerate(node.attrs["widths"]) if any(widths)]
         if len(padded) != 1:

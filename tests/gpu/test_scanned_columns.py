@@ -78,6 +78,15 @@ def test_columns_of_all_runs_have_a_work_item() -> None:
         assert kernel.source.count("= in0[") > 16
 
 
+def test_tiles_of_several_runs_are_loaded_ahead() -> None:
+    """The next task's numbers are those that follow, whichever run of a tile they belong to."""
+    data = drawn("float32", (12 * scan_tile(130) + 5, 130))
+    scan = fc.cumulative_sum(fc.source(data), axis=0)
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    (made,) = resolve_on_gpu(scan, strategy=fc.Strategy(joined_batches=1, work_group=128, tile_columns=16))
+    assert made.tobytes() == wanted.tobytes()
+
+
 @pytest.mark.compiles
 @pytest.mark.parametrize(("width", "tiles"), [(3, 60), (40, 7), (16, 3)])
 def test_columns_by_work_groups_that_look_back(width: int, tiles: int) -> None:

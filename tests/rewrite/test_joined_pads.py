@@ -59,6 +59,7 @@ OTHERS: dict[str, Callable[[Element, Element], Any]] = {
     "an overlap": lambda a, b: padded(a, 0, 5) + padded(b, 5, 0),
     "an end that nothing fills": lambda a, b: padded(a, 0, 7) + padded(b, 6, 1),
     "another filling": lambda a, b: padded(a, 0, 6, constant_values=1) + padded(b, 6, 0),
+    "zeros with a sign": lambda a, b: padded(a, 0, 6, constant_values=-0.0) + padded(b, 6, 0, constant_values=-0.0),
     "edges": lambda a, b: padded(a, 0, 6, mode="edge") + padded(b, 6, 0),
     "several axes": lambda a, b: fc.pad(a, [(0, 0), (0, 4), (0, 6)]) + fc.pad(b, [(0, 0), (4, 0), (6, 0)]),
     "different axes": lambda a, b: padded(a[:, :, :4], 0, 4) + fc.reshape(padded(b[:, :, :4], 4, 0, 1), (-1, 4, 8)),
