@@ -58,8 +58,11 @@ class OverlaidParts:
         if size <= 0:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         self._files = files
-        self._handle = files.open_memory(size)
-        self._memory = mmap.mmap(self._handle, size)
+        with contextlib.ExitStack() as stack:
+            self._handle = files.open_memory(size)
+            stack.callback(files.close, self._handle)
+            self._memory = mmap.mmap(self._handle, size)
+            stack.pop_all()
         self._free = [*range(0, size, slot_bytes)][::-1]
         self._fails = False
         self._begun: list[OverlaidPart] = []
@@ -93,7 +96,15 @@ class OverlaidParts:
 
         Returns:
             None where there is no room, or a read has failed: a file system may want other sizes than pages.
+
+        Raises:
+            ValueError: if the part is not within the mapping. Other memory of the process lies beyond it.
         """
+        if not 0 <= begin < end <= len(mapping):
+            raise ValueError(
+                f"cannot lay memory over a mapping: got bytes {begin} to {end}, expected 0 to {len(mapping)}; "
+                "ask for a part of the file"
+            )
         if self._fails or not self._free:
             return None
         begin, end = begin // mmap.PAGESIZE * mmap.PAGESIZE, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -108,7 +119,8 @@ class OverlaidParts:
                 read = self._files.read_direct(direct, room, part.begin)
             if read >= least:
                 self._files.show(part.mapping, part.begin, part.end, self._handle, part.offset)
-            self._fails |= read < least
+            else:
+                self._fails = True
         except OSError:
             self._fails = True
 
@@ -118,14 +130,20 @@ class OverlaidParts:
         Args:
             count: of parts.
         """
-        first, self._begun = self._begun[:count], self._begun[count:]
-        for part in first:
+        for part in self._begun[:count]:
             # Memory that cannot be taken away stays where it is, and holds what belongs there.
+            is_shown = False
             with contextlib.suppress(OSError):
                 self._files.show(part.mapping, part.begin, part.end, part.handle, part.begin)
+                is_shown = True
+            # Another thread may fork at any time, and the child shows the file for the parts that are in here. An
+            # interrupt may come as well: a part that is in here is given back again, so its memory is not free yet.
+            del self._begun[0]
+            if is_shown:
                 self._free.append(part.offset)
-                # The system keeps one piece of what lies side by side and is read alike.
-                self._files.read_alone(part.mapping, part.begin, part.end)
+                with contextlib.suppress(OSError):
+                    # The system keeps one piece of what lies side by side and is read alike.
+                    self._files.read_alone(part.mapping, part.begin, part.end)
 
     def leave(self) -> None:
         """Give all parts back, and take no more: somebody else has the memory."""

@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,6 +138,55 @@ def test_no_room_is_refused(tmp_path: Path) -> None:
         OverlaidParts(Files(), 2 * PAGE, 3 * PAGE - 1)
 
 
+def test_memory_that_cannot_be_mapped_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int, size: int) -> mmap.mmap:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        OverlaidParts(Files(), 2 * PAGE, 3 * PAGE)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize("place", [(SIZE - PAGE, SIZE + 1), (SIZE + PAGE, SIZE + 2 * PAGE), (-PAGE, PAGE)])
+def test_nothing_lies_beyond_the_mapping(marked: Mapped, place: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=f"cannot lay memory over a mapping: got bytes {place[0]} to {place[1]}"):
+        marked.read(*place)
+    assert (marked.parts.free, marked.parts.begun) == (3, 0)
+
+
+def test_an_interrupt_frees_no_memory_twice(marked: Mapped, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Files.show
+
+    def interrupted(files: Files, *place: Any) -> None:
+        plain(files, *place)
+        raise KeyboardInterrupt
+
+    marked.read(0, PAGE)
+    monkeypatch.setattr(Files, "show", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        marked.parts.give_back(1)
+    monkeypatch.setattr(Files, "show", plain)
+    for _ in range(2):
+        marked.parts.give_back(1)
+        assert (marked.parts.free, marked.parts.begun) == (3, 0)
+
+
+def test_memory_that_cannot_be_taken_away_takes_no_other_part(marked: Mapped, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(files: Files, *place: Any) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    plain = Files.show
+    marked.read(0, PAGE)
+    monkeypatch.setattr(Files, "show", refuse)
+    marked.parts.give_back(1)
+    assert (marked.parts.free, marked.parts.begun) == (2, 0)
+    monkeypatch.undo()
+    assert np.flatnonzero(marked.shown).tolist() == [*range(PAGE)]
+    plain(marked.files, marked.mapping, 0, PAGE, marked.handle, 0)
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_child_sees_the_file(marked: Mapped) -> None:
     marked.read(0, PAGE)
@@ -147,3 +197,22 @@ def test_a_child_sees_the_file(marked: Mapped) -> None:
         os._exit(0 if refused and not marked.shown.any() else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert marked.shown.any(), "its parent goes on"
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_sees_the_file_that_is_made_while_parts_go(marked: Mapped, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Any other thread may fork here.
+    plain, children = Files.show, list[int]()
+
+    def forking(files: Files, *place: Any) -> None:
+        monkeypatch.setattr(Files, "show", plain)
+        children.append(os.fork())
+        if children == [0]:
+            os._exit(1 if marked.shown.any() else 0)
+        plain(files, *place)
+
+    for place in range(2):
+        marked.read(place * PAGE, (place + 1) * PAGE)
+    monkeypatch.setattr(Files, "show", forking)
+    marked.parts.give_back(2)
+    assert os.waitpid(children[0], 0)[1] == 0
