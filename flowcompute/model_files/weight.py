@@ -124,10 +124,12 @@ class WeightFile:
         Raises:
             OSError: if there is no way, or the file is another one now.
         """
-        handle = self.files.open_direct(self.path)
-        if Fingerprint.of(self.files.status(handle)) != self.fingerprint:
-            self.files.close(handle)
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
+        with contextlib.ExitStack() as stack:
+            handle = self.files.open_direct(self.path)
+            stack.callback(self.files.close, handle)
+            if Fingerprint.of(self.files.status(handle)) != self.fingerprint:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
+            stack.pop_all()
         return handle
 
     def overlay(

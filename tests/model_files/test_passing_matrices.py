@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,54 @@ def test_products_wait_for_what_passes(path: Path, monkeypatch: pytest.MonkeyPat
     assert resolved(path, chosen, "1GiB", device).tobytes() == expected.tobytes(), "the file is shown again"
 
 
+@pytest.mark.parametrize("files", ["one", "two"])
+def test_products_of_the_same_matrices_read_them_once(path: Path, monkeypatch: pytest.MonkeyPatch, files: str) -> None:
+    weights = fc.weights(path)
+    again = weights if files == "one" else fc.weights(path)
+    rng, chosen = np.random.default_rng(5), np.arange(EXPERTS, dtype=np.int32)[:, None]
+    x, y = (fc.source(rng.standard_normal((EXPERTS, IN), dtype=np.float32)) for _ in range(2))
+
+    def computed(memory: str, *, other: np.ndarray | None = None) -> bytes:
+        c = fc.source(chosen)
+        d = c if other is None else fc.source(other)
+        made: Any = fc.nn.experts(x, weights["experts"], c) + fc.nn.experts(y, again["experts"], d)
+        made = made.sum(axis=1) @ weights["after"]
+        strategy = fc.Strategy(batch_bytes=1)
+        return np.asarray(made.resolve(device="numpy", memory=memory, progress=False, strategy=strategy)).tobytes()
+
+    passed = Passed(monkeypatch)
+    assert computed("600KiB") == computed("1GiB")
+    assert passed.numbers(path) == [*range(STAYING, EXPERTS)]
+    # Another choice comes before the products of the first one are computed.
+    assert computed("600KiB", other=chosen[::-1]) == computed("1GiB", other=chosen[::-1])
+    assert len(passed.places) > EXPERTS - STAYING
+
+
+def test_what_is_no_entry_of_a_file_is_not_chosen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Passed(monkeypatch)
+    writer = gguf.GGUFWriter(path.with_name("few.gguf"), "none")
+    writer.add_tensor("few", np.random.default_rng(6).standard_normal((4, 10 * OUT, IN)).astype(np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    few = fc.weights(settle(path.with_name("few.gguf")))["few"].astype("float32")
+    chosen = fc.source(np.arange(EXPERTS, dtype=np.int32)[:, None])
+    x = fc.source(np.ones((EXPERTS, IN), np.float32))
+    made = fc.nn.experts(x, fc.reshape(few, (EXPERTS, OUT, IN)), chosen)
+    made = made + fc.nn.experts(x, fc.weights(path)["experts"], chosen)
+
+    def computed(memory: str) -> bytes:
+        strategy = fc.Strategy(batch_bytes=1)
+        return np.asarray(made.resolve(device="numpy", memory=memory, progress=False, strategy=strategy)).tobytes()
+
+    assert computed("800KiB") == computed("2MiB")
+    # Entry 39 of four would lie beyond the file.
+    assert passed.places
+    assert min(passed.numbers(path)) >= 0
+    assert max(passed.numbers(path)) < EXPERTS
+
+
 def test_nothing_passes_where_memory_is_short(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = np.array([[number] for number in range(EXPERTS)], np.int32)
     expected = resolved(path, chosen, "1GiB")
@@ -133,12 +182,57 @@ def test_another_file_in_its_place_is_not_read(path: Path, monkeypatch: pytest.M
     other = path.with_suffix(".other")
     other.write_bytes(path.read_bytes())
     other.replace(path)
+    before = os.listdir("/proc/self/fd")
     with pytest.raises(OSError, match="Stale"):
         weight.file.open_direct()
     assert not passed.places
 
+    def refuse(files: Files, handle: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-def test_reads_that_an_interrupt_has_left_end_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Files, "status", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        weight.file.open_direct()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_no_reads_of_a_product_are_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight: Any = fc.weights(path)["experts"]
+    free, begun, ended, plain = threading.Event(), list[int](), list[int](), Files.read_direct
+
+    def slow(files: Files, handle: int, buffer: memoryview, offset: int) -> int:
+        begun.append(offset)
+        if begun[0] == offset:
+            free.wait()
+        ended.append(plain(files, handle, buffer, offset))
+        return ended[-1]
+
+    monkeypatch.setattr(Files, "read_direct", slow)
+    passing = PassingMatrices([weight], 8 * SIZE)
+    passing.begin_choice(2)
+    threading.Timer(0.1, free.set).start()
+    for number in (3, 7):
+        assert passing.add(weight, number)
+        passing.begin(weight)
+    passing.wait(weight)
+    assert len(ended) == 2
+    passing.close()
+
+
+def test_what_an_error_has_left_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = Passed(monkeypatch)
+    weight: Any = fc.weights(path)["experts"]
+    passing = PassingMatrices([weight], 8 * SIZE)
+    for number in (3, 7):
+        passing.begin_choice(1)
+        assert passing.add(weight, number)
+    passing.begin(weight)
+    passing.close()
+    assert passed.numbers(path) == [7]
+
+
+@pytest.mark.parametrize("kind", ["stop", "close"])
+def test_reads_that_an_interrupt_has_left_end_first(path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     weight: Any = fc.weights(path)["experts"]
     expected = np.array(weight.value)
     begun, ended, plain, close = threading.Event(), threading.Event(), Files.read_direct, ThreadPool.close
@@ -161,6 +255,7 @@ def test_reads_that_an_interrupt_has_left_end_first(path: Path, monkeypatch: pyt
     monkeypatch.setattr(passing, "_pending", Forgetful())
     passing.begin(weight)
     begun.wait()
+    getattr(passing, kind)()
     passing.close()
     assert np.array_equal(weight.value, expected)
 

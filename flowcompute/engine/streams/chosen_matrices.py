@@ -7,7 +7,6 @@ from dataclasses import field
 
 import numpy as np
 
-from flowcompute.elements import Element
 from flowcompute.elements.axes import LOOKUP
 from flowcompute.elements.nn import EXPERTS
 from flowcompute.engine.streams.passing_matrices import PassingMatrices
@@ -50,25 +49,26 @@ class ChosenMatrices:
     goes first, of equals the oldest. Those that were cached before stay: somebody else has use for them.
 
     Args:
-        nodes: of the graph, in the order in which they are computed.
+        nodes: all of the graph, in the order in which they are computed.
         budget_bytes: the job's memory. Matrices that fit it stay in the system's cache, and are left alone.
     """
 
     def __init__(self, nodes: Sequence[Node], budget_bytes: int) -> None:
         products = [node for node in nodes if node.op is EXPERTS]
         found: dict[int, ReadAhead] = {node.inputs[2]: ReadAhead() for node in products}
-        self._of_product = {node.id: one for node in products if (one := _stored(node.element.inputs[1])) is not None}
+        self._of_product = {node.id: one for node in products if (one := _chosen(nodes, node)) is not None}
         chosen = {id(one): one for one in self._of_product.values()}
         every = dict(chosen)
         for node in products:
             one = self._of_product.get(node.id)
-            found[node.inputs[2]].chosen += [] if one is None else [one]
+            if one is not None and all(one is not other for other in found[node.inputs[2]].chosen):
+                found[node.inputs[2]].chosen.append(one)
         # What stands before the first choice comes after the last one of the batch before.
         last = max(found, default=-1)
         for node in nodes if found else ():
             last = node.id if node.id in found else last
-            for value in node.element.inputs if node.op is not LOOKUP else ():
-                one = _stored(value)
+            for value in node.inputs if node.op is not LOOKUP else ():
+                one = _stored(nodes, value)
                 if one is not None and id(one) not in every:
                     every[id(one)] = one
                     found[last].others.append(one)
@@ -161,8 +161,16 @@ class ChosenMatrices:
             stored.let_go(key[1])
 
 
-def _stored(value: Element) -> Weight | None:
+def _chosen(nodes: Sequence[Node], product: Node) -> Weight | None:
+    """Return what is stored of the matrices of a product, where they are entries of axis 0 there."""
+    one, matrices = _stored(nodes, product.inputs[1]), nodes[product.inputs[1]].spec.shape
+    return one if one is not None and one.spec.shape[0] == matrices[0] else None
+
+
+def _stored(nodes: Sequence[Node], value: int) -> Weight | None:
     """Return what is stored of a value that is read as it is, decoded or seen in another way."""
-    while len(value.inputs) == 1:
-        (value,) = value.inputs
-    return value if isinstance(value, Weight) and value.spec.shape else None
+    # Of several equal weights kernels read the one that the graph kept, and each has a mapping of its own.
+    while len(nodes[value].inputs) == 1:
+        (value,) = nodes[value].inputs
+    stored = nodes[value].element
+    return stored if isinstance(stored, Weight) and stored.spec.shape else None

@@ -40,7 +40,9 @@ class PassingMatrices:
         return self._overlaid is not None and self._overlaid.works and all(one >= 0 for one in self._direct.values())
 
     def stop(self) -> None:
-        """Give memory back, and let none pass any more."""
+        """Give memory back, and let none pass any more. Calling it twice does nothing."""
+        # An interrupt may have left reads in progress that nobody waits for: threads end after them.
+        self._threads.close()
         self.wait()
         if self._overlaid is not None:
             self._overlaid.close()
@@ -49,6 +51,8 @@ class PassingMatrices:
     def begin_choice(self, count: int) -> None:
         """Begin a choice of some matrices. No kernel may still want those of the one before."""
         self.wait()
+        # What an error has left is given back, and may not be read afterwards.
+        self._added = []
         if self._overlaid is not None:
             self._past = self._overlaid.begun
             if self._overlaid.free < count:
@@ -72,6 +76,8 @@ class PassingMatrices:
     def begin(self, stored: Weight) -> None:
         """Begin to read what was added of a product; then give back what was read for the choice before."""
         if self._added:
+            # Whoever lost the reads before would use their memory again while they are in progress.
+            self.wait(stored)
             self._pending[id(stored)] = self._threads.begin(self._added, _READERS)
             self._added = []
             # The disk works meanwhile.
@@ -88,13 +94,12 @@ class PassingMatrices:
         No byte depends on it: who comes too early reads the mapped file.
         """
         for key in [*self._pending] if stored is None else [id(stored)]:
-            if (pending := self._pending.pop(key, None)) is not None:
+            if (pending := self._pending.get(key)) is not None:
                 pending.forget()
+                del self._pending[key]
 
     def close(self) -> None:
         """Give all back. Calling it twice does nothing."""
-        # An interrupt may have left reads in progress that nobody waits for: threads end after them.
-        self._threads.close()
         self.stop()
         for file, direct in self._direct.items():
             if direct >= 0:
