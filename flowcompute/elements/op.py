@@ -6,7 +6,7 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -78,7 +78,10 @@ class Op:
         doc: one sentence for users.
         rebuild: makes a Compute of this operation again from what a checkpoint keeps of it, by the function that
             users call where there is one. None for an operation that no kept job holds by its record.
+        made_by_call: whether each call makes a record of its own, which no later call finds again.
     """
+
+    made_by_call: ClassVar[bool] = False
 
     name: str
     arity: int

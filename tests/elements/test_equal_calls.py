@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements import Compute, Constant
-from flowcompute.elements.calls.call_templates import KNOWN_CALLS
+from flowcompute.elements.calls.call_templates import KNOWN_CALLS, call_key
 from flowcompute.graph import UnknownError, exact
 from tests.checkpoint.elements import OPERATIONS_BY_NAME, elementwise
 from tests.checkpoint.network_elements import NETWORKS
@@ -127,6 +129,41 @@ def test_what_is_known_is_bounded() -> None:
         thrice(lambda wide=wide: fc.nn.cross_entropy(wide, fc.source(np.zeros(2, "i8"))))
     held = sum(known.template.constant_bytes for known in KNOWN_CALLS.values() if known.template is not None)
     assert 3 << 20 < held <= 4 << 20
+
+
+def test_operations_of_one_call_are_neither_known_nor_held() -> None:
+    x = rows()
+
+    def composed() -> weakref.ref[np.ndarray]:
+        scale = np.ones(4, "f4")
+
+        @fc.kernel
+        def twice(a: float) -> float:
+            return a + a
+
+        @twice.vjp
+        def gradient(_: Any, gradient: Any) -> Any:
+            return gradient * scale
+
+        for one in (twice(x), fc.opencl("float f(float v) { return v; }", x)):
+            fc.maximum(x, one)
+            one.astype("f8").sum(axis=1)
+            fc.concat((one, x), axis=1)
+        return weakref.ref(scale)
+
+    held = [composed() for _ in range(3)]
+    gc.collect()
+    assert all(one() is None for one in held)
+    assert not KNOWN_CALLS
+    assert thrice(lambda: x * x) is not None
+    assert KNOWN_CALLS
+
+
+def test_records_have_a_key_only_where_they_are_held() -> None:
+    add = fc.add.op
+    assert call_key(print, (add,), {}, []) is not None
+    assert call_key(print, ((add,),), {}, []) is None
+    assert call_key(print, (), {"op": add}, []) is None
 
 
 def test_parameters_of_equal_numbers_stay_two() -> None:

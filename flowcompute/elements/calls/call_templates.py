@@ -97,13 +97,16 @@ def call_key(
 ) -> Key | None:
     """Return the key of a call; None where an argument is neither an element that is computed or read, nor plain.
 
+    Nor has a call one where it would never be found again: an operand's operation was made for that operand alone.
+
     Args:
         function, args, kwargs: the call.
         operands: takes its operands, each once.
     """
     parts: list[object] = [function, len(args)]
     for one in args:
-        part = _part(one, operands)
+        # `learned` holds those that stand here, and no others.
+        part = (Op, id(one)) if type(one) is Op else _part(one, operands)
         if part is None:
             return None
         parts.append(part)
@@ -124,15 +127,16 @@ def _part(one: Any, operands: list[Element]) -> object:
                 return place
         operands.append(one)
         if issubclass(kind, Compute):
-            return (one.spec, id(one.op), *_seen(one.inputs[0])) if one.op is CAST else (one.spec, id(one.op))
+            if one.op is not CAST:
+                return _seen(one)
+            behind = _seen(one.inputs[0])
+            return None if behind is None else (one.spec, id(CAST), *behind)
         return _seen(one) if issubclass(kind, Source) else None
     if kind is float:
         # It tells -0.0 from 0.0, and NaN from nothing else.
         return float, one.hex()
     if kind in _PLAIN:
         return None if kind is str and len(one) > _MOST_TEXT else (kind, one)
-    if kind is Op:
-        return Op, id(one)
     if kind is slice:
         return _several(slice, (one.start, one.stop, one.step), operands)
     if kind is tuple and len(one) <= _MOST_ENTRIES:
@@ -142,8 +146,12 @@ def _part(one: Any, operands: list[Element]) -> object:
     return None
 
 
-def _seen(one: Element) -> tuple[object, ...]:
-    return one.spec, id(one.op) if isinstance(one, Compute) else None
+def _seen(one: Element) -> tuple[object, ...] | None:
+    """Return what a key has of an element alone; None where no later call meets its operation."""
+    if not isinstance(one, Compute):
+        return one.spec, None
+    # Such an operation may hold what its user's functions refer to, and a key would keep it alive for nothing.
+    return None if one.op.made_by_call else (one.spec, id(one.op))
 
 
 def _several(kind: type, values: tuple[Any, ...], operands: list[Element]) -> object:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import field, replace
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class UserOp(Op):
         result: which of its results.
         vjp: the gradient that its user gave it; None for the derivative of its statements.
     """
+
+    made_by_call: ClassVar[bool] = True
 
     function: ir.TypedFunction = field(default_factory=lambda: ir.TypedFunction("", (), (), (), ()), hash=False)
     result: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,8 @@ class SourceOp(Op):
         source: OpenCL C in which each function that it defines has a name of its own in all programs.
         entry: the function that is called.
     """
+
+    made_by_call: ClassVar[bool] = True
 
     source: str = ""
     entry: str = ""
