@@ -3,7 +3,6 @@
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, parse_bytes
 from flowcompute.strategy.file_rates import FileRates, load_file_rates, mount_point, save_file_rates
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
-from flowcompute.strategy.memory_limits import default_memory_bytes, spare_memory_bytes
 from flowcompute.strategy.pace import DriftWatch, Pace
 from flowcompute.strategy.paired_trials import (
     PairedTrials,
@@ -11,6 +10,7 @@ from flowcompute.strategy.paired_trials import (
     differing,
     trials_of,
 )
+from flowcompute.strategy.process_limits import core_limit, default_memory_bytes, spare_memory_bytes
 from flowcompute.strategy.roofline import LIMITS_SHAPE, Limits, Roofline, Unit, load_limits, save_limits, scaled
 from flowcompute.strategy.runtime_trial import TRIAL_SHAPE, RuntimeTrial, load_runtime_trial, save_runtime_trial
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
@@ -70,6 +70,7 @@ __all__ = [
     "Tuning",
     "Unit",
     "compared",
+    "core_limit",
     "default_memory_bytes",
     "describe_candidate",
     "differing",

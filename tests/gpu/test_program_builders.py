@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
 from flowcompute.engine import CHECK
 from flowcompute.errors import DeviceError, KernelError
+from flowcompute.gpu.device import shared_by_driver
 from flowcompute.gpu.worker import ProgramBuilders, program_builders
+from flowcompute.gpu.worker.worker_process import Worker
 from flowcompute.schedule import RegionStep
 from tests.checkpoint.operands import rows
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu
@@ -28,6 +32,8 @@ class Process:
     refused: ClassVar[dict[str, Exception]] = {}
     endless: ClassVar[set[str]] = set()
     begun: ClassVar[threading.Event] = threading.Event()
+    waits: ClassVar[threading.Event] = threading.Event()
+    clock_s: ClassVar[float] = 0.0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -41,6 +47,7 @@ class Process:
         if text in self.refused:
             raise self.refused[text]
         while text in self.endless:
+            self.waits.set()
             CHECK.get()()
         self.said.append(("ends", text))
         return {"kernel": 0}
@@ -55,9 +62,12 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Process]]:
     for held in (Process.said, Process.closed, Process.refused, Process.endless):
         held.clear()
     Process.begun.clear()
-    replaced: dict[str, Any] = {"Worker": Process, "WORTH_S": 0.0, "own_cores": lambda: [0, 1, 2]}
+    Process.waits.clear()
+    Process.clock_s = 0.0
+    replaced: dict[str, Any] = {"Worker": Process, "WORTH_S": 0.0, "core_limit": lambda: 3}
     replaced |= {"program_of": lambda text: (text, "f"), "argument_types": lambda _: []}
-    replaced |= {"is_built": lambda *_: False, "kept_by_driver": lambda _: True}
+    replaced |= {"time": SimpleNamespace(monotonic=lambda: Process.clock_s)}
+    replaced |= {"is_built": lambda *_: False, "shared_by_driver": lambda _: True}
     for name, value in replaced.items():
         monkeypatch.setattr(program_builders, name, value)
     yield Process
@@ -120,8 +130,8 @@ def interrupted() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("kept_by_driver", lambda _: False),
-        ("own_cores", lambda: [0]),
+        ("shared_by_driver", lambda _: False),
+        ("core_limit", lambda: 1),
         ("default_memory_bytes", lambda: (1 << 30) - 1),
         ("WORTH_S", 1e9),
         ("sys.executable", "/usr/bin/blender"),
@@ -136,17 +146,89 @@ def test_none_is_started_where_none_is_of_use(
     assert [what for what, _ in processes.said] == ["here"] * len(TEXTS)
 
 
-@pytest.mark.parametrize("owner", [threading.Thread, Process])
+@pytest.mark.parametrize(
+    ("owner", "error"), [(threading.Thread, RuntimeError), (Process, OSError), (Process, RuntimeError)]
+)
 def test_what_does_not_start_is_done_here(
-    processes: type[Process], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, owner: type
+    processes: type[Process],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    owner: type,
+    error: type[Exception],
 ) -> None:
     def refuse(*_: object) -> None:
-        raise (RuntimeError if owner is threading.Thread else OSError)("there is no room")
+        raise error("there is no room")
 
     monkeypatch.setattr(owner, "start" if owner is threading.Thread else "__init__", refuse)
     assert run(wait=False) == TEXTS
     assert {what for what, _ in processes.said} == {"here"}
     assert "there is no room" in caplog.text
+
+
+def test_a_process_without_a_thread_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+    pair = socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(DeviceError, match="cannot start the worker process of it: can't start new thread"):
+        Worker("it")
+    assert [one.fileno() for one in pairs[0]] == [-1, -1]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_they_end_where_the_driver_does_not_find_what_they_build(
+    processes: type[Process], caplog: pytest.LogCaptureFixture, is_kept: bool
+) -> None:
+    with ProgramBuilders.of(gpu_shaped().device, TEXTS, isolated=False) as builders:
+        with builders.building(TEXTS[0]):
+            processes.clock_s += 1.0
+        for thread in builders._threads:
+            thread.join(60)
+        elsewhere = [text for what, text in processes.said if what == "ends"]
+        assert sorted(elsewhere) == TEXTS[1:]
+        for text in elsewhere:
+            with builders.building(text):
+                processes.clock_s += 0.4 if is_kept else 0.6
+        assert builders._is_over != is_kept
+    warned = [one.getMessage() for one in caplog.records]
+    assert len(warned) == (not is_kept)
+    assert all("the driver does not keep theirs, and took 0.60 s for one" in one for one in warned)
+
+
+def test_those_that_build_are_ended_where_what_they_build_is_not_found(
+    processes: type[Process], caplog: pytest.LogCaptureFixture
+) -> None:
+    processes.endless.add(TEXTS[1])
+    with ProgramBuilders.of(gpu_shaped().device, TEXTS, isolated=False) as builders:
+        with builders.building(TEXTS[0]):
+            processes.clock_s += 1.0
+        assert processes.waits.wait(60)
+        with builders.building(TEXTS[-1]):
+            processes.clock_s += 1.0
+        for thread in builders._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        with builders.building(TEXTS[1]):
+            pass
+    assert len(caplog.records) == 1
+    assert ("begins", TEXTS[1]) in processes.said
+    assert ("ends", TEXTS[1]) not in processes.said
+
+
+@pytest.mark.parametrize(("value", "is_shared"), [(None, True), ("0", True), ("1", False)])
+def test_a_user_may_forbid_the_driver_to_keep_programs(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, is_shared: bool
+) -> None:
+    monkeypatch.delenv("CUDA_CACHE_DISABLE", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CUDA_CACHE_DISABLE", value)
+    device = gpu_shaped().device
+    assert not shared_by_driver(device)
+    monkeypatch.setattr(device, "platform", "NVIDIA CUDA")
+    assert shared_by_driver(device) == is_shared
 
 
 def test_one_run_at_a_time_has_processes(processes: type[Process]) -> None:
@@ -165,7 +247,7 @@ def test_a_process_builds_for_the_same_device(monkeypatch: pytest.MonkeyPatch) -
     x = rows()
     steps = [step for root in (x * 2, x - 1, x.sum(axis=1)) for step in plan_for_gpu(root).steps]
     kernels = [step.kernel for step in steps if isinstance(step, RegionStep) and step.kernel]
-    replaced: dict[str, Any] = {"WORTH_S": 0.0, "own_cores": lambda: [0, 1], "kept_by_driver": lambda _: True}
+    replaced: dict[str, Any] = {"WORTH_S": 0.0, "core_limit": lambda: 2, "shared_by_driver": lambda _: True}
     for name, value in replaced.items():
         monkeypatch.setattr(program_builders, name, value)
     before, answers = children(), []

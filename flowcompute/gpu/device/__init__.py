@@ -13,7 +13,7 @@ from flowcompute.gpu.device.discovery import (
 from flowcompute.gpu.device.driver_faults import ROOM, SMALLER, Faults, answerable
 from flowcompute.gpu.device.idle_kernels import TakenKernel
 from flowcompute.gpu.device.limits import host_bytes, measure_limits
-from flowcompute.gpu.device.programs import build, is_built, kept_by_driver, save_new_programs
+from flowcompute.gpu.device.programs import build, is_built, save_new_programs, shared_by_driver
 
 __all__ = [
     "ROOM",
@@ -29,10 +29,10 @@ __all__ = [
     "describe_devices",
     "host_bytes",
     "is_built",
-    "kept_by_driver",
     "measure_limits",
     "save_new_programs",
     "select_device",
     "select_devices",
+    "shared_by_driver",
     "shown_names",
 ]

@@ -87,6 +87,11 @@ def kept_by_driver(device: Device) -> bool:
     return device.platform in _CACHED_BY_DRIVER
 
 
+def shared_by_driver(device: Device) -> bool:
+    """Check whether other processes find what the driver compiles. A user may forbid it, by a variable of NVIDIA's."""
+    return kept_by_driver(device) and os.environ.get("CUDA_CACHE_DISABLE", "0") in ("", "0")
+
+
 def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
     """Return a program's options with those of every program: OpenCL C 1.2 and division rounded correctly."""
     every = [*device.build_options, *options]

@@ -19,14 +19,13 @@ from typing import Self
 import numpy as np
 
 from flowcompute.engine import CHECK, check_stopped
-from flowcompute.errors import FlowError, KernelError
-from flowcompute.gpu.device import Device, is_built, kept_by_driver
+from flowcompute.errors import KernelError
+from flowcompute.gpu.device import Device, is_built, shared_by_driver
 from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.gpu.worker.worker_process import Worker, building, opening
 from flowcompute.ir import Kernel
-from flowcompute.strategy import default_memory_bytes
-from flowcompute.thread_pool import own_cores
+from flowcompute.strategy import core_limit, default_memory_bytes
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +41,11 @@ _HOST_BYTES = 1 << 30
 
 _DEVICE_BYTES = 768 << 20
 """Memory of a process on the device, of which all together take an eighth at most."""
+
+_LOADED_SHARE = 0.5
+"""Share of the seconds of the program after which processes were started, which loading one of theirs may take. It
+takes a hundredth where the driver finds it. Else it is built twice, as in a folder that is full or cannot be written.
+"""
 
 _POLL_INTERVAL_S = 0.05
 
@@ -68,6 +72,8 @@ class ProgramBuilders:
         self._device = device
         self._left = {text: (name, types) for (text, name), types in programs.items() if not is_built(device, text)}
         self._elsewhere: set[str] = set()
+        self._made: set[str] = set()
+        self._loading_s = 0.0
         self._news = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._has_turn = self._is_over = False
@@ -80,7 +86,7 @@ class ProgramBuilders:
             device, kernels: as of the class.
             isolated: whether a worker process builds already.
         """
-        return cls(device, kernels if kept_by_driver(device) and not isolated and _can_start() else ())
+        return cls(device, kernels if shared_by_driver(device) and not isolated and _can_start() else ())
 
     @contextmanager
     def building(self, kernel: Kernel) -> Iterator[None]:
@@ -91,18 +97,29 @@ class ProgramBuilders:
             while text in self._elsewhere:
                 self._news.wait(_POLL_INTERVAL_S)
                 check_stopped()
+            is_made = text in self._made
+            self._made.discard(text)
         began_s = time.monotonic()
         yield
-        self._start(time.monotonic() - began_s)
+        took_s = time.monotonic() - began_s
+        if not is_made:
+            self._start(took_s)
+        elif took_s > self._loading_s and not self._is_over:
+            _LOG.warning(
+                "programs are built without processes beside this one: the driver does not keep theirs, and took "
+                "%.2f s for one; look whether it can write to its folder",
+                took_s,
+            )
+            self._end()
 
     def _start(self, took_s: float) -> None:
         """Start processes if the programs that are left are worth it, after one has taken so many seconds."""
         count = len(self._left)
         if self._has_turn or count * took_s < WORTH_S or not _TURN.acquire(blocking=False):
             return
-        self._has_turn = True
+        self._has_turn, self._loading_s = True, took_s * _LOADED_SHARE
         rooms = self._device.capabilities.memory_bytes // 8 // _DEVICE_BYTES, default_memory_bytes() // _HOST_BYTES
-        for number in range(min(len(own_cores()) - 1, count - 1, MOST_PROCESSES, *rooms)):
+        for number in range(min(core_limit() - 1, count - 1, MOST_PROCESSES, *rooms)):
             one = threading.Thread(target=self._help, name=f"flowcompute-builder-{number}", daemon=True)
             try:
                 one.start()
@@ -121,7 +138,7 @@ class ProgramBuilders:
                     self._build(worker, *program)
         except _NotNeededError:
             return
-        except (FlowError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever fails there is done here
             _LOG.warning("a process that builds programs failed, and they are built without it: %s", error)
 
     def _check(self) -> None:
@@ -140,6 +157,7 @@ class ProgramBuilders:
     def _build(self, worker: Worker, text: str, name: str, types: Sequence[np.dtype | None]) -> None:
         try:
             worker.ask(building(text, name, types))
+            self._made.add(text)
         except KernelError:
             # This process finds the same, and tells its user.
             pass
@@ -148,14 +166,17 @@ class ProgramBuilders:
                 self._elsewhere.discard(text)
                 self._news.notify_all()
 
+    def _end(self) -> None:
+        """Let all processes end, also those that are building."""
+        with self._news:
+            self._left.clear()
+        self._is_over = True
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all processes, also those that are building."""
-        with self._news:
-            self._left.clear()
-        self._is_over = True
+        self._end()
         try:
             for one in self._threads:
                 one.join()
@@ -168,4 +189,4 @@ def _can_start() -> bool:
     """Check whether there are cores for other processes, and an interpreter to start them with."""
     name = os.path.basename(sys.executable or "")
     # A program that has Python inside may name itself, and would be started.
-    return sys.platform == "linux" and len(own_cores()) > 1 and name.startswith("python")
+    return sys.platform == "linux" and core_limit() > 1 and name.startswith("python")

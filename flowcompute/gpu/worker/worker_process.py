@@ -83,7 +83,13 @@ class Worker:
         self._coordinator = threading.Thread(
             target=_run_worker, args=(theirs.fileno(), started), name="flowcompute-isolated", daemon=True
         )
-        self._coordinator.start()
+        try:
+            self._coordinator.start()
+        except RuntimeError as error:
+            # A limit of threads or processes.
+            self._channel.close()
+            theirs.close()
+            raise DeviceError(f"cannot start the worker process of {name}: {error}") from error
         process = started.get()
         theirs.close()
         if isinstance(process, Exception):

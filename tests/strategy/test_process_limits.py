@@ -1,4 +1,4 @@
-"""The default budget: half of what the process's own control group, and each above it, lets it have."""
+"""The default budget, half of what the process's control groups let it have; and the cores that they let it have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowcompute as fc
-from flowcompute.strategy import default_memory_bytes, spare_memory_bytes
+from flowcompute.strategy import core_limit, default_memory_bytes, process_limits, spare_memory_bytes
 
 MIB = 1 << 20
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -104,6 +104,38 @@ def test_the_groups_of_the_process_count(
 
 def test_a_system_without_groups_gives_half_of_the_machine(tmp_path: Path) -> None:
     assert default_memory_bytes(str(tmp_path)) == MACHINE // 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "mounts", "limits", "cores"),
+    [
+        pytest.param("0::/\n", V2, {"cpu.max": "250000 100000"}, 2, id="v2-container"),
+        pytest.param("0::/a/b\n", V2, {"a/b/cpu.max": "max 100000", "a/cpu.max": "300000 100000"}, 3, id="v2-above"),
+        pytest.param("0::/\n", V2, {"cpu.max": "20000 100000"}, 1, id="less-than-one"),
+        pytest.param("0::/\n", V2, {"cpu.max": "max 100000"}, 8, id="v2-no-limit"),
+        pytest.param("0::/\n", V2, {"cpu.max": "900000 0"}, 8, id="garbage"),
+        pytest.param("0::/\n", V2, {"cpu.max": "6400000 100000"}, 8, id="more-than-it-may-run-on"),
+        pytest.param(
+            "4:memory:/m\n3:cpu,cpuacct:/docker/x\n",
+            V1.replace("memory", "cpu"),
+            {"cpu/docker/x/cpu.cfs_quota_us": 400000, "cpu/docker/x/cpu.cfs_period_us": 100000, "cpu/m/cpu.max": 1},
+            4,
+            id="v1",
+        ),
+        pytest.param(
+            "3:cpu:/\n",
+            V1.replace("memory", "cpu"),
+            {"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.cfs_period_us": 100000},
+            8,
+            id="v1-no-limit",
+        ),
+    ],
+)
+def test_quotas_of_the_groups_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str, mounts: str, limits: dict[str, object], cores: int
+) -> None:
+    monkeypatch.setattr(process_limits, "own_cores", lambda: list(range(8)))
+    assert core_limit(system(tmp_path, groups, mounts.replace("{root}", "/"), limits)) == cores
 
 
 def test_what_is_spare_is_not_in_use(tmp_path: Path) -> None:

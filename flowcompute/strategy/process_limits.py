@@ -1,4 +1,4 @@
-"""Memory that this process may have: the machine's, or less where a control group or a limit of its own says so.
+"""Memory and cores that this process may have: the machine's, or less where a control group or a limit says so.
 
 A control group (containers, systemd, Slurm) is found as cgroups(7) says. `/proc/self/cgroup` has the group's path in
 each hierarchy, and `/proc/self/mountinfo` the place where that hierarchy is mounted. Each group above counts too.
@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flowcompute.thread_pool import own_cores
+
 try:
     import resource
 except ImportError:  # Windows
@@ -24,7 +26,7 @@ _LEGACY = ("memory.limit_in_bytes",)
 
 
 class _Hierarchy(NamedTuple):
-    """A mounted hierarchy of control groups that may limit memory.
+    """A mounted hierarchy of control groups that may have a controller.
 
     Attributes:
         group: what part of the hierarchy is mounted: "/" for all of it.
@@ -44,6 +46,16 @@ def default_memory_bytes(system: str = "/") -> int:
         system: the folder that holds `proc` and `sys`; another one only in tests.
     """
     return min(_limits(system)) // 2
+
+
+def core_limit(system: str = "/") -> int:
+    """Return how many cores this process can keep busy, at least 1: its own, or fewer by quotas of control groups.
+
+    Args:
+        system: as for `default_memory_bytes`.
+    """
+    quotas = (_quota(folder, unified) for folder, unified in _group_folders(system, "cpu"))
+    return max(1, min([len(own_cores()), *(int(one) for one in quotas if one is not None)]))
 
 
 def spare_memory_bytes(system: str = "/") -> int:
@@ -76,27 +88,46 @@ def _limits_of_groups(system: str, _second: int) -> tuple[int, ...]:
 
     Small runs follow each other in less than a hundredth of that, and reading takes as long as planning a known job.
     """
-    mounted = tuple(_hierarchies(system))
     return tuple(
         limit
-        for unified, path in _groups(system)
-        for hierarchy in mounted
-        if hierarchy.unified == unified
-        for limit in _group_limits(system, hierarchy, path)
+        for folder, unified in _group_folders(system, "memory")
+        for name in (_UNIFIED if unified else _LEGACY)
+        # "max" is no limit, and neither is 0 of a hierarchy whose limit nobody has set.
+        if (limit := _whole(_words(f"{folder}/{name}"))) > 0
     )
 
 
-def _groups(system: str) -> Iterator[tuple[bool, str]]:
-    """Yield whether a hierarchy is version 2, and the path of this process's group in it, where it limits memory."""
+def _quota(folder: str, unified: bool) -> float | None:
+    """Return the cores' worth of time that a group may have; None without a limit, which is "max", -1 or no file."""
+    if unified:
+        words = _words(f"{folder}/cpu.max")
+    else:
+        words = [*_words(f"{folder}/cpu.cfs_quota_us"), *_words(f"{folder}/cpu.cfs_period_us")]
+    time_us, period_us = _whole(words[:1]), _whole(words[1:])
+    return time_us / period_us if time_us and period_us else None
+
+
+def _group_folders(system: str, controller: str) -> Iterator[tuple[str, bool]]:
+    """Yield the folders of this process's groups and of those above them, and whether each is of version 2."""
+    mounted = tuple(_hierarchies(system, controller))
+    for unified, path in _groups(system, controller):
+        for hierarchy in mounted:
+            if hierarchy.unified == unified:
+                for folder in _folders(system, hierarchy, path):
+                    yield folder, unified
+
+
+def _groups(system: str, controller: str) -> Iterator[tuple[bool, str]]:
+    """Yield whether a hierarchy is version 2, and the path of this process's group in it, where it may limit."""
     for line in _lines(f"{system}/proc/self/cgroup"):
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         if number == "0" and not controllers:
             yield True, path
-        elif "memory" in controllers.split(","):
+        elif controller in controllers.split(","):
             yield False, path
 
 
-def _hierarchies(system: str) -> Iterator[_Hierarchy]:
+def _hierarchies(system: str, controller: str) -> Iterator[_Hierarchy]:
     for line in _lines(f"{system}/proc/self/mountinfo"):
         if "cgroup" not in line:
             continue
@@ -105,22 +136,26 @@ def _hierarchies(system: str) -> Iterator[_Hierarchy]:
         if len(place) < 5 or len(kind) < 3:
             continue
         unified = kind[0] == "cgroup2"
-        if unified or (kind[0] == "cgroup" and "memory" in kind[2].split(",")):
+        if unified or (kind[0] == "cgroup" and controller in kind[2].split(",")):
             yield _Hierarchy(_unescaped(place[3]), _unescaped(place[4]), unified)
 
 
-def _group_limits(system: str, hierarchy: _Hierarchy, path: str) -> Iterator[int]:
-    """Yield the limits of a group and of those above it, as far as they can be seen."""
+def _folders(system: str, hierarchy: _Hierarchy, path: str) -> Iterator[str]:
+    """Yield the folders of a group and of those above it, as far as they can be seen."""
     inside = os.path.relpath(path, hierarchy.group)
     # A group outside of what is mounted, as in a container: what is mounted is its own then.
     parts = [] if inside == "." or inside.startswith("..") else inside.split("/")
     for depth in range(len(parts), -1, -1):
-        folder = "/".join([system.rstrip("/") + hierarchy.folder, *parts[:depth]])
-        for name in _UNIFIED if hierarchy.unified else _LEGACY:
-            text = "".join(_lines(f"{folder}/{name}")).strip()
-            # "max" is no limit, and neither is 0 of a hierarchy whose limit nobody has set.
-            if text.isdecimal() and int(text) > 0:
-                yield int(text)
+        yield "/".join([system.rstrip("/") + hierarchy.folder, *parts[:depth]])
+
+
+def _words(path: str) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+def _whole(words: list[str]) -> int:
+    """Return the whole number that is the only word, or 0."""
+    return int(words[0]) if len(words) == 1 and words[0].isdecimal() else 0
 
 
 def _lines(path: str) -> list[str]:
