@@ -123,7 +123,7 @@ class PipelinedBatches(BatchesAhead):
         self._common = state.intermediates()
         root = next(clock for clock in state.one_pass.clocks if clock.is_root)
         stages = pipeline_stages_of(root.steps[: state.one_pass.ahead])
-        self._batches = [InFlightBatch(state, runners, stages, self._common) for _ in range(in_flight)]
+        self._batches = [InFlightBatch(state, runners, stages, in_flight, self._common) for _ in range(in_flight)]
         self._turn = self._batches[0]
 
     def upload(self, batch: Batch) -> int:

@@ -27,6 +27,7 @@ class InFlightBatch:
         state: of the pass.
         runners: of all placements.
         pipeline_stages: of the steps that are computed ahead, the first ones of the clock.
+        sharing: how many batches are on their way, and share the memory for chosen matrices.
         common: memory for what is made in record order, and so of one batch at a time; None where nothing is.
 
     Attributes:
@@ -40,10 +41,11 @@ class InFlightBatch:
         state: PassState,
         runners: Runners,
         pipeline_stages: Sequence[PipelineStage],
+        sharing: int,
         common: HostIntermediates | None = None,
     ) -> None:
         self.full: DeviceFullError | None = None
-        self.steps = StepRunner(state, runners, self._room)
+        self.steps = StepRunner(state, runners, self._room, sharing)
         self.lost_launches = 0
         self._state = state
         self._runners = runners

@@ -36,6 +36,7 @@ class StepRunner:
         state: of the pass.
         runners: of all placements.
         room: gives memory for values that only other steps take.
+        sharing: how many of these have steps in hand at a time, and share the memory for chosen matrices.
 
     Attributes:
         seconds: by step name, for metrics.
@@ -44,7 +45,7 @@ class StepRunner:
 
     waits_once = False
 
-    def __init__(self, state: PassState, runners: Runners, room: Room) -> None:
+    def __init__(self, state: PassState, runners: Runners, room: Room, sharing: int = 1) -> None:
         one = state.one_pass
         self.seconds = {step.name: 0.0 for step in (*one.before, *one.steps, *one.after)}
         self._state = state
@@ -54,7 +55,7 @@ class StepRunner:
         graph = state.plan.graph
         steps = (step for step in one.steps if isinstance(step, NodeStep) and step.node.kind is Kind.VIEW)
         self._lasting = lasting_values(graph, one)
-        self._chosen = ChosenMatrices(graph.nodes, state.plan.config.memory_bytes)
+        self._chosen = ChosenMatrices(graph.nodes, state.plan.config.memory_bytes, sharing)
         self._views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._strided = {step.node.id for step in steps if not is_copied(graph, step.node.id)}
         lasting_views = self._lasting & self._strided

@@ -14,8 +14,10 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.streams.passing_matrices import PassingMatrices
-from flowcompute.files import Files
+from flowcompute.files import Files, OverlaidParts
+from flowcompute.gpu import OpenCLBackend
 from flowcompute.thread_pool import ThreadPool
+from tests.gpu.test_sharing import DEVICES
 from tests.model_files.files import settle
 
 EXPERTS, OUT, IN = 40, 32, 128
@@ -131,6 +133,25 @@ def test_products_of_the_same_matrices_read_them_once(path: Path, monkeypatch: p
     # Another choice comes before the products of the first one are computed.
     assert computed("600KiB", other=chosen[::-1]) == computed("1GiB", other=chosen[::-1])
     assert len(passed.places) > EXPERTS - STAYING
+
+
+def test_batches_in_flight_share_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most: dict[int, int] = {}
+    plain = OverlaidParts.begin
+
+    def noted(parts: OverlaidParts, *place: Any) -> Any:
+        read = plain(parts, *place)
+        most[id(parts)] = max(most.get(id(parts), 0), parts.begun)
+        return read
+
+    chosen = np.array([[number] for number in range(EXPERTS)], np.int32)
+    expected = resolved(path, chosen, "1GiB", "numpy")
+    monkeypatch.setattr(OverlaidParts, "begin", noted)
+    monkeypatch.setattr(OpenCLBackend, "select", lambda *_args, **_options: DEVICES["gpu", 2])
+    assert np.allclose(resolved(path, chosen, "600KiB"), expected, rtol=1e-4, atol=1e-4)
+    # Each would keep all that it is asked for if it had all of the memory, and none would pass.
+    assert len(most) > 1
+    assert sum(most.values()) <= 7, "one of them has as many places; see above"
 
 
 def test_what_is_no_entry_of_a_file_is_not_chosen(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,9 +51,10 @@ class ChosenMatrices:
     Args:
         nodes: all of the graph, in the order in which they are computed.
         budget_bytes: the job's memory. Matrices that fit it stay in the system's cache, and are left alone.
+        sharing: how many of these share the memory, one for each batch in flight.
     """
 
-    def __init__(self, nodes: Sequence[Node], budget_bytes: int) -> None:
+    def __init__(self, nodes: Sequence[Node], budget_bytes: int, sharing: int = 1) -> None:
         products = [node for node in nodes if node.op is EXPERTS]
         found: dict[int, ReadAhead] = {node.inputs[2]: ReadAhead() for node in products}
         self._of_product = {node.id: one for node in products if (one := _chosen(nodes, node)) is not None}
@@ -73,9 +74,10 @@ class ChosenMatrices:
                     every[id(one)] = one
                     found[last].others.append(one)
         self._by_choice = found if sum(one.value.nbytes for one in every.values()) > budget_bytes else {}
-        room_bytes = budget_bytes - sum(one.value.nbytes for key, one in every.items() if key not in chosen)
+        others_bytes = sum(one.value.nbytes for key, one in every.items() if key not in chosen)
+        room_bytes = (budget_bytes - others_bytes) // sharing
         passing_bytes = max(room_bytes, 0) // PASSING_SHARE
-        self._least_bytes = budget_bytes - room_bytes + passing_bytes
+        self._least_bytes = others_bytes + passing_bytes * sharing
         self._passing = PassingMatrices(chosen.values() if self._by_choice else (), passing_bytes)
         self._room_bytes = room_bytes - (passing_bytes if self._passing.works else 0)
         self._kept: dict[tuple[int, int], Weight] = {}

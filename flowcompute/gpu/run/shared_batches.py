@@ -33,6 +33,7 @@ class _Share:
     Args:
         state: of the pass.
         device: what computes.
+        devices: how many there are.
         beside: runs on the first device what is computed in record order.
 
     Attributes:
@@ -40,12 +41,13 @@ class _Share:
         batches: by slot.
     """
 
-    def __init__(self, state: PassState, device: Device, beside: OpenCLRunner) -> None:
+    def __init__(self, state: PassState, device: Device, devices: int, beside: OpenCLRunner) -> None:
         self.runner = OpenCLRunner(state, device, beside=beside)
         runners = self._runners = Runners([self.runner], several_ask=True)
         root = next(clock for clock in state.one_pass.clocks if clock.is_root)
         stages = [PipelineStage(self.runner.placement, root.steps)]
-        self.batches = [InFlightBatch(state, runners, stages) for _ in range(self.runner.in_flight)]
+        in_flight = self.runner.in_flight
+        self.batches = [InFlightBatch(state, runners, stages, in_flight * devices) for _ in range(in_flight)]
         self._before = state.one_pass.before
         self._uploading, self._downloading = threading.Lock(), threading.Lock()
 
@@ -101,7 +103,7 @@ class SharedBatches(BatchesAhead):
     def __init__(self, state: PassState, runner: OpenCLRunner, devices: Sequence[Device]) -> None:
         super().__init__(state)
         self.lanes = self.in_flight = state.plan.depth
-        self._shares = [_Share(state, device, runner) for device in devices]
+        self._shares = [_Share(state, device, len(devices), runner) for device in devices]
         # At least as many as are in flight: whoever asks finds one.
         self._free: queue.SimpleQueue[tuple[_Share, int]] = queue.SimpleQueue()
         for slot in range(self._shares[0].runner.in_flight):
