@@ -199,8 +199,7 @@ class PassExecutor(Executor):
     def close(self) -> None:
         """Release all memory of this pass, also where a device fails; resident values belong to the run."""
         self._between.forget()
-        self._steps.close()
-        close_all((self.state, *self.runners, *(() if self._ahead is None else (self._ahead,))))
+        close_all((self._steps, self.state, *self.runners, *(() if self._ahead is None else (self._ahead,))))
 
     # -- batches --------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import flowcompute as fc
 from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.engine.backend import Executor
+from flowcompute.engine.pass_executor import PassExecutor
+from flowcompute.engine.step_runner import StepRunner
 from flowcompute.schedule.explain.plan_view import Plan
 
 
@@ -89,3 +92,18 @@ def test_another_backend_continues_inside_a_block(devices: tuple[str, str]) -> N
                 np.testing.assert_allclose(parted[value], array, rtol=1e-5)
             else:
                 assert parted[value].tobytes() == array.tobytes(), (cut, name)
+
+
+def test_closing_releases_the_rest_where_one_fails() -> None:
+    x = fc.source(np.zeros((10, 4), np.float32))
+    executor = job_of(fc.plan(x.sum(axis=0), device="cpu")).executor(0, {})
+    assert isinstance(executor, PassExecutor)
+    executor.open()
+    runners = list(executor.runners)
+    with (
+        mock.patch.object(StepRunner, "close", side_effect=OSError("a disk that went")),
+        mock.patch.object(type(runners[0]), "close", autospec=True, side_effect=type(runners[0]).close) as closed,
+        pytest.raises(OSError, match="a disk that went"),
+    ):
+        executor.close()
+    assert [call.args[0] for call in closed.call_args_list] == runners
