@@ -50,7 +50,7 @@ INSTEAD = {
     "O": f"array.astype(float) where all are numbers; {_TEXTS}",
     "V": 'array["name"] is one field of a structured array',
 }
-"""What stands for arrays of dtypes that elements do not have, by the kinds of these."""
+"""Replacements of arrays whose dtypes elements do not have, by the kinds of these."""
 
 
 def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:

@@ -24,7 +24,7 @@ FOREIGN_FORMATS = {
     ".gguf": "fc.models.load(path) is a language model, fc.weights(path) its weights",
     ".onnx": "fc.onnx.load(path) is a model as a function",
 }
-"""What to do instead of reading formats that are not read or written, by their extensions."""
+"""Ways to data in formats that are neither read nor written, by their extensions."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_IN_URLS = re.compile(r"(?<=://).*@|[?#].*", re.DOTALL)

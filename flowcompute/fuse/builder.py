@@ -442,8 +442,10 @@ def build_regions(
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
     """
-    views, options = opened or {}, {"numbers_on_host": numbers_on_host, "folds_apart": folds_apart}
-    builder = _Builder(graph, levels, fused_producers, stencils, opened=views, **options)
+    views = opened or {}
+    builder = _Builder(
+        graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host, opened=views, folds_apart=folds_apart
+    )
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)

@@ -51,7 +51,7 @@ OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSin
 """Made for a plan, from what a job holds."""
 
 STAND_INS = {ComputeStandIn, SourceStandIn}
-"""What functions are shown of operands; no graph holds one."""
+"""Stand-ins that functions are shown in place of operands; no graph holds one."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
 """Operations whose elements have a class of their own."""

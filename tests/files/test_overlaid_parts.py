@@ -47,7 +47,7 @@ class Mapped:
 
     @property
     def shown(self) -> np.ndarray:
-        """What the mapping shows less the file: 1 where memory lies over it."""
+        """Return the bytes that the mapping shows less those of the file: 1 where memory lies over it."""
         return np.frombuffer(self.mapping, np.uint8) - self.bytes
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def test_sums_are_those_of_numpy(records: int) -> None:
 
 
 def test_columns_of_reduced_rows_have_a_kernel_of_their_own() -> None:
-    """In one kernel a work-group would take the records of a block one by one, with few columns for it."""
+    """A work-group of one kernel would take the records of a block one by one, with few columns for it."""
     rows = fc.nn.softmax(fc.source(X[:, 0]), axis=-1)
     together, apart = fc.plan(rows.sum(axis=0), device="cpu"), plan_for_gpu(rows.sum(axis=0))
     assert (len(together.kernels), len(apart.kernels)) == (1, 2)

@@ -25,7 +25,7 @@ TEXTS = ["a" * length for length in range(1, 9)]
 
 
 class Process:
-    """What stands for a worker process: it says what it builds, and waits or fails where a test wants it."""
+    """Stand-in for a worker process: it says what it builds, and waits or fails where a test wants it."""
 
     said: ClassVar[list[tuple[str, str]]] = []
     closed: ClassVar[list[Process]] = []

@@ -53,7 +53,7 @@ def test_panels_and_work_groups(dtype: str, width: int, sizes: tuple[int, int]) 
 
 @pytest.mark.parametrize(("width", "loads"), [(64, 0), (128, 64), (4097, 24)])
 def test_numbers_of_the_next_task_are_loaded_behind_stores(width: int, loads: int) -> None:
-    """Where rows of a panel have 64 bytes."""
+    """Rows of a panel need 64 bytes for it."""
     large = dataclasses.replace(NVIDIA, max_work_group=1024)
     scan = fc.cumulative_sum(fc.source(np.zeros((100, width), "f4")), axis=0)
     (kernel,) = plan_on_paper(scan, capabilities=large).kernels

@@ -105,7 +105,7 @@ def call_key(
     """
     parts: list[object] = [function, len(args)]
     for one in args:
-        # `learned` holds those that stand here, and no others.
+        # `learn` holds those that stand here, and no others.
         part = (Op, id(one)) if type(one) is Op else _part(one, operands)
         if part is None:
             return None
@@ -159,13 +159,13 @@ def _several(kind: type, values: tuple[Any, ...], operands: list[Element]) -> ob
     return None if None in parts else (kind, *parts)
 
 
-def copied(key: Key, name: str, operands: Sequence[Element]) -> Element | None:
+def copy_known(key: Key, name: str, operands: Sequence[Element]) -> Element | None:
     """Return what a call makes, copied from an equal one; None where none has a template."""
     known = KNOWN_CALLS.get(key)
     return None if known is None or known.template is None else known.template.copy(name, operands)
 
 
-def learned(
+def learn(
     key: Key,
     call: UserCall,
     function: Callable[..., Any],

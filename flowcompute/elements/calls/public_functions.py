@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from flowcompute.elements.calls.call_templates import call_key, copied, learned
+from flowcompute.elements.calls.call_templates import call_key, copy_known, learn
 from flowcompute.elements.element import Element
 from flowcompute.elements.site import UserCall, current_call, set_current_call, user_site
 from flowcompute.errors import SpecError
@@ -81,14 +81,14 @@ def _made(
     operands: list[Element] = []
     key = call_key(function, args, kwargs, operands)
     if key is not None:
-        made = copied(key, name, operands)
+        made = copy_known(key, name, operands)
         if made is not None:
             return made
     call = UserCall(name, user_site(), given())
     set_current_call(call)
     try:
         if key is not None:
-            learned(key, call, function, args, kwargs, operands)
+            learn(key, call, function, args, kwargs, operands)
         made = function(*args, **kwargs)
     finally:
         set_current_call(None)

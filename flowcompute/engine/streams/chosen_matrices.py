@@ -18,8 +18,8 @@ from flowcompute.strategy import spare_memory_bytes
 MOST_BYTES = 1 << 24
 """Bytes that are read ahead for a product at most. More would push out what was read for it before."""
 
-PASSING_SHARE = 4
-"""Of the memory for chosen matrices, one part in so many is for those that pass."""
+PASSING_PARTS = 4
+"""Parts of the memory for chosen matrices, one of which is for those that pass."""
 
 COUNTED = 8
 """Choices a matrix, on average, after which all counts of them are halved."""
@@ -76,7 +76,7 @@ class ChosenMatrices:
         self._by_choice = found if sum(one.value.nbytes for one in every.values()) > budget_bytes else {}
         others_bytes = sum(one.value.nbytes for key, one in every.items() if key not in chosen)
         room_bytes = (budget_bytes - others_bytes) // sharing
-        passing_bytes = max(room_bytes, 0) // PASSING_SHARE
+        passing_bytes = max(room_bytes, 0) // PASSING_PARTS
         self._least_bytes = others_bytes + passing_bytes * sharing
         self._passing = PassingMatrices(chosen.values() if self._by_choice else (), passing_bytes)
         self._room_bytes = room_bytes - (passing_bytes if self._passing.works else 0)
@@ -104,7 +104,7 @@ class ChosenMatrices:
         least = min((self._times[key] for key in self._kept), default=1)
         newest = set[tuple[int, int]]()
         for stored in few:
-            cached = [number for number in wanted if not self._passes(stored, number, least)]
+            cached = [number for number in wanted if not self._let_pass(stored, number, least)]
             self._passing.begin(stored)
             stored.read_ahead(cached)
             newest.update((id(stored), number) for number in cached)
@@ -131,8 +131,8 @@ class ChosenMatrices:
         self._passing.close()
         self._let_go(0, set())
 
-    def _passes(self, stored: Weight, number: int, least: int) -> bool:
-        """Count a choice, and have the matrix pass where it may: True. It is read by the system's cache otherwise.
+    def _let_pass(self, stored: Weight, number: int, least: int) -> bool:
+        """Count a choice, and let the matrix pass where it may: True. It is read by the system's cache otherwise.
 
         Args:
             stored, number: which matrix.

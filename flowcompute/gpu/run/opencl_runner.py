@@ -102,17 +102,14 @@ class OpenCLRunner(FoldingRunner):
         self._launcher = open_launcher(self.device, self.plan.config, self.plan.memory.staging_bytes)
         kernels = [(step, step.kernel) for step in self._regions() if step.kernel is not None]
         every = (kernel for _, kernel in kernels)
-        with (
-            self._launcher.told(),
-            ProgramBuilders.of(self.device, every, isolated=self.plan.config.isolate) as builders,
-        ):
-            for step, kernel in kernels:
-                began = time.perf_counter()
-                with builders.building(kernel):
-                    self._compiled(kernel)
-                if self.log is not None:
-                    self.log.compiled(step.name, time.perf_counter() - began)
         with self._launcher.told():
+            with ProgramBuilders.of(self.device, every, isolated=self.plan.config.isolate) as builders:
+                for step, kernel in kernels:
+                    began = time.perf_counter()
+                    with builders.building(kernel):
+                        self._compiled(kernel)
+                    if self.log is not None:
+                        self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory, self._can_defer = self._launcher.memory, self._launcher.can_defer
             for kernel in self._end_kernels():

@@ -33,10 +33,9 @@ from flowcompute.lower.matmul.lane_sums import LANES, RUN
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.matmul.staged_matmul import GROUP, PIECES, WORD, StagedLowering, chunk_of, local_bytes
+from flowcompute.lower.matmul.tensor_cores import SUBGROUP
 from flowcompute.lower.matmul.tiled_matmul import TilePosition
 
-SUBGROUP = 32
-"""Work-items that run in step, and share a ring."""
 STAGES = 4
 """Chunks of a ring: one is multiplied while the others are on their way."""
 TOGETHER = 8

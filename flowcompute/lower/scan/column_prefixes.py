@@ -1,4 +1,4 @@
-"""What comes before tiles of wide items along the stream on GPUs, and the state after a batch.
+"""Prefixes of the tiles of wide items along the stream on GPUs, and the state after a batch.
 
 One work-item for each column of a panel adds the totals of the tiles of a stretch in order. It publishes one prefix for
 all of them.
