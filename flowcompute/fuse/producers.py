@@ -370,7 +370,8 @@ class _ProducerSearch:
         covered = {(one.operand, one.anchor) for one in fused_producers}
         sharing: dict[int, list[FusedProducers]] = {}
         for one in fused_producers:
-            covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs}
+            # What they read from memory is no operand that they compute.
+            covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs if i in one.nodes}
             sharing.setdefault(one.root, []).append(one)
         whys = ((one.root, self._why_shared(one, covered, sharing[one.root])) for one in fused_producers)
         return {root: why for root, why in whys if why is not None}

@@ -117,6 +117,26 @@ def test_its_bits_are_those_of_attention(window: int | None) -> None:
     assert np.array_equal(resolved(made, "cpu", 5000), np.moveaxis(whole, 0, 1))
 
 
+def of_one_norm(x: fc.Element) -> fc.Element:
+    """Return what attends to a view of a norm, and to numbers that kernels make of that view as they load it."""
+    heads = fc.reshape(x - x.sum(axis=1, keepdims=True), (-1, 2, 4))
+    return fc.nn.self_attention(heads, heads * 0.5, heads - 1)
+
+
+def test_what_one_operand_reads_from_memory_is_stored_for_another() -> None:
+    said = [reason.text for reason in fc.plan(of_one_norm(fc.source(np.zeros((9, 8), "f4"))), device="cpu").reasons]
+    assert "subtract is stored: multiply needs it too" in said
+
+
+@pytest.mark.compiles
+def test_operands_may_be_made_of_a_view_of_one_norm() -> None:
+    x = np.random.default_rng(4).standard_normal((90, 8)).astype("f4")
+    heads = (x - x.sum(axis=1, keepdims=True)).reshape(-1, 2, 4)
+    wanted = exact(heads, heads * np.float32(0.5), heads - 1, positions([90]), None)
+    for device in DEVICES:
+        np.testing.assert_allclose(resolved(of_one_norm(fc.source(x)), device, 3000), wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.slow
 def test_operands_may_be_views_of_one_product() -> None:
     rng = np.random.default_rng(3)
