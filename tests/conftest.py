@@ -5,7 +5,9 @@ HYPOTHESIS_PROFILE=quick, which `scripts/test` sets, draws a few; "ci", the defa
 
 import gc
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from flowcompute.schedule.known_plans import plan_store
@@ -26,10 +28,16 @@ plan_store.LEAST_NODES = 1 << 60
 """Tests change what plans are made by, so that none may come from a process before, or go to one after."""
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Spare the garbage collector what lasts: modules, and all tests. It went through them again and again."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup() -> None:
