@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 
-def slow_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
-    """Mark all values of a parameter as slow but for the kept ones."""
-    return _marked(kept, values, pytest.mark.slow)
+def slow_but(kept: Iterable[Any], values: Iterable[Any], compiled: Iterable[Any] = ()) -> list[Any]:
+    """Mark all values of a parameter as slow but for the kept ones, and those that are left to the nightly script."""
+    later = list(compiled)
+    made = _marked(kept, values, pytest.mark.slow)
+    found = [pytest.param(*one.values, marks=pytest.mark.compiles) if one.values[0] in later else one for one in made]
+    assert sum(one is not old for one, old in zip(found, made, strict=True)) == len(later), (
+        "name what is among the values"
+    )
+    return found
 
 
 def compiled_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
