@@ -10,7 +10,6 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import SpecError
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
-from tests.support.slow import slow_but
 
 
 def expected(x: np.ndarray, k: int, axis: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,8 +64,15 @@ def test_of_what_is_resident_any_axis() -> None:
     np.testing.assert_array_equal(places, expected(x, 2, 0)[1])
 
 
-@pytest.mark.parametrize("dtype", slow_but(["f4"], ["f4", "f2", "i8", "u1"]))
-@pytest.mark.parametrize("k", slow_but([17], [16, 17, 41]))
+@pytest.mark.parametrize(
+    ("k", "dtype"),
+    [
+        (17, "f4"),
+        *(pytest.param(k, "f4", marks=pytest.mark.slow) for k in (16, 41)),
+        *(pytest.param(k, dtype, marks=pytest.mark.slow) for dtype in ("f2", "i8", "u1") for k in (17, 41)),
+        *(pytest.param(16, dtype, marks=pytest.mark.compiles) for dtype in ("f2", "i8", "u1")),
+    ],
+)
 def test_as_many_as_one_likes(dtype: str, k: int) -> None:
     x = special(dtype)
     values, places = expected(x, k, 1)

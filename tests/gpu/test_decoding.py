@@ -20,8 +20,7 @@ TOKENS = np.random.default_rng(1).integers(3, len(VOCABULARY), 16).astype(np.int
     "name",
     [
         "llama",
-        pytest.param("gemma3", marks=pytest.mark.slow),
-        *(pytest.param(name, marks=pytest.mark.compiles) for name in ("qwen3", "phi3")),
+        *(pytest.param(name, marks=pytest.mark.compiles) for name in ("gemma3", "qwen3", "phi3")),
     ],
 )
 def test_token_by_token_gives_the_bits_of_all_at_once(tmp_path: Path, name: str) -> None:

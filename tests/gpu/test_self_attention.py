@@ -70,8 +70,15 @@ def test_each_record_sees_those_before(device: str, window: int | None, texts: l
     assert {one.tobytes() for one in results} == {results[0].tobytes()}
 
 
-@pytest.mark.parametrize("device", slow_but(["numpy", "gpu"], [*DEVICES, "isolated"]))
-@pytest.mark.parametrize("window", [None, 20])
+@pytest.mark.parametrize(
+    ("device", "window"),
+    [
+        *((device, window) for device in ("numpy", "gpu") for window in (None, 20)),
+        *(pytest.param("cpu", window, marks=pytest.mark.slow) for window in (None, 20)),
+        pytest.param("isolated", None, marks=pytest.mark.slow),
+        pytest.param("isolated", 20, marks=pytest.mark.compiles),
+    ],
+)
 def test_texts_are_told_by_their_numbers(device: str, window: int | None) -> None:
     lengths = [1, 5, 70, 3, 40]
     q, k, v = drawn(sum(lengths), 4, 2, 16, 24)

@@ -39,7 +39,7 @@ def test_the_table_has_exactly_what_gguf_decodes() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@cases(25)
+@cases(10)
 @given(data=st.data())
 def test_numpy_decodes_any_bytes(name: str, data: st.DataObject) -> None:
     shape = (data.draw(st.integers(0, 4)), data.draw(st.integers(0, 3)) * sizes(name)[1])
