@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.slow import compiled_but
-
 ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted((ROOT / "tests" / "programs").glob("*.py"))
 EVERY = sorted(path for path in (ROOT / "tests" / "programs").rglob("*") if path.is_file() and path.suffix != ".pyc")
 """Those of `scripts/nightly` included, which need large files or minutes, and models that programs read."""
-COMPILED = ("15_quantized", "18_gradients")
-"""Those that wait for PoCL's compiler for a minute. Each of their kernels belongs to a family that others test."""
 SETTINGS = {"17_onnx_nodes": {"FC_ONNX_EVERY": "64"}}
 """What of a long program CI runs. `scripts/nightly` runs all of it."""
 ORIGINALS = ROOT.parent / "shared" / "programs"
@@ -28,11 +24,7 @@ def test_there_are_programs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    compiled_but([path for path in PROGRAMS if path.stem not in COMPILED], PROGRAMS),
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(path)],
