@@ -16,7 +16,7 @@ from flowcompute.engine.batch_slice import Arrays, BatchSlice, even, sliced
 from flowcompute.engine.batches_ahead import BatchesAhead
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
-from flowcompute.engine.repeated_runs import RepeatedRuns, RunsInPlace
+from flowcompute.engine.repeats import RepeatedRuns, RunsInPlace
 from flowcompute.engine.scans import Carry
 from flowcompute.engine.sharding import restored_fold
 from flowcompute.engine.step_runner import StepRunner, check_along

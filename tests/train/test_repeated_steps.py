@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.repeated_runs import RepeatedRuns
+from flowcompute.engine.repeats import RepeatedRuns
 from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu import OpenCLBackend

@@ -84,7 +84,7 @@ def test_neither_batches_nor_chains_change_a_bit() -> None:
     with mock.patch("flowcompute.engine.accumulators.kept_records.np.concatenate", side_effect=np.concatenate) as parts:
         assert value_bytes(fc.resolve(*trained(fc.source(X)), strategy=small, **HERE)) == wanted
     assert parts.called
-    with mock.patch.multiple("flowcompute.engine.repeated_runs", JOINED_AFTER=2, SHORT_S=1e9):
+    with mock.patch.multiple("flowcompute.engine.repeats.runs_in_place", JOINED_AFTER=2, SHORT_S=1e9):
         assert value_bytes(fc.resolve(*trained(fc.source(X)), **HERE)) == wanted
 
 

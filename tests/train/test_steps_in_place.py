@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.repeated_runs import RunsInPlace
+from flowcompute.engine.repeats import RunsInPlace
 from flowcompute.errors import DeviceFullError, RunError
 from flowcompute.gpu.run.chains.launch_chain import LEAST_PREPARED, ChainMaker
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
@@ -85,7 +85,7 @@ def joined() -> Iterator[list[int]]:
         original(self, taken)
         lengths.append(len(self._chain.launches))
 
-    at_once = mock.patch.multiple("flowcompute.engine.repeated_runs", JOINED_AFTER=2, SHORT_S=1e9)
+    at_once = mock.patch.multiple("flowcompute.engine.repeats.runs_in_place", JOINED_AFTER=2, SHORT_S=1e9)
     with at_once, mock.patch.object(PreparedChain, "__call__", call):
         yield lengths
 
@@ -201,9 +201,9 @@ def test_a_chain_of_a_step_without_room_is_derived_anew() -> None:
 
 
 def test_long_runs_and_first_runs_are_not_joined() -> None:
-    with joined() as lengths, mock.patch("flowcompute.engine.repeated_runs.SHORT_S", 0):
+    with joined() as lengths, mock.patch("flowcompute.engine.repeats.runs_in_place.SHORT_S", 0):
         fc.resolve(*fitted(), **HERE)
-    with joined() as more, mock.patch("flowcompute.engine.repeated_runs.JOINED_AFTER", 1000):
+    with joined() as more, mock.patch("flowcompute.engine.repeats.runs_in_place.JOINED_AFTER", 1000):
         fc.resolve(*fitted(), **HERE)
     assert lengths == more == []
 
