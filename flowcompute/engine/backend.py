@@ -163,17 +163,23 @@ class Executor(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} runs one job once")
 
-    def repeat(self, arrays: Callable[[], dict[int, np.ndarray]]) -> Mapping[int, np.ndarray] | None:
+    def repeat(
+        self, arrays: Callable[[], dict[int, np.ndarray]], *, leave: bool = False
+    ) -> Mapping[int, np.ndarray] | None:
         """Do all from `begin_again` to `finish` as it was done before, over other given values and records.
 
         Args:
             arrays: reads the records of all sources, by value; called only where the run can be repeated.
+            leave: whether the run may be left in progress. What it makes is there after the next one, or after `wait`.
 
         Returns:
             What `finish` gives; None where nothing was done.
         """
-        del arrays
+        del arrays, leave
         return None
+
+    def wait(self) -> None:  # noqa: B027 - most leave nothing in progress
+        """Wait for a run that `repeat` has left in progress."""
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:  # noqa: B027 - only devices keep something
         """Leave values on the device, before `open` or `begin_again`.

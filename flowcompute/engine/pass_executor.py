@@ -94,11 +94,16 @@ class PassExecutor(Executor):
         if self._ahead is not None:
             self._ahead.begin_again(self._changing)
 
-    def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
+    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool = False) -> dict[int, np.ndarray] | None:
         """Repeat a run that a device has recorded, or whose launches are known; see `Executor.repeat`."""
         if self._in_place is not None:
-            return self._in_place.repeat(arrays)
+            return self._in_place.repeat(arrays, leave=leave)
         return None if self._repeated is None else self._repeated.repeat(self._kept, arrays)
+
+    def wait(self) -> None:
+        """Wait for a run that was left in progress; see `Executor.repeat`."""
+        if self._in_place is not None:
+            self._in_place.wait()
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:
         """Leave values on the only device; see `Executor.keep`."""
@@ -251,17 +256,20 @@ class PassExecutor(Executor):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Leave kernels of several batches in progress where a runner is alone; see `Executor.together`."""
-        steps = [step for step in self._pass.steps if isinstance(step, RegionStep)]
-        if len(self.runners) > 1 or self._ahead is not None or not steps:
-            yield
-            return
-        self._steps.waits_once = self.runners[0].waits_once = True
-        try:
-            yield
-        finally:
-            self._steps.waits_once = self.runners[0].waits_once = False
-            self._steps.wait(steps[-1].name)
+        """Leave kernels of several batches in progress where a runner is alone, and steps; see `Executor.together`."""
+        with self.state.trainings_left():
+            steps = [step for step in self._pass.steps if isinstance(step, RegionStep)]
+            if len(self.runners) > 1 or self._ahead is not None or not steps:
+                yield
+            else:
+                self._steps.waits_once = self.runners[0].waits_once = True
+                try:
+                    yield
+                finally:
+                    self._steps.waits_once = self.runners[0].waits_once = False
+                    self._steps.wait(steps[-1].name)
+        if self.state.trains:
+            self._tell()
 
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Made:
         """End the sources of a root clock."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from flowcompute.elements import Kind
+from flowcompute.elements import Destination, Kind
 from flowcompute.elements.training import TRAIN, Given, GivenStream
 from flowcompute.engine.accumulators import Multiply, Products, TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
@@ -166,6 +167,25 @@ class PassState:
     def trains(self) -> bool:
         """True where a training runs in the pass."""
         return any(isinstance(scan, TrainingScan) for scan in self.scans.values())
+
+    @contextmanager
+    def trainings_left(self) -> Iterator[None]:
+        """Let a step of a training be in progress while the next one begins, where only destinations take losses."""
+        trainings = {i: scan for i, scan in self.scans.items() if isinstance(scan, TrainingScan)}
+        if not trainings:
+            yield
+            return
+        reading = (one for one in self.nodes if not isinstance(one.element, Destination))
+        read = {i for one in reading if not isinstance(self.folds.get(one.id), TrainedValue) for i in one.inputs}
+        leaving = [scan for i, scan in trainings.items() if i not in read]
+        try:
+            for scan in leaving:
+                scan.leaves = True
+            yield
+        finally:
+            for scan in leaving:
+                scan.leaves = False
+                scan.settle()
 
     def ends_early(self, clock: Clock) -> bool:
         """Check whether a training has ended that a clock would have more records for."""

@@ -100,13 +100,14 @@ class RegionRunner(ABC):
         return False
 
     def prepare(
-        self, known: Mapping[str, KnownLaunch], staying: Mapping[int, np.ndarray]
+        self, known: Mapping[str, KnownLaunch], staying: Mapping[int, np.ndarray], own: Collection[int]
     ) -> Mapping[str, Callable[[BatchSlice], None]]:
         """Return by name what launches the steps of `known_run` again, and leaves the waiting to `wait`.
 
         Args:
             known: as `known_run` has given them.
             staying: by value arrays that stay from run to run. Others are looked up in the slice once a run.
+            own: values along the stream that are looked up, too, though their arrays have stayed so far.
         """
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
@@ -149,6 +150,9 @@ class RegionRunner(ABC):
 
     def wait(self) -> None:  # noqa: B027 - NumPy is never behind
         """Wait for what `run` has left in progress: the host reads or writes arrays of the slice in hand."""
+
+    def leave_run(self) -> None:  # noqa: B027 - as above
+        """Leave what was launched in progress, and wait for what was left the last time; `wait` waits for both."""
 
     def forget_streams(self) -> None:  # noqa: B027 - NumPy keeps nothing, here and below
         """Forget the arrays of the slice in hand: what follows has others."""

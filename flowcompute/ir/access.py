@@ -11,7 +11,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.axes import padded
 from flowcompute.elements.nn import windows_of
 from flowcompute.elements.search import ORDERING
-from flowcompute.elements.training import ALL_RECORDS
+from flowcompute.elements.training import ALL_RECORDS, Given
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node, postorder
 from flowcompute.imports import dataclass
@@ -121,9 +121,10 @@ def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
 def is_seen_through(graph: Graph, value: int) -> bool:
     """Check whether kernels read through a view, where it has strides. The host copies those of other whole values."""
     node = graph.nodes[value]
-    if node.kind is not Kind.VIEW:
-        return False
-    return node.spec.is_stream or graph.nodes[below_views(graph, value)].op is ALL_RECORDS
+    if node.kind is not Kind.VIEW or node.spec.is_stream:
+        return node.kind is Kind.VIEW
+    base = graph.nodes[below_views(graph, value)]
+    return base.op is ALL_RECORDS or (isinstance(base.element, Given) and base.element.is_seen)
 
 
 def is_view(graph: Graph, value: int) -> bool:

@@ -14,6 +14,7 @@ from flowcompute.rewrite.products import (
     image_windows,
     multiply_all_records,
     multiply_halves,
+    see_small_matrices,
     share_repeated_matrices,
 )
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
@@ -40,6 +41,7 @@ __all__ = [
     "multiply_halves",
     "replace_idle_reductions",
     "replace_small_windows",
+    "see_small_matrices",
     "share_repeated_matrices",
     "source_of",
     "split_items",

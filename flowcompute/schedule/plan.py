@@ -169,6 +169,10 @@ def _taken(step: Step) -> float:
     return 1.0 if schedule is None else schedule.records * schedule.epochs / schedule.steps
 
 
+NEXT_STEP = "results of the next step"
+"""Line of the memory of a step that begins before the step before it has ended."""
+
+
 @dataclass(frozen=True)
 class MemoryPlan:
     """Bytes known before running.
@@ -186,6 +190,11 @@ class MemoryPlan:
     items: tuple[tuple[str, int], ...]
     device_items: tuple[tuple[str, int], ...] = ()
     staging_bytes: int = 0
+
+    @property
+    def has_next_step(self) -> bool:
+        """True where there is room for a step that begins before the last one has ended."""
+        return any(what == NEXT_STEP for what, _ in self.items)
 
     @property
     def device_bytes(self) -> int:

@@ -30,6 +30,7 @@ from flowcompute.rewrite import (
     multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
+    see_small_matrices,
     share_repeated_matrices,
     store_copied_views,
 )
@@ -247,6 +248,7 @@ def plan_step(
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
     graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
+    graph = see_small_matrices(graph) if _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     if backend.first is not None and any(
         device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes
@@ -365,9 +367,14 @@ def _pass(
     residents = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] == index}
     # Streams that destinations and other clocks read, and residents that anything later reads.
     wanted = {node.inputs[0] for node in targets if isinstance(node.element, Destination)}
+    ends = set(wanted)
     wanted |= {value for clock in clocks for entry in clock.entries.values() for _, value in entry.inputs}
     wanted |= {i for node in graph.nodes if node.id not in residents for i in node.inputs if i in residents}
     entered = {clock.id: _entered_as_is(clock) for clock in clocks}
+    if len(pass_nodes) == 1:
+        # Who reads them is known, but for what comes after folds.
+        late = {i for node in graph.nodes if levels[node.id] > index for i in node.inputs}
+        wanted -= {i for i in residents - ends - late if maker.is_only_seen(graph.nodes[i])}
     steps = maker.steps({**places, **dict.fromkeys(residents, RESIDENT)}, wanted, entered)
     after: list[Step] = []
     if last:

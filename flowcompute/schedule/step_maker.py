@@ -122,7 +122,7 @@ class StepMaker:
         for place, ordered in steps.items():
             left: list[Step] = []
             for step in reversed(ordered):
-                if isinstance(step, NodeStep) and self._is_only_seen(step.node):
+                if isinstance(step, NodeStep) and self.is_only_seen(step.node):
                     if step.node.id not in needed:
                         continue
                     needed.update(step.node.inputs)
@@ -130,14 +130,14 @@ class StepMaker:
             kept[place] = left[::-1]
         return kept
 
-    def _is_only_seen(self, node: Node) -> bool:
+    def is_only_seen(self, node: Node) -> bool:
         """Check whether a node is a view of a stream's records that has strides, and does nothing else."""
         return node.op is not INDICES and is_seen_through(self.graph, node.id) and is_view(self.graph, node.id)
 
     def _read_by(self, step: Step) -> set[int]:
         """Return the values that a step reads, without those that views of streams read."""
         if isinstance(step, NodeStep):
-            return set() if self._is_only_seen(step.node) else {*step.there, *step.on_host}
+            return set() if self.is_only_seen(step.node) else {*step.there, *step.on_host}
         if step.kernel is None:
             return set(step.region.inputs)
         read = {argument.value for argument in step.kernel.arguments}

@@ -12,11 +12,16 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.engine.repeats import RunsInPlace
+from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, RunError
+from flowcompute.gpu.memory.device_memory import HostMemory
 from flowcompute.gpu.run.chains.launch_chain import LEAST_PREPARED, ChainMaker
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.prepared_launches import PreparedChain
 from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.metrics import StepTold
+from flowcompute.runtime.stages.group_size import GroupSize
+from flowcompute.schedule.plan import MemoryPlan
 from tests.train.test_repeated_steps import PLACES, fitted, looked_up, same
 
 HERE: dict[str, Any] = {"device": "cpu", "progress": False}
@@ -28,8 +33,8 @@ def counted() -> Iterator[list[bool]]:
     found: list[bool] = []
     original = RunsInPlace.repeat
 
-    def repeat(self: RunsInPlace, arrays: Any) -> Any:
-        made = original(self, arrays)
+    def repeat(self: RunsInPlace, arrays: Any, **options: Any) -> Any:
+        made = original(self, arrays, **options)
         found.append(made is not None)
         return made
 
@@ -72,6 +77,7 @@ JOBS: dict[str, Callable[[], list[Any]]] = {
     "steps of two sizes": lambda: fitted(batch=25, epochs=2),
     "many records": many_records,
     "strided records": strided_records,
+    "losses that are read": lambda: [fitted()[-1].sum(), fitted()[-1]],
 }
 
 
@@ -153,6 +159,82 @@ def test_what_a_function_keeps_is_not_written_over() -> None:
     # A step may have fewer records than a batch has room for.
     assert runs == [True] * 4
     assert len({one.tobytes() for one in kept}) == 5
+
+
+@contextmanager
+def left() -> Iterator[list[list[int]]]:
+    """Note by step which steps had been told when it began; all go together from the second one on."""
+    found: list[list[int]] = []
+    original = TrainingScan._step
+
+    def step(self: TrainingScan, **options: Any) -> Any:
+        made = original(self, **options)
+        found.append([one.step for one in self.told])
+        return made
+
+    def took(self: GroupSize, seconds: float, batches: int) -> None:
+        del seconds, batches
+        self.batches = self._most
+
+    with mock.patch.object(TrainingScan, "_step", step), mock.patch.object(GroupSize, "took", took):
+        yield found
+
+
+def many(epochs: int = 20, **options: Any) -> list[Any]:
+    """Steps of one size, whose every part a kernel computes."""
+    return fitted(clip_norm=None, epochs=epochs, **options)
+
+
+def test_a_step_begins_before_the_last_one_has_ended() -> None:
+    with derived():
+        wanted = fc.resolve(*many(), **HERE)
+    with left() as told, mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
+        same(fc.resolve(*many(), **HERE), wanted)
+    assert leave.call_count > 80
+    # A step is told when the next one has begun, and in its order.
+    assert any(one and one[-1] == step - 1 for step, one in enumerate(told, 1))
+    assert all(one == sorted(one) for one in told)
+
+
+def test_a_budget_without_room_for_two_steps_waits_for_each() -> None:
+    with derived():
+        wanted = fc.resolve(*many(), **HERE)
+    without = mock.patch.object(MemoryPlan, "has_next_step", False)
+    with without, mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
+        same(fc.resolve(*many(), **HERE), wanted)
+    leave.assert_not_called()
+
+
+def test_what_comes_before_a_step_that_fails_is_told() -> None:
+    original, said = RunsInPlace._again, list[int]()
+
+    def again(self: RunsInPlace, *of: Any, **options: Any) -> Any:
+        said.append(1)
+        if len(said) == 30:
+            raise RunError("cannot go on")
+        return original(self, *of, **options)
+
+    seen: list[StepTold] = []
+    settle = TrainingScan.settle
+
+    def settled(self: TrainingScan) -> None:
+        settle(self)
+        seen.extend(self.told)
+
+    failing = mock.patch.object(RunsInPlace, "_again", again), mock.patch.object(TrainingScan, "settle", settled)
+    with left(), failing[0], failing[1], pytest.raises(RunError, match="step 31 of 100"):
+        fc.resolve(*many(), **HERE)
+    assert seen[-1].step == 30
+    losses = fc.resolve(many()[-1], **HERE)
+    assert seen[-1].numbers["loss"] == float(losses[29])
+
+
+def test_small_matrices_that_are_handed_on_are_read_through_views() -> None:
+    plan = many()[0].plan(device="cpu")
+    (inner,) = [one for plans in plan.inner.values() for one in plans][:1]
+    turned = [node.name for node in inner.graph.nodes if node.op is not None and node.op.name == "permute_dims"]
+    assert turned
+    assert not {step.name for one in inner.passes for step in one.before}.intersection(turned)
 
 
 @pytest.mark.compiles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -19,19 +20,32 @@ class Given(Element):
     Attributes:
         key: which one it is: `STEP`, "value.3", or that of a stream of random numbers.
         seed: of a key of random numbers the seed that its user gave; None of other values.
+        is_seen: whether kernels read through views of it. Only planning makes such ones.
     """
 
     key: str
     seed: int | None
+    is_seen: bool
 
     def __init__(self, key: str, spec: Spec, *, seed: int | None = None, name: str | None = None) -> None:
         super().__init__(spec, (), name)
-        self.freeze_fields(key=key, seed=seed)
+        self.freeze_fields(key=key, seed=seed, is_seen=False)
 
     @classmethod
     def seeded(cls, seed: int) -> Given:
         """Return the key of random numbers of a step, which follows from a seed and the step's number."""
         return cls(f"seed.{seed}", Spec(UINT64, ()), seed=seed)
+
+    def seen(self) -> Given:
+        """Return the same value, which kernels read through views."""
+        twin = copy.copy(self)
+        twin.freeze_fields(is_seen=True)
+        return twin
+
+    @property
+    def is_carried(self) -> bool:
+        """True where it is what the last step has made of it, neither a key nor the number of the step."""
+        return self.seed is None and self.key != STEP
 
     def is_known(self, values: Sequence[Spec]) -> bool:
         """Check whether a training that carries such values on can give this one."""

@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.elements.training import ALL_RECORDS
+from flowcompute.elements.training import ALL_RECORDS, Given
 from flowcompute.engine.accumulators import one_blas_thread
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
@@ -22,7 +22,7 @@ from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError, FlowError
 from flowcompute.graph import Node
 from flowcompute.imports import dataclass
-from flowcompute.ir import is_dense
+from flowcompute.ir import Kernel, is_dense
 from flowcompute.schedule import NodeStep, RegionStep, Step
 
 JOINED_AFTER = 64
@@ -32,6 +32,9 @@ once a machine."""
 SHORT_S = 0.5e-3
 """Launches are joined where those of a run take no longer on average, all else of it included. What a launch costs
 beside its kernel is a twentieth of that."""
+
+OWN_BYTES = 1 << 16
+"""Bytes that late folds of a run read at most that is left in progress: they are there twice."""
 
 Command = Callable[[BatchSlice], None]
 """Does a part of a run over records."""
@@ -49,6 +52,8 @@ class PreparedRun:
         after: what computes with folds.
         late: folds of records that nothing of the run reads.
         made: arrays of values along the stream, which stay.
+        ended: the folds of `late`, where the host reads nothing else that this run or the one before makes. Then the
+            next run may begin before this one has ended. None elsewhere.
     """
 
     known: Collection[KnownLaunch]
@@ -58,6 +63,7 @@ class PreparedRun:
     after: Sequence[Command]
     late: Sequence[Command]
     made: Arrays
+    ended: Sequence[Node] | None
 
     @property
     def parts(self) -> Sequence[tuple[Sequence[Command], bool]]:
@@ -112,6 +118,7 @@ class RunsInPlace:
                 self._passing.update(step.node.inputs)
         self._prepared: PreparedRun | None = None
         self._late = set[int]()
+        self._left: tuple[Sequence[Node], BatchSlice, Arrays] | None = None
         self._runs, self._runs_s = 0, 0.0
 
     @classmethod
@@ -132,8 +139,29 @@ class RunsInPlace:
                 return None
         return cls(state, runners, steps, before)
 
-    def repeat(self, arrays: Callable[[], Arrays]) -> dict[int, np.ndarray] | None:
+    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool) -> dict[int, np.ndarray] | None:
         """Repeat a run; see `Executor.repeat`."""
+        made = self._repeated(arrays, leave=leave)
+        if made is None:
+            # It is derived, by a host that reads what the run before has made.
+            self.wait()
+        return made
+
+    def wait(self) -> None:
+        """Wait for a run that was left in progress."""
+        self._runners.wait()
+        self._end_left()
+
+    def _end_left(self) -> None:
+        """Make the folds of a run that was left, which has ended."""
+        left, self._left = self._left, None
+        if left is not None:
+            folds, taken, made = left
+            self._fold(folds, taken)
+            for node in folds:
+                made[node.id][...] = self._state.resident[node.id]
+
+    def _repeated(self, arrays: Callable[[], Arrays], *, leave: bool) -> dict[int, np.ndarray] | None:
         runner, prepared = self._runners[0], self._prepared
         if self._state.is_sliced:
             return None
@@ -141,61 +169,83 @@ class RunsInPlace:
             known = runner.known_run(self._regions, self._items)
             if known is None:
                 return None
+            self.wait()
             prepared = self._prepared = self._prepare(known)
             self._runs, self._runs_s = 0, 0.0
         if self._runs == JOINED_AFTER and self._runs_s < SHORT_S * self._runs * len(prepared.launches):
+            self.wait()
             prepared = self._prepared = self._joined(prepared)
         began = time.perf_counter()
         try:
-            made = self._again(prepared, arrays())
+            made = self._again(prepared, arrays(), leave=leave and prepared.ended is not None)
             self._runs, self._runs_s = self._runs + 1, self._runs_s + time.perf_counter() - began
             return made
         except DeviceFullError:
             # It is done anew, in parts that there is room for.
             return None
 
-    def _again(self, prepared: PreparedRun, arrays: Arrays) -> dict[int, np.ndarray]:
+    def _again(self, prepared: PreparedRun, arrays: Arrays, *, leave: bool) -> dict[int, np.ndarray]:
         resident, items = self._state.resident, self._items
+        if not leave:
+            # The host reads what the run before has made.
+            self.wait()
         arrays.update(prepared.made)
         taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
         self._runners[0].begin_prepared()
         try:
-            for commands, of_records in prepared.parts:
+            for commands, of_records in prepared.parts[:3] if leave else prepared.parts:
                 try:
                     for command in commands:
                         command(taken)
                 except FlowError as error:
                     error.records = error.records or ((0, items) if of_records else None)
                     raise
-        finally:
+        except BaseException:
             self._runners.wait()
-        return {sink.value: resident[sink.value] for sink in self._one.sinks}
+            raise
+        if not leave:
+            self._runners.wait()
+            return {sink.value: resident[sink.value] for sink in self._one.sinks}
+        self._runners[0].leave_run()
+        self._end_left()
+        folds = prepared.ended or ()
+        made = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in folds}
+        self._left = folds, taken, made
+        return {
+            sink.value: made[sink.value] if sink.value in made else resident[sink.value] for sink in self._one.sinks
+        }
 
     # -- preparing --------------------------------------------------------------------------------
 
     def _prepare(self, known: Mapping[str, KnownLaunch]) -> PreparedRun:
         state, steps, runner = self._state, self._steps, self._runners[0]
         made = [i for one in self._regions for i in one.region.outputs]
-        values = {i: steps.place(i, 0, self._items) for i in made if state.nodes[i].spec.is_stream}
+        read = {i for step in self._one.after for i in read_by(step)}
+        folds = [step.node for step in self._clock.steps if isinstance(step, NodeStep) and step.node.kind is Kind.FOLD]
+        late = [node for node in folds if node.id not in read]
+        # Each run has its own of these, which are read when the next one may be in progress.
+        own = {i for node in late for i in node.inputs}.intersection(made) if self._can_be_left(late) else set[int]()
+        values = {i: steps.place(i, 0, self._items) for i in made if state.nodes[i].spec.is_stream and i not in own}
         pairs = [(step.name, fold) for step in self._regions for fold in step.region.folds]
         ended = [(name, fold) for name, fold in pairs if runner.ends_block(known[name], fold)]
         made += [fold for _, fold in ended]
         whole = {i: steps.whole(i) for i in state.changing.intersection(made) - self._passing}
         first, seen = self._seen_first(values, whole)
+        first = [partial(self._make_own, sorted(own)), *first] if own else first
         state.resident.update(whole)
-        launches = dict(runner.prepare(known, {**whole, **values}))
+        launches = dict(runner.prepare(known, {**whole, **values}, own))
         ends = {fold: runner.end_block(known[name], fold, whole.get(fold)) for name, fold in ended}
         self._late.clear()
         before = [*first, *self._resident(self._before, launches)]
         along: list[Command] = []
-        folds: list[Node] = []
+        early = list[Node]()
         for step in self._clock.steps:
             if isinstance(step, RegionStep):
                 along += self._launch(step, launches)
             elif step.node.id in seen:
                 continue
             elif step.node.kind is Kind.FOLD:
-                folds.append(step.node)
+                early += [step.node] if step.node.id in read else []
             else:
                 # It reads what kernels may still be computing, or writes where they may still be reading.
                 along += self._waiting() if steps.has_memory(step.node) else ()
@@ -203,15 +253,31 @@ class RunsInPlace:
         for fold, end in ends.items():
             along += [*self._new_arrays([fold]), end]
         others = [self._blocks(known[name], fold) for name, fold in pairs if fold not in ends]
-        read = {i for step in self._one.after for i in read_by(step)}
-        early = [node for node in folds if node.id in read]
-        late = [node for node in folds if node.id not in read]
         along += [*self._waiting(), *others] if others else ()
         along += [*self._waiting(), partial(self._fold, early)] if early else ()
         self._late.update(ends)
         after = [*self._resident(self._one.after, launches)]
         last: list[Command] = [*self._waiting(), partial(self._fold, late)] if late else []
-        return PreparedRun(known.values(), [*launches.values(), *ends.values()], before, along, after, last, values)
+        mine = [*launches.values(), *ends.values()]
+        each = [*before[len(first) :], *along, *after]
+        alone = late if self._can_be_left(late) and all(self._is_launching(mine, one) for one in each) else None
+        return PreparedRun(known.values(), mine, before, along, after, last, values, alone)
+
+    def _can_be_left(self, late: Sequence[Node]) -> bool:
+        """Check whether late folds fail at nothing and read few numbers, and launches no numbers of the last run."""
+        graph, made = self._state.plan.graph, {i for one in self._regions for i in one.region.outputs}
+        read = {i for node in late for i in node.inputs}
+        size_bytes = sum(graph.nodes[i].spec.item_bytes * self._items for i in read)
+        has_room = self._state.plan.memory.has_next_step and size_bytes <= OWN_BYTES
+        are_sound = all(node.id in self._state.plan.folds for node in late)
+        return has_room and are_sound and read <= made and not self._reads_carried()
+
+    def _make_own(self, values: Sequence[int], taken: BatchSlice) -> None:
+        """Make arrays of records that are those of one run."""
+        specs = [self._state.nodes[i].spec for i in values]
+        taken.values.update(
+            (i, np.empty((taken.items, *one.shape), one.dtype)) for i, one in zip(values, specs, strict=True)
+        )
 
     def _seen_first(self, values: Arrays, whole: Arrays) -> tuple[list[Command], set[int]]:
         """Find what is only seen of arrays that are there before a run: strided views, and all records as one array.
@@ -246,7 +312,7 @@ class RunsInPlace:
     def _joined(self, prepared: PreparedRun) -> PreparedRun:
         """Return a run that has fewer launches, where its device can do several as one."""
         first = len(prepared.before)
-        while first and self._is_launching(prepared, prepared.before[first - 1]):
+        while first and self._is_launching(prepared.launches, prepared.before[first - 1]):
             first -= 1
         along = self._in_fewer(prepared, [*prepared.before[first:], *prepared.along, *prepared.after])
         return replace(prepared, before=prepared.before[:first], along=along, after=())
@@ -254,7 +320,7 @@ class RunsInPlace:
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""
         made = list[Command]()
-        for is_launching, some in groupby(commands, partial(self._is_launching, prepared)):
+        for is_launching, some in groupby(commands, partial(self._is_launching, prepared.launches)):
             each = [*some]
             made += [one for one in each if not is_launching or isinstance(one, NewArrays)]
             waiting = [one for one in each if is_launching and not isinstance(one, NewArrays)]
@@ -262,8 +328,15 @@ class RunsInPlace:
         return made
 
     @staticmethod
-    def _is_launching(prepared: PreparedRun, command: Command) -> bool:
-        return isinstance(command, NewArrays) or any(command is one for one in prepared.launches)
+    def _is_launching(launches: Collection[Command], command: Command) -> bool:
+        return isinstance(command, NewArrays) or any(command is one for one in launches)
+
+    def _reads_carried(self) -> bool:
+        """Check whether arguments of launches are made of numbers that the run before has made."""
+        elements = {node.id: node.element for node in self._state.nodes}
+        read = {i for step in self._regions if step.kernel for i in _numbers_read(step.kernel)}
+        each = (elements[i] for i in self._state.changing & read)
+        return not all(isinstance(one, Given) and not one.is_carried for one in each)
 
     def _resident(self, steps: Sequence[Step], launches: Mapping[str, Command]) -> Iterator[Command]:
         """Return what computes whole values."""
@@ -315,3 +388,8 @@ class RunsInPlace:
             state.end_fold(fold)
 
         return command
+
+
+def _numbers_read(kernel: Kernel) -> Iterator[int]:
+    """Return the values whose numbers the host reads to launch a kernel."""
+    return (one.value for one in kernel.arguments if one.kind == "scalar" or one.period)

@@ -30,7 +30,7 @@ class CarriedValues:
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def step(self, job: InnerJob, number: int, records: Records) -> np.ndarray:
+    def step(self, job: InnerJob, number: int, records: Records, *, leave: bool = False) -> np.ndarray:
         """Take a step, and return its loss. Nothing has changed where it fails.
 
         What the job of the step before has left on the device is read there where this one can.
@@ -39,6 +39,7 @@ class CarriedValues:
             job: of the step, made with `handed_on_by_steps`.
             number: of the step, from 1 on.
             records: gives records of the sources.
+            leave: whether the step may be left in progress. Its loss and all values are there after `InnerJob.wait`.
 
         Raises:
             RunError: if a step before was interrupted while the device handed on its values.
@@ -60,7 +61,7 @@ class CarriedValues:
         elif self._job is None:
             # It may have borrowed for a step that failed.
             job.let_go()
-        loss, *after = job.run(lambda given: self.given(given, number), records)
+        loss, *after = job.run(lambda given: self.given(given, number), records, leave=leave)
         assert loss is not None, "a loss is brought to the host"
         after += self._arrays[len(after) :]
         # An interrupt from here on leaves values of two steps on the device.

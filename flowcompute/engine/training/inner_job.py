@@ -60,12 +60,13 @@ class InnerJob:
         """The plan."""
         return self._job.plan
 
-    def run(self, values: Values, records: Records) -> list[np.ndarray | None]:
+    def run(self, values: Values, records: Records, *, leave: bool = False) -> list[np.ndarray | None]:
         """Run all passes.
 
         Args:
             values: gives each value of the graph that is given, but those that the last run has handed on.
             records: gives records of the sources.
+            leave: whether the run may be left in progress; see `Executor.repeat`.
 
         Returns:
             The values of the roots, in their order; None for those that stay on the device, see `hand_on`, `fetch`.
@@ -80,7 +81,7 @@ class InnerJob:
         found: dict[int, np.ndarray | None] = {}
         self._there = self.kept
         for index, one in enumerate(self.plan.passes):
-            made = self._repeated(index, records)
+            made = self._repeated(index, records, leave=leave and len(self.plan.passes) == 1)
             if made is None:
                 made = self._made(index, values, records)
             found.update((sink.root, made[sink.value]) for sink in one.sinks)
@@ -100,7 +101,12 @@ class InnerJob:
             feed(executor, self.plan.passes[index], records, self._threads)
         return executor.finish()
 
-    def _repeated(self, index: int, records: Records) -> Mapping[int, np.ndarray] | None:
+    def wait(self) -> None:
+        """Wait for a run that was left in progress."""
+        for one in self._executors:
+            one.wait()
+
+    def _repeated(self, index: int, records: Records, *, leave: bool) -> Mapping[int, np.ndarray] | None:
         """Run a pass as it was run before; None where that is not known."""
         if index >= len(self._executors):
             return None
@@ -111,7 +117,7 @@ class InnerJob:
             return read(clocks[0], 0, clocks[0].length or 0, records)
 
         self._executors[index].keep(self._staying.made[index], self._there)
-        made = self._executors[index].repeat(arrays)
+        made = self._executors[index].repeat(arrays, leave=leave)
         if made is not None:
             part_done()
         return made

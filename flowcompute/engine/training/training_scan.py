@@ -32,6 +32,8 @@ class TrainingScan(Scan):
         step: steps that are done.
         values: that the next step begins with; None before the first.
         stopped: whether a criterion has ended the training.
+        leaves: whether a step may be left in progress while the next one begins. What `advance` writes of the last one
+            is there after `settle`.
         said: the loss of the last step, the pace and the last measures, in words; empty before the first.
         told: the steps that nobody has asked for yet.
     """
@@ -40,7 +42,9 @@ class TrainingScan(Scan):
         assert isinstance(node.element, Training)
         self.step = 0
         self.values: CarriedValues | None = None
-        self.stopped = False
+        self.stopped = self.leaves = False
+        self._last_kind = (0, 0)
+        self._left: tuple[InnerJob, int, np.ndarray, np.ndarray] | None = None
         self.said = self._measured = ""
         self.told: list[StepTold] = []
         self._name = node.name
@@ -61,18 +65,53 @@ class TrainingScan(Scan):
         if start != self.step:
             raise ValueError(f"step {start}, where {self.step} is next")
         for place in range(len(out)):
-            out[place] = 0 if self.stopped else self._advance()
+            if self.stopped:
+                out[place] = 0
+            elif self.leaves and self._training.evaluation is None:
+                self._advance_and_leave(out[place : place + 1])
+            else:
+                out[place] = self._advance()
+
+    def _advance_and_leave(self, out: np.ndarray) -> None:
+        """Take a step, and leave it in progress; `out` takes its loss once the next one has begun."""
+        try:
+            job, loss = self._step(leave=True)
+        except BaseException:
+            # Its job may be closed before the next step.
+            self.settle()
+            raise
+        before, self._left = self._left, (job, self.step, loss, out)
+        if before is not None:
+            self._note(*before)
+
+    def settle(self) -> None:
+        """Wait for the step that was left in progress."""
+        left, self._left = self._left, None
+        if left is not None:
+            left[0].wait()
+            self._note(*left)
+
+    def _note(self, job: InnerJob, step: int, loss: np.ndarray, out: np.ndarray) -> None:
+        """Write the loss of a step that has ended, and tell it."""
+        del job
+        out[0] = loss
+        self._tell(step, loss)
+
+    def _tell(self, step: int, loss: np.ndarray) -> dict[str, float]:
+        """Tell a step that has ended; more numbers may be added to what is told."""
+        pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
+        self.said = (
+            f"loss {float(loss):.4g} at step {step:,} of {self._training.schedule.steps:,}, {pace:,.0f} records/s"
+        )
+        numbers = {"loss": float(loss)}
+        self.told.append(StepTold(self._name, step, numbers))
+        return numbers
 
     def _advance(self) -> Any:
         """Take a step, and evaluate after it where it is time; gives the record of it."""
-        training = self._training
-        loss, evaluation = self._step(), training.evaluation
-        pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
-        self.said = (
-            f"loss {float(loss):.4g} at step {self.step:,} of {training.schedule.steps:,}, {pace:,.0f} records/s"
-        )
-        numbers = {"loss": float(loss)}
-        self.told.append(StepTold(self._name, self.step, numbers))
+        evaluation = self._training.evaluation
+        _, loss = self._step()
+        numbers = self._tell(self.step, loss)
         if evaluation is None:
             return loss
         measures = [0.0] * len(evaluation.names)
@@ -90,14 +129,18 @@ class TrainingScan(Scan):
         self.said += self._measured
         return (float(loss), True, evaluated, *measures)
 
-    def _step(self) -> np.ndarray:
-        """Take a step, and return its loss."""
+    def _step(self, *, leave: bool = False) -> tuple[InnerJob, np.ndarray]:
+        """Take a step, or leave it in progress; gives its job and its loss."""
         schedule = self._training.schedule
-        _, start, stop = schedule.of_step(self.step)
+        epoch, start, stop = schedule.of_step(self.step)
+        if self._left is not None and (epoch, stop - start) != self._last_kind:
+            # Readers of its records are closed, or its job.
+            self.settle()
+        self._last_kind = epoch, stop - start
         job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:
-            loss = self._carried().step(job, self.step + 1, self._records.read)
+            loss = self._carried().step(job, self.step + 1, self._records.read, leave=leave)
         except FlowError as error:
             if error.records is not None:
                 error.records = start + error.records[0], start + error.records[1]
@@ -105,7 +148,7 @@ class TrainingScan(Scan):
             raise
         self.step += 1
         self._records_done += stop - start
-        return loss
+        return job, loss
 
     def _evaluate(self, evaluation: Evaluation) -> list[float]:
         """Take all measures, and ask the criterion."""

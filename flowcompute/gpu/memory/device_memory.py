@@ -32,6 +32,8 @@ class HostMemory(Memory):
         self._buffers = HostBuffers(device)
         self._kept: dict[Hashable, cl.Buffer] = {}
         self._deferred: list[Sequence[object]] = []
+        self._last: cl.Event | None = None
+        self._left: tuple[cl.Event, list[Sequence[object]]] | None = None
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Return the array itself as a buffer. A strided or misaligned one is copied first."""
@@ -59,14 +61,23 @@ class HostMemory(Memory):
         """Wait, and make the kernels' output visible in the arrays."""
         self._buffers.finish(outputs)
         self._deferred.clear()
+        self._last = self._left = None
 
-    def defer(self, held: Sequence[object]) -> None:
+    def defer(self, held: Sequence[object], event: cl.Event | None = None) -> None:
         """Hold the buffers of a kernel in progress, which keep their arrays alive."""
         self._deferred.append(held)
+        self._last = event or self._last
+
+    def leave(self) -> None:
+        """Leave kernels in progress, and wait for those that were left the last time, which the queue had before."""
+        left, self._left = self._left, None if self._last is None else (self._last, self._deferred)
+        self._last, self._deferred = None, []
+        if left is not None:
+            left[0].wait()
 
     def wait(self) -> None:
         """Wait for the kernels that were deferred: they work on the very bytes of the arrays."""
-        if self._deferred:
+        if self._deferred or self._left is not None:
             self.finish(())
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
@@ -241,7 +252,7 @@ class DeviceMemory(Memory):
         self._is_deferred = False
         self._device.queue.finish()
 
-    def defer(self, held: Sequence[object]) -> None:  # noqa: ARG002 - the driver holds the buffers of its commands
+    def defer(self, held: Sequence[object], event: cl.Event | None = None) -> None:  # noqa: ARG002 - the driver holds them
         """Note that kernels are in progress. All that follows on their queue comes after them."""
         self._is_deferred = True
 

@@ -84,9 +84,18 @@ class Memory(ABC):
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for the kernels so far, which filled `outputs`."""
 
-    def defer(self, held: Sequence[object]) -> None:
-        """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then."""
+    def defer(self, held: Sequence[object], event: cl.Event | None = None) -> None:
+        """Note that a kernel was launched that `finish` has not waited for, and hold what it works on until then.
+
+        Args:
+            held: what it works on.
+            event: of the launch; None where that was noted before.
+        """
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Leave the kernels that were deferred in progress, and wait for those that were left the last time."""
+        self.wait()
 
     def wait(self) -> None:  # noqa: B027 - in a process of its own each kernel is waited for
         """Wait for the kernels that were deferred."""

@@ -155,7 +155,7 @@ class RepeatingRunner(TransferringRunner):
         return self.tuner is None and self.log is None and self._repeated.are_last(known)
 
     def prepare(  # type: ignore[override]
-        self, known: Mapping[str, RepeatedLaunch], staying: Mapping[int, np.ndarray]
+        self, known: Mapping[str, RepeatedLaunch], staying: Mapping[int, np.ndarray], own: Collection[int]
     ) -> Mapping[str, PreparedLaunch]:
         """See `RegionRunner.prepare`."""
         assert self._launcher is not None
@@ -164,7 +164,9 @@ class RepeatingRunner(TransferringRunner):
         passing = self._passed = PassingArguments()
         for name, one in known.items():
             buffers, holes = [*one.buffers], dict[int, int]()
-            for place in one.passing:
+            each = enumerate(one.kernel.arguments)
+            mine = [place for place, argument in each if argument.kind in ("input", "output") and argument.value in own]
+            for place in sorted({*one.passing, *mine}):
                 argument = one.kernel.arguments[place]
                 array = staying.get(argument.value)
                 if array is None or argument.kind == "scalar" or argument.period:
@@ -220,3 +222,9 @@ class RepeatingRunner(TransferringRunner):
         if self._memory is not None and self._launcher is not None:
             with self._launcher.told():
                 self._memory.wait()
+
+    def leave_run(self) -> None:
+        """See `RegionRunner.leave_run`."""
+        assert self._launcher is not None
+        with self._launcher.told():
+            self.memory.leave()

@@ -138,7 +138,7 @@ class LocalLauncher(Launcher):
         if timed:
             event.wait()
         elif deferred:
-            self.memory.defer(values)
+            self.memory.defer(values, event)
             return None
         self.memory.finish(written)
         return (event.profile.end - event.profile.start) * 1e-9 if timed else None

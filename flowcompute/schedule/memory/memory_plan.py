@@ -23,7 +23,7 @@ from flowcompute.schedule.placement import (
     chosen_operands,
     extra_batches,
 )
-from flowcompute.schedule.plan import MemoryPlan, Pass
+from flowcompute.schedule.plan import NEXT_STEP, MemoryPlan, Pass
 from flowcompute.schedule.run_knobs import (
     default_batch_bytes,
     depth_of_small_batches,
@@ -105,6 +105,9 @@ def plan_memory(
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
+    more = sum(size for one in passes for _, size in _results(one, None))
+    if is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
+        items, host_bytes = (*items, (NEXT_STEP, more)), host_bytes + more
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)

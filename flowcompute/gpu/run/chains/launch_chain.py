@@ -79,7 +79,7 @@ class LaunchChain:
         self._program, self._compiled, self._asking, self._workers = program, compiled, asking, workers
         self._rows = np.zeros((len(self.phases), COLUMNS), np.int64)
         self._numbers: list[Any] = []
-        self._table = np.zeros(0, np.uint64)
+        self._tables: list[tuple[np.ndarray, Any]] = []
         self._passing: list[tuple[Argument, np.dtype | None]] = []
         self._places = np.zeros(0, np.int64)
         self._turn = 0
@@ -95,13 +95,14 @@ class LaunchChain:
     ) -> None:
         """Launch all over the records from `start` on; see `RepeatedLaunch.again`.
 
-        Of an argument that passes `buffer` gives the address, or the number. The launch before has ended then.
+        Of an argument that passes `buffer` gives the address, or the number. The launch before the last has ended then.
         """
         if not self._numbers:
             self.prepare(launcher)
         if self._passing:
-            # They lie in memory in place, where the table is the array itself.
-            self._table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
+            # They lie in memory in place, where a table is the array itself. The last launch may still read its own.
+            table, self._numbers[1] = self._tables[self._turn % len(self._tables)]
+            table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
         begun = list[int]()
         for one, _ in self._carries:
             self.step = one.step
@@ -166,7 +167,7 @@ class LaunchChain:
             if one.carry is not None:
                 carries.append((one, slice(row - len(one.phases), row)))
         # What is asked for at once fills whole turns.
-        table = self._table = np.zeros(len(values) + ASKED, np.uint64)
+        table = np.zeros(len(values) + ASKED, np.uint64)
         addresses = np.zeros(len(values) + ASKED, np.uint64)
         passing = [(place, one.kernel.arguments[at]) for place, (one, at) in holes.items()]
         self._passing = [(argument, types[place]) for place, argument in passing]
@@ -185,14 +186,10 @@ class LaunchChain:
                 table[place] = _bits(value, dtype)
         self._carries = carries
         self._made = {value: buffer for one in self.launches for value, buffer in one.made.items()}
-        self._turn, self._numbers = (
-            0,
-            [
-                self._kept(memory, "phases", self._rows),
-                self._kept(memory, "values", table),
-                self._kept(memory, "counters", counters),
-            ],
-        )
+        tables = [table, table.copy()] if passing else [table]
+        self._tables = [(one, self._kept(memory, f"values {i}", one)) for i, one in enumerate(tables)]
+        phases, counts = self._kept(memory, "phases", self._rows), self._kept(memory, "counters", counters)
+        self._turn, self._numbers = 0, [phases, self._tables[0][1], counts]
 
 
 class ChainMaker:
