@@ -120,7 +120,7 @@ from flowcompute.ir.nodes import (
     WorkGroupBarrier,
     register_dtype,
 )
-from flowcompute.ir.packed_nodes import RUN_NUMBERS, BlockRun, DotAdd, Packed
+from flowcompute.ir.packed_nodes import BIAS_FACTOR, RUN_NUMBERS, BlockRun, DotAdd, Packed, ShiftedBits
 from flowcompute.ir.prefetch import LINE_BYTES, RUN_BYTES, Prefetch, PrefetchRun
 from flowcompute.ir.reduction_order import (
     BLOCK,
@@ -193,6 +193,7 @@ from flowcompute.ir.tensor_nodes import (
 __all__ = [
     "ADDS",
     "ATTENTION_KEYS",
+    "BIAS_FACTOR",
     "BLOCK",
     "BLOCKS",
     "BUSY",
@@ -311,6 +312,7 @@ __all__ = [
     "SegmentShape",
     "Select",
     "SetInteger",
+    "ShiftedBits",
     "Splat",
     "Stmt",
     "Storage",

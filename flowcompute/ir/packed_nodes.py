@@ -1,4 +1,4 @@
-"""Kernel IR of narrow integers, four to a word. Rendered by `gpu/render`."""
+"""Kernel IR of words: narrow integers, four to a word, and the bits of floats. Rendered by `gpu/render`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,19 @@ class DotAdd(OfWords):
     dtypes: tuple[np.dtype, np.dtype]
     native: bool
 
+
+@dataclass(frozen=True, slots=True)
+class ShiftedBits(OfWords):
+    """The bits of a finite float32 at their places in a float64, whose exponent has a larger bias.
+
+    That is the number divided by `BIAS_FACTOR`, exactly; so are denormal numbers, and -0.
+    """
+
+    number: Var
+
+
+BIAS_FACTOR = 2.0**896
+"""Power of two by the difference of the biases of float64 and float32, 1023 and 127."""
 
 RUN_NUMBERS = 4
 """Most numbers of a `BlockRun`: as many as there are bytes in a word."""

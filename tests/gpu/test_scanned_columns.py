@@ -60,6 +60,35 @@ def test_numbers_of_the_next_task_are_loaded_behind_stores(width: int, loads: in
     assert kernel.source.count("= in0[ahead") == loads
 
 
+@pytest.mark.parametrize(("width", "shifted"), [(128, 64), (512, 64), (1024, 0)])
+def test_numbers_become_float64_without_a_conversion_where_a_work_group_fills_a_unit(width: int, shifted: int) -> None:
+    large = dataclasses.replace(NVIDIA, max_work_group=1024)
+    scan = fc.cumulative_sum(fc.source(np.zeros((100, width), "f4")), axis=0)
+    (kernel,) = plan_on_paper(scan, capabilities=large).kernels
+    assert kernel.source.count("as_double((int2)(") == shifted
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("width", [128, 256])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_sums_beyond_the_finite_numbers(width: int, exclusive: bool) -> None:
+    """Infinities, NaN, and sums that overflow in a run or only behind several, beside denormal numbers and -0."""
+    data = drawn("float32", (4500, width))
+    data[:, 0] = np.arange(4500) * np.float32(1e-45)
+    data[:, 1] = -0.0
+    data[70, 2], data[200, 3], data[63, 8] = np.inf, np.nan, np.inf
+    data[128:192, 4], data[192:256, 4] = 3e38, -3e38
+    data[[0, 64], 5], data[[300, 301], 5] = 2e38, -2e38
+    data[70, 6], data[700, 6] = np.inf, -np.inf
+    data[:, 7] *= np.float32(1e-38)
+    scan = fc.cumulative_sum(fc.source(data), axis=0, exclusive=exclusive)
+    (kernel,) = plan_for_gpu(scan).kernels
+    assert "as_double((int2)(" in kernel.source
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    (got,) = resolve_on_gpu(scan, fc.constant(0))[:1]
+    assert got.tobytes() == wanted.tobytes()
+
+
 @pytest.mark.parametrize(("dtype", "width", "group"), [("float64", 2048, 256), ("float32", 2048, 128)])
 def test_work_groups_fit_a_small_local_memory(dtype: str, width: int, group: int) -> None:
     data = np.broadcast_to(np.zeros(1, dtype), (100, width))

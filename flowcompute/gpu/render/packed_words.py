@@ -1,9 +1,12 @@
-"""Words of four narrow integers and their dot products: one instruction on NVIDIA, plain code elsewhere."""
+"""Words of four narrow integers and their dot products: one instruction on NVIDIA, plain code elsewhere.
+
+The two words of a float64 are made of a float32 here, too.
+"""
 
 from __future__ import annotations
 
 from flowcompute.gpu.render.opencl_types import scalar_type
-from flowcompute.ir import DotAdd, OfWords, Packed
+from flowcompute.ir import DotAdd, OfWords, Packed, ShiftedBits
 
 _DOT = """
 static inline int {name}(int a, int b, int c) {{
@@ -25,6 +28,9 @@ def of_words(expr: OfWords, helpers: dict[str, str]) -> str:
     """Return the text of an expression of words."""
     if isinstance(expr, Packed):
         return _packed(expr)
+    if isinstance(expr, ShiftedBits):
+        bits = f"as_int({expr.number.name})"
+        return f"as_double((int2)({bits} << 29, {bits} >> 3 & (int)0x8fffffff))"
     assert isinstance(expr, DotAdd)
     return _dot_add(expr, helpers)
 

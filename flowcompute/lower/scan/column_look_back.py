@@ -21,6 +21,7 @@ from typing import Any
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    BIAS_FACTOR,
     BLOCKS,
     BUSY,
     FIRST,
@@ -36,13 +37,16 @@ from flowcompute.ir import (
     For,
     If,
     IndexLike,
+    IsFinite,
     IsSet,
     Kernel,
     Load,
+    MultiplyAdd,
     N,
     Name,
     PutItem,
     SetInteger,
+    ShiftedBits,
     Splat,
     Stmt,
     Ticket,
@@ -65,6 +69,7 @@ from flowcompute.lower.scan.column_sizes import (
     FEWEST,
     FORM,
     REGISTER_BYTES,
+    REGISTERS_BYTES,
     columns_of,
     parts_of,
     takes_columns,
@@ -75,7 +80,7 @@ from flowcompute.lower.scan.scan_anchor import (
     scan_initial,
     why_no_gpu_look_back,
 )
-from flowcompute.spec import INT64, is_float
+from flowcompute.spec import FLOAT32, FLOAT64, INT64, is_float
 
 BASE, DRAWN, J, PART, START, STRETCH, T, TASK, TASKS = names("base drawn j part start stretch t task tasks")
 AHEAD, NEXT, NEXT_T = names("ahead next next_t")
@@ -119,6 +124,9 @@ class ColumnLookBackLowering(ColumnPrefixes):
         self.far = style.capabilities.warp_groups and not style.capabilities.host_memory
         self.far = self.far and stretch_bytes <= FETCHED_BYTES
         self.meets_twice = not style.capabilities.shuffles
+        # Where several work-groups share a unit, one of them converts while others wait for memory.
+        fills = self.group * self.run * self.parts * REGISTER_BYTES >= REGISTERS_BYTES
+        self.shifts = fills and self.op == "sum" and (self.dtype, self.wide) == (FLOAT32, FLOAT64)
         signed = self.op == "sum" and is_float(self.dtype)
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
 
@@ -134,7 +142,10 @@ class ColumnLookBackLowering(ColumnPrefixes):
         first = scope.inner()
         self._load_all(first, kept)
         scope.add(If(all_of(IsSet(WHOLE), equal(READY, 0)), tuple(first.statements)))
-        scope.add(*self._take(kept, total, runs, begun), WorkGroupBarrier())
+        scope.add(*self._take(kept, total, runs, begun))
+        if self.shifts:
+            scope.add(self._only_finite(kept, total))
+        scope.add(WorkGroupBarrier())
         if self.meets_twice:
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
             scope.add(WorkGroupBarrier())
@@ -348,6 +359,14 @@ class ColumnLookBackLowering(ColumnPrefixes):
         some.add(Assign(total, Splat(self.combined(some, total, number))))
         return [If(IsSet(WHOLE), tuple(whole.statements), (For(J, LO, HI, 1, tuple(some.statements)),))]
 
+    def _only_finite(self, kept: list[Var], total: Var) -> Stmt:
+        """Leave runs with numbers that are not finite to those who scan again: sums stay infinite, or NaN, from there.
+
+        The last sum of each run tells.
+        """
+        ends = [total] if self.runs > 1 else kept[self.run - 1 :: self.run]
+        return SetInteger(WHOLE, all_of(IsSet(WHOLE), *(IsFinite(end.name) for end in ends)), new=False)
+
     def _whole_results(self, scope: Scope, kept: list[Var], carry: Var, runs: Var, stored: range) -> None:
         """Apply the epilogue to these results of whole runs, and store.
 
@@ -361,7 +380,8 @@ class ColumnLookBackLowering(ColumnPrefixes):
             if j in stored:
                 if self.runs == 1 and (j == stored.start or j % self.run == 0):
                     carry = scope.let(ArrayItem("before", self.place(j // self.run)), self.wide)
-                self._finish(inner.beside(), BASE + j * self.columns, kept[j], carry, runs)
+                finish = self._finish_shifted if self.shifts else self._finish
+                finish(inner.beside(), BASE + j * self.columns, kept[j], carry, runs)
             if stored.start:
                 self._load(inner, kept[j], AHEAD + j * self.columns)
         if longer.statements:
@@ -394,6 +414,16 @@ class ColumnLookBackLowering(ColumnPrefixes):
     def _finish(self, scope: Scope, at: IndexLike, place: Var, carry: Var, runs: Var) -> None:
         result = self.combined(scope, runs, self.widened(scope, place))
         self.store(scope, at, None, self.combined(scope, carry, result))
+
+    def _finish_shifted(self, scope: Scope, at: IndexLike, place: Var, carry: Var, runs: Var) -> None:
+        """Do so for a finite number, with the same bits: what makes it a float64 is exact, and so is the product."""
+        shifted, factor = scope.let(ShiftedBits(place), FLOAT64), scope.let(ConstantValue(BIAS_FACTOR), FLOAT64)
+        if self.runs == 1:
+            # Nothing comes before it in its tile.
+            result = scope.let(MultiplyAdd(shifted, factor, carry), FLOAT64)
+        else:
+            result = self.combined(scope, carry, scope.let(MultiplyAdd(shifted, factor, runs), FLOAT64))
+        self.store(scope, at, None, result)
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
