@@ -68,6 +68,16 @@ def test_numbers_become_float64_without_a_conversion_where_a_work_group_fills_a_
     assert kernel.source.count("as_double((int2)(") == shifted
 
 
+@pytest.mark.parametrize(("width", "early"), [(128, True), (256, False)])
+def test_totals_of_few_tiles_are_read_before_the_wait(width: int, early: bool) -> None:
+    """Of 16 tiles; those of 32 would take the registers of numbers."""
+    large = dataclasses.replace(NVIDIA, max_work_group=1024)
+    scan = fc.cumulative_sum(fc.source(np.zeros((100, width), "f4")), axis=0)
+    (kernel,) = plan_on_paper(scan, capabilities=large).kernels
+    before, _ = kernel.source.split("fc_await(words0")
+    assert ("= totals[240 + column];" in before) == early
+
+
 @pytest.mark.compiles
 @pytest.mark.parametrize("width", [128, 256])
 @pytest.mark.parametrize("exclusive", [False, True])

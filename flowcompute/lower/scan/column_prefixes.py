@@ -80,28 +80,35 @@ class ColumnPrefixes(TileScan):
         """Set `before` to the prefix of each tile, and publish the prefix behind all of them."""
         d, first, scope = self.columns, STRETCH * self.tiles, Scope(self.names, lanes=1)
         begins, later, whole, some = (scope.inner() for _ in range(4))
+        # Later stretches wait for this wait, and nobody for these reads. More of them take too many registers.
+        ready = self._totals(scope, 0, self.tiles) if self.tiles <= ADDED else []
         carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
         begins.add(Assign(carry, Load(self.state, C)))
         later.add(Await(end, self.words, (STRETCH - 1) * d + C), Assign(carry, Splat(end)))
         scope.add(If(equal(STRETCH, 0), tuple(begins.statements), tuple(later.statements)))
-        together = math.gcd(ADDED, self.tiles)
-        self._chain_tiles(whole, carry, together)
-        self._chain_tiles(some, carry, 1)
-        every = For(W, 0, self.tiles, together, tuple(whole.statements))
+        if ready:
+            self._chain_tiles(whole, carry, 0, ready)
+        else:
+            together, inner = math.gcd(ADDED, self.tiles), whole.inner()
+            self._chain_tiles(inner, carry, W, self._totals(inner, W, together))
+            whole.add(For(W, 0, self.tiles, together, tuple(inner.statements)))
+        self._chain_tiles(some, carry, W, self._totals(some, W, 1))
         partly = For(W, 0, BLOCKS - first, 1, tuple(some.statements))
-        scope.add(If(first + self.tiles <= BLOCKS, (every,), (partly,)))
+        scope.add(If(first + self.tiles <= BLOCKS, tuple(whole.statements), (partly,)))
         publish = Publish(self.words, STRETCH * d + C, carry, prefix=True)
         scope.add(If(first + self.tiles < BLOCKS, (publish,)))
         return If(all_of(self.across > LID, d > C), tuple(scope.statements))
 
-    def _chain_tiles(self, scope: Scope, carry: Var, together: int) -> None:
-        """Add the totals of `together` tiles, all read before the first is used."""
+    def _totals(self, scope: Scope, first: IndexLike, count: int) -> list[Var]:
+        """Read the totals of `count` tiles of the stretch, from number `first` on."""
         totals = "adds" if self.runs == 1 else "totals"
-        places = [(W + i) * self.across + COLUMN for i in range(together)]
-        tiles = [scope.let(ArrayItem(totals, place), self.wide) for place in places]
+        return [scope.let(ArrayItem(totals, (first + i) * self.across + COLUMN), self.wide) for i in range(count)]
+
+    def _chain_tiles(self, scope: Scope, carry: Var, first: IndexLike, totals: list[Var]) -> None:
+        """Add these totals to `carry`, and set `before` of their tiles."""
         before = carry
-        for place, own in zip(places, tiles, strict=True):
-            scope.add(PutItem("before", place, before))
+        for i, own in enumerate(totals):
+            scope.add(PutItem("before", (first + i) * self.across + COLUMN, before))
             before = self.combined(scope, before, own)
         scope.add(Assign(carry, Splat(before)))
 
