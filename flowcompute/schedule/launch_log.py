@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 FIRST = 3
@@ -106,14 +106,23 @@ class LaunchLog:
             if self._tell is not None:
                 self._tell(Launch(step, ended_s, device_s))
 
-    def launched_again(self, steps: Iterable[str]) -> bool:
-        """Record launches that nobody waits for; False, and none of them, where one is to be timed first."""
+    def numbers_of(self, steps: Iterable[str]) -> list[StepLaunches]:
+        """Return where launches of steps are counted."""
         with self._lock:
-            every = [self._of(step) for step in steps]
-            if self._tell is not None or any(
-                one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
-            ):
+            return [self._of(step) for step in steps]
+
+    def launched_again(self, every: Sequence[StepLaunches]) -> bool:
+        """Record launches that nobody waits for; False, and none of them, where one is to be timed first.
+
+        Args:
+            every: from `numbers_of`, for each launch.
+        """
+        with self._lock:
+            if self._tell is not None:
                 return False
+            for one in every:
+                if one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0:
+                    return False
             for one in every:
                 one.launches += 1
         return True
