@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 FIRST = 3
@@ -106,23 +106,14 @@ class LaunchLog:
             if self._tell is not None:
                 self._tell(Launch(step, ended_s, device_s))
 
-    def numbers_of(self, steps: Iterable[str]) -> list[StepLaunches]:
-        """Return where launches of steps are counted."""
+    def launched_again(self, steps: Iterable[str]) -> bool:
+        """Record launches that nobody waits for; False, and none of them, where one is to be timed first."""
         with self._lock:
-            return [self._of(step) for step in steps]
-
-    def launched_again(self, every: Sequence[StepLaunches]) -> bool:
-        """Record launches that nobody waits for; False, and none of them, where one is to be timed first.
-
-        Args:
-            every: from `numbers_of`, for each launch.
-        """
-        with self._lock:
-            if self._tell is not None:
+            every = [self._of(step) for step in steps]
+            if self._tell is not None or any(
+                one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
+            ):
                 return False
-            for one in every:
-                if one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0:
-                    return False
             for one in every:
                 one.launches += 1
         return True

@@ -20,7 +20,6 @@ from flowcompute.gpu.memory.device_buffers import HostBuffers
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
-from flowcompute.gpu.run.repeated_launches import RepeatedLaunches
 from flowcompute.gpu.run.repeating_runner import FEW_IN_PLACE
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.lower.scan.host_reasons import LEAST_SEQUENCES
@@ -264,22 +263,6 @@ def test_stretches_end_where_arrays_change() -> None:
             first, second = flow.receive()
             np.testing.assert_array_equal(first, wanted(-wanted(batch)))
             np.testing.assert_array_equal(second, wanted(batch)[:, :3])
-
-
-def test_a_stretch_is_looked_through_once() -> None:
-    looked = list[int]()
-    with (
-        mock.patch.object(
-            RepeatedLaunches, "are_last", autospec=True, side_effect=RepeatedLaunches.are_last
-        ) as looking,
-        layers(fc.feed(shape=(WIDTH,), dtype="float32")).flow(device="cpu") as flow,
-    ):
-        for seed in range(14):
-            batch = numbers(1, seed)
-            flow.send(batch)
-            np.testing.assert_array_equal(flow.receive(), wanted(batch))
-            looked.append(sum(len(call.args[1]) > 1 for call in looking.call_args_list))
-    assert looked[-1] == looked[7] > 0
 
 
 def test_a_launch_that_fails_in_a_stretch_is_named() -> None:

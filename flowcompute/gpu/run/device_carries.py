@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from flowcompute.engine.scans import Carry, KeyValueCache, SlotCache, carried, c
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
-from flowcompute.imports import LateModule
+from flowcompute.imports import LateModule, dataclass
 from flowcompute.ir import RUN, Argument, Kernel, first_carries, merge_dtype, register_dtype, slots_of
 from flowcompute.spec import FLOAT64
 
@@ -25,7 +25,8 @@ else:
 _PARTS = ("carry", "runs", "run")
 
 
-class ScanLaunch(NamedTuple):
+@dataclass(frozen=True)
+class ScanLaunch:
     """A launch of a scan's kernel.
 
     Attributes:
@@ -241,8 +242,7 @@ class AttentionCarry(DeviceCarry):
         first, last, highest = launch.start, launch.start + launch.items - 1, launch.start + launch.items - 1
         if self._has_positions and launch.items:
             at = launch.on_host(3)
-            first, last = int(at[0]), int(at[-1])
-            highest = int(at.max()) if launch.items > 1 else last
+            first, last, highest = int(at[0]), int(at[-1]), int(at.max())
         self._cache.check(launch.start, highest)
         if self._cache.is_full(launch.items):
             self.fetched()

@@ -15,7 +15,7 @@ from flowcompute.gpu.worker import Launcher
 from flowcompute.imports import dataclass
 from flowcompute.ir import Argument, Kernel
 from flowcompute.ring import Recent
-from flowcompute.schedule import LaunchLog, RegionStep, StepLaunches
+from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import MOST_KINDS
 
 _VALUES = {"scalar", "input", "output"}
@@ -105,39 +105,6 @@ class RepeatedLaunch:
             self.carry.advanced(start + self.items)
 
 
-class LaunchRun(tuple[Any, ...]):
-    """Repeated launches and chains of them that follow each other, with what is looked up of them once.
-
-    Attributes:
-        launches: all of them, those of chains as well.
-        names: of their steps.
-        carried: those that carry something on.
-        seen: what `RepeatedLaunches` knew when they were its last ones; None before.
-        log: where launches are counted, with its numbers of these; None before.
-    """
-
-    launches: Sequence[RepeatedLaunch]
-    names: Sequence[str]
-    carried: Sequence[RepeatedLaunch]
-    seen: tuple[object, int] | None
-    log: tuple[LaunchLog, Sequence[StepLaunches]] | None
-
-    def __new__(cls, known: Sequence[Any]) -> LaunchRun:
-        """Make it of launches and chains."""
-        made = super().__new__(cls, known)
-        made.launches = [one for each in known for one in each.launches]
-        made.names = [one.step.name for one in made.launches]
-        made.carried = [one for one in made.launches if one.carry is not None]
-        made.seen = made.log = None
-        return made
-
-    def numbers(self, log: LaunchLog) -> Sequence[StepLaunches]:
-        """Return where a log counts them."""
-        if self.log is None or self.log[0] is not log:
-            self.log = log, log.numbers_of(self.names)
-        return self.log[1]
-
-
 class RepeatedLaunches:
     """The last launch of each step over each number of records, as far as it may be repeated.
 
@@ -150,7 +117,6 @@ class RepeatedLaunches:
         self._scans = scans
         self._passing = passing
         self._last = Recent[int, dict[str, RepeatedLaunch]](MOST_KINDS, dict)
-        self._changes = 0
 
     def passes(self, kernel: Kernel) -> bool:
         """Check whether a kernel reads or makes values that pass."""
@@ -186,18 +152,6 @@ class RepeatedLaunches:
                 return False
         return True
 
-    def are_still_last(self, run: LaunchRun) -> bool:
-        """Check the same of a run. Where no launch was kept or forgotten since, only what is carried is looked at."""
-        items = run.launches[0].items
-        seen = self._last.take(items), self._changes
-        if run.seen is None or run.seen[0] is not seen[0] or run.seen[1] != seen[1]:
-            if not self.are_last(run.launches):
-                return False
-            run.seen = seen if all(one.items == items for one in run.launches) else None
-            return True
-        scans = self._scans
-        return all(scans.get(one.carry.value) is one.carry for one in run.carried if one.carry is not None)
-
     def keep(
         self,
         step: RegionStep,
@@ -229,11 +183,9 @@ class RepeatedLaunches:
             step, kernel, compiled, carry, items, arrays, passing, kept, made, *division, kernel.phases(items)
         )
         self._last.take(items)[step.name] = launch
-        self._changes += 1
 
     def forget(self, values: Collection[int]) -> None:
         """Forget launches that hold an array or the number of one of these values."""
-        self._changes += 1
         for by_step in self._last.values():
             for name, one in [*by_step.items()]:
                 if any(i in values for i, _ in one.arrays):
@@ -241,5 +193,4 @@ class RepeatedLaunches:
 
     def clear(self) -> None:
         """Forget all launches, and let go of their arrays."""
-        self._changes += 1
         self._last.clear()

@@ -14,7 +14,7 @@ import numpy as np
 from flowcompute.engine import BatchSlice
 from flowcompute.gpu.run.chains import ChainMaker, LaunchChain
 from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch
-from flowcompute.gpu.run.repeated_launches import LaunchRun, RepeatedLaunch, RepeatedLaunches
+from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
 from flowcompute.gpu.worker import Launcher
@@ -105,8 +105,7 @@ class RepeatingRunner(TransferringRunner):
         """See `RegionRunner.joined`."""
         assert self._launcher is not None
         with self._told(known[0].step):
-            made = self._chains.joined(known, self._launcher, build=build)
-        return None if made is None else LaunchRun(made)
+            return self._chains.joined(known, self._launcher, build=build)
 
     def repeat(  # type: ignore[override]
         self, known: Sequence[RepeatedLaunch | LaunchChain], batch_slice: BatchSlice
@@ -122,15 +121,15 @@ class RepeatingRunner(TransferringRunner):
     ) -> bool:
         """Launch steps as they were launched last; `outputs` has what a launch makes in arrays that pass."""
         assert self._launcher is not None
-        run = known if isinstance(known, LaunchRun) else LaunchRun(known)
-        if not self._repeated.are_still_last(run):
+        launches = [one for each in known for one in each.launches]
+        if not self._repeated.are_last(launches):
             return False
-        if self.log is not None and not self.log.launched_again(run.numbers(self.log)):
+        if self.log is not None and not self.log.launched_again([one.step.name for one in launches]):
             return False
-        buffer, on_host = partial(self._passing, batch_slice, outputs), partial(self._on_host, batch_slice)
-        for one in run:
+        buffer = partial(self._passing, batch_slice, outputs)
+        for one in known:
             try:
-                one.again(self._launcher, batch_slice.start, on_host, buffer)
+                one.again(self._launcher, batch_slice.start, partial(self._on_host, batch_slice), buffer)
             except Exception:
                 with self._told(one.step):
                     raise
