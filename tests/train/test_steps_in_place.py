@@ -229,6 +229,26 @@ def test_what_comes_before_a_step_that_fails_is_told() -> None:
     assert seen[-1].numbers["loss"] == float(losses[29])
 
 
+def test_nothing_goes_on_after_a_step_that_fails_when_the_next_one_has_begun() -> None:
+    original, calls, told = HostMemory.leave, list[int](), list[int]()
+
+    def leave(self: HostMemory) -> None:
+        original(self)
+        calls.append(1)
+        # The step before is of the same epoch.
+        if len(calls) == 32:
+            raise DeviceFullError("cannot wait")
+
+    def tell(self: TrainingScan, step: int, loss: np.ndarray) -> dict[str, float]:
+        told.append(step)
+        return {"loss": float(loss)}
+
+    failing = mock.patch.object(HostMemory, "leave", leave), mock.patch.object(TrainingScan, "_tell", tell)
+    with left() as begun, failing[0], failing[1], pytest.raises(RunError, match="left in progress: cannot wait"):
+        fc.resolve(*many(), **HERE)
+    assert told == [*range(1, len(begun))]
+
+
 def test_small_matrices_that_are_handed_on_are_read_through_views() -> None:
     plan = many()[0].plan(device="cpu")
     (inner,) = [one for plans in plan.inner.values() for one in plans][:1]

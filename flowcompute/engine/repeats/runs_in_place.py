@@ -19,7 +19,7 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.repeats.repeated_runs import is_launched, is_one_batch, read_by
 from flowcompute.engine.step_runner import StepRunner
-from flowcompute.errors import DeviceFullError, FlowError
+from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel, is_dense
@@ -119,6 +119,7 @@ class RunsInPlace:
         self._prepared: PreparedRun | None = None
         self._late = set[int]()
         self._left: tuple[Sequence[Node], BatchSlice, Arrays] | None = None
+        self._failure: FlowError | None = None
         self._runs, self._runs_s = 0, 0.0
 
     @classmethod
@@ -148,18 +149,36 @@ class RunsInPlace:
         return made
 
     def wait(self) -> None:
-        """Wait for a run that was left in progress."""
-        self._runners.wait()
-        self._end_left()
+        """Wait for a run that was left in progress.
 
-    def _end_left(self) -> None:
-        """Make the folds of a run that was left, which has ended."""
-        left, self._left = self._left, None
-        if left is not None:
-            folds, taken, made = left
+        Raises:
+            FlowError: if it has failed, each time again: the next one has read what it should have made.
+        """
+        self._end_left(self._runners.wait)
+
+    def _end_left(self, wait: Callable[[], None]) -> None:
+        """Wait, and make the folds of a run that was left, which has ended then."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            wait()
+        except FlowError as error:
+            if self._left is None:
+                raise
+            self._failure = error
+            if isinstance(error, DeviceFullError):
+                # Whoever catches that does the next run anew, over results that are not there.
+                message = f"cannot go on after a run that was left in progress: {error.message}"
+                self._failure = RunError(
+                    message, element=error.element, site=error.site, got=error.got, hint=error.hint
+                )
+            raise self._failure  # noqa: B904 - it may be the same one
+        if self._left is not None:
+            folds, taken, made = self._left
             self._fold(folds, taken)
             for node in folds:
                 made[node.id][...] = self._state.resident[node.id]
+            self._left = None
 
     def _repeated(self, arrays: Callable[[], Arrays], *, leave: bool) -> dict[int, np.ndarray] | None:
         runner, prepared = self._runners[0], self._prepared
@@ -201,13 +220,12 @@ class RunsInPlace:
                     error.records = error.records or ((0, items) if of_records else None)
                     raise
         except BaseException:
-            self._runners.wait()
+            self.wait()
             raise
         if not leave:
             self._runners.wait()
             return {sink.value: resident[sink.value] for sink in self._one.sinks}
-        self._runners[0].leave_run()
-        self._end_left()
+        self._end_left(self._runners[0].leave_run)
         folds = prepared.ended or ()
         made = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in folds}
         self._left = folds, taken, made

@@ -86,9 +86,10 @@ class TrainingScan(Scan):
 
     def settle(self) -> None:
         """Wait for the step that was left in progress."""
-        left, self._left = self._left, None
-        if left is not None:
-            left[0].wait()
+        if self._left is not None:
+            # Where that fails the step stays, so that nothing of its group is passed on.
+            self._left[0].wait()
+            left, self._left = self._left, None
             self._note(*left)
 
     def _note(self, job: InnerJob, step: int, loss: np.ndarray, out: np.ndarray) -> None:
