@@ -170,7 +170,8 @@ def _taken(step: Step) -> float:
 
 
 NEXT_STEP = "results of the next step"
-"""Line of the memory of a step that begins before the step before it has ended."""
+"""Line of the memory of a step that begins before the step before it has ended, with records where nothing else has
+room for them."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from flowcompute.gpu.run.prepared_launches import PreparedChain
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.metrics import StepTold
 from flowcompute.runtime.stages.group_size import GroupSize
-from flowcompute.schedule.plan import MemoryPlan
-from tests.train.test_repeated_steps import PLACES, fitted, looked_up, same
+from flowcompute.schedule.plan import NEXT_STEP, MemoryPlan
+from tests.train.test_repeated_steps import PLACES, X, fitted, looked_up, same
 
 HERE: dict[str, Any] = {"device": "cpu", "progress": False}
 
@@ -203,6 +203,19 @@ def test_a_budget_without_room_for_two_steps_waits_for_each() -> None:
     with without, mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
         same(fc.resolve(*many(), **HERE), wanted)
     leave.assert_not_called()
+
+
+def test_records_of_two_steps_are_counted() -> None:
+    def lines(depth: int) -> dict[str, int]:
+        plan = many(shuffle=3)[0].plan(device="cpu", strategy=fc.Strategy(depth=depth))
+        (inner,) = [one for plans in plan.inner.values() for one in plans]
+        return dict(inner.memory.items)
+
+    one, two = lines(1), lines(2)
+    read = sum(size for what, size in one.items() if what.endswith("(read) x 1"))
+    assert read >= 12 * X[0].nbytes
+    assert sum(size for what, size in two.items() if what.endswith("(read) x 2")) == 2 * read
+    assert one[NEXT_STEP] == two[NEXT_STEP] + read
 
 
 def test_what_comes_before_a_step_that_fails_is_told() -> None:

@@ -105,7 +105,8 @@ def plan_memory(
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
-    more = sum(size for one in passes for _, size in _results(one, None))
+    # Records of the next step are those of another batch in flight, where there is one.
+    more = sum((size for one in passes for _, size in _results(one, None)), largest.read_bytes if depth == 1 else 0)
     if is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
         items, host_bytes = (*items, (NEXT_STEP, more)), host_bytes + more
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
