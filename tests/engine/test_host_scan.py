@@ -169,6 +169,16 @@ def test_nan_and_infinity_stay() -> None:
     np.testing.assert_array_equal(fc.cumulative_sum(fc.source(ends)).resolve(progress=False), [np.inf, np.inf, np.nan])
 
 
+def test_an_exclusive_sum_beyond_the_largest_number_is_infinite_in_later_batches() -> None:
+    data = np.full(20_000, 3e36, np.float32)
+    scan = fc.cumulative_sum(fc.source(data), exclusive=True)
+    strategy = fc.Strategy(joined_batches=1, batch_bytes=400)
+    parts = scan.resolve(device="numpy", progress=False, strategy=strategy)
+    assert np.isfinite(parts[:100]).all()
+    assert np.isposinf(parts[200:]).all()
+    np.testing.assert_array_equal(parts, scan.resolve(device="numpy", progress=False))
+
+
 def test_a_running_sum_of_a_million_stays_right() -> None:
     data = np.full(1_000_000, 0.1, np.float32)
     result = fc.cumulative_sum(fc.source(data)).resolve(device="numpy", progress=False)

@@ -71,7 +71,8 @@ class TiledScan(Scan):
             return
         before, results = self._so_far(), np.empty(out.shape, out.dtype)
         self._advance(arrays, start, results)
-        out[0] = self._first if before is None else before
+        with np.errstate(all="ignore"):
+            out[0] = self._first if before is None else before
         out[1:] = results[:-1]
         if is_float(out.dtype):
             canonical_nan(out)
