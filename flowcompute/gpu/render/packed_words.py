@@ -1,6 +1,6 @@
 """Words of four narrow integers and their dot products: one instruction on NVIDIA, plain code elsewhere.
 
-The two words of a float64 are made of a float32 here, too.
+A float64 is made of the bits of a float32 here, too.
 """
 
 from __future__ import annotations
