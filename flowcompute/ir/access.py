@@ -124,7 +124,7 @@ def is_seen_through(graph: Graph, value: int) -> bool:
     if node.kind is not Kind.VIEW or node.spec.is_stream:
         return node.kind is Kind.VIEW
     base = graph.nodes[below_views(graph, value)]
-    return base.op is ALL_RECORDS or (isinstance(base.element, Given) and base.element.is_seen)
+    return base.op is ALL_RECORDS or (isinstance(base.element, Given) and base.element.is_viewed)
 
 
 def is_view(graph: Graph, value: int) -> bool:

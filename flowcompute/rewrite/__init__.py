@@ -14,8 +14,8 @@ from flowcompute.rewrite.products import (
     image_windows,
     multiply_all_records,
     multiply_halves,
-    see_small_matrices,
     share_repeated_matrices,
+    view_small_matrices,
 )
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
@@ -41,9 +41,9 @@ __all__ = [
     "multiply_halves",
     "replace_idle_reductions",
     "replace_small_windows",
-    "see_small_matrices",
     "share_repeated_matrices",
     "source_of",
     "split_items",
     "store_copied_views",
+    "view_small_matrices",
 ]

@@ -30,9 +30,9 @@ from flowcompute.rewrite import (
     multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
-    see_small_matrices,
     share_repeated_matrices,
     store_copied_views,
+    view_small_matrices,
 )
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan, not_applied
@@ -248,7 +248,7 @@ def plan_step(
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
     graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
-    graph = see_small_matrices(graph) if _are_cpus(backend) else graph
+    graph = view_small_matrices(graph) if _are_cpus(backend) else graph
     plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
     if backend.first is not None and any(
         device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes

@@ -20,26 +20,26 @@ class Given(Element):
     Attributes:
         key: which one it is: `STEP`, "value.3", or that of a stream of random numbers.
         seed: of a key of random numbers the seed that its user gave; None of other values.
-        is_seen: whether kernels read through views of it. Only planning makes such ones.
+        is_viewed: whether kernels read through views of it. Only planning makes such ones.
     """
 
     key: str
     seed: int | None
-    is_seen: bool
+    is_viewed: bool
 
     def __init__(self, key: str, spec: Spec, *, seed: int | None = None, name: str | None = None) -> None:
         super().__init__(spec, (), name)
-        self.freeze_fields(key=key, seed=seed, is_seen=False)
+        self.freeze_fields(key=key, seed=seed, is_viewed=False)
 
     @classmethod
     def seeded(cls, seed: int) -> Given:
         """Return the key of random numbers of a step, which follows from a seed and the step's number."""
         return cls(f"seed.{seed}", Spec(UINT64, ()), seed=seed)
 
-    def seen(self) -> Given:
+    def viewed(self) -> Given:
         """Return the same value, which kernels read through views."""
         twin = copy.copy(self)
-        twin.freeze_fields(is_seen=True)
+        twin.freeze_fields(is_viewed=True)
         return twin
 
     @property

@@ -1,16 +1,16 @@
-"""Rewrites of products: of matrices that repeat, of halves as they are stored, of all records, and of seen ones."""
+"""Rewrites of products: of matrices that repeat, of halves as they are stored, of all records, and of viewed ones."""
 
 from flowcompute.rewrite.products.half_windows import ImageWindows, image_windows
 from flowcompute.rewrite.products.halves import multiply_halves
 from flowcompute.rewrite.products.repeated_matrices import share_repeated_matrices
-from flowcompute.rewrite.products.seen_matrices import see_small_matrices
 from flowcompute.rewrite.products.step_products import multiply_all_records
+from flowcompute.rewrite.products.viewed_matrices import view_small_matrices
 
 __all__ = [
     "ImageWindows",
     "image_windows",
     "multiply_all_records",
     "multiply_halves",
-    "see_small_matrices",
     "share_repeated_matrices",
+    "view_small_matrices",
 ]

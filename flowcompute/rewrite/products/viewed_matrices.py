@@ -15,15 +15,15 @@ MOST_BYTES = 1 << 13
 """Bytes of a matrix that leaves room for all else in the first cache of a core."""
 
 
-class _MatrixSeer(GraphRewriter):
+class _ViewRewriter(GraphRewriter):
     def rewrite(self, node: Node) -> int:
         """Add a node; a small matrix that is handed on is read through views."""
         element, is_small = node.element, len(node.spec.shape) == 2 and node.spec.item_bytes <= MOST_BYTES
         if not isinstance(element, Given) or not element.is_carried or not is_small:
             return self.copy_node(node)
-        return self.add(node.name, element.seen(), ())
+        return self.add(node.name, element.viewed(), ())
 
 
-def see_small_matrices(graph: Graph) -> Graph:
+def view_small_matrices(graph: Graph) -> Graph:
     """Return the graph of a step whose kernels read small matrices through views. Roots keep their order."""
-    return _MatrixSeer(graph).rewritten()
+    return _ViewRewriter(graph).rewritten()
