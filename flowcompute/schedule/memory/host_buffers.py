@@ -18,9 +18,6 @@ from flowcompute.schedule.plan import Clock, Pass, SinkStage
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy import Config
 
-READ = "(read)"
-"""End of the name of records that are read, in the memory plan."""
-
 
 def host_edges(
     graph: Graph,
@@ -73,7 +70,7 @@ def _sinks_by_value(one_pass: Pass, clock: Clock) -> dict[int, list[SinkStage]]:
 def _stages(graph: Graph, one_pass: Pass, clock: Clock, mapped: bool, depth: int) -> list[BatchBuffers]:
     """Return the buffers between stages, and of values that wait to enter a clock."""
     read = [source for source in clock.sources if source.element.must_read(mapped=mapped) is not None]
-    edges = [BatchBuffers(f"{source.name} {READ}", source.spec.item_bytes, depth, clock.id, 0) for source in read]
+    edges = [BatchBuffers(f"{source.name} (read)", source.spec.item_bytes, depth, clock.id, 0) for source in read]
     for entry in clock.entries:
         # Records that wait for those of other streams, and the batch that is assembled from them.
         name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)

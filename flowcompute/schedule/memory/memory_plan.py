@@ -105,8 +105,7 @@ def plan_memory(
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
-    # Records of the next step are those of another batch in flight, where there is one.
-    more = sum((size for one in passes for _, size in _results(one, None)), largest.read_bytes if depth == 1 else 0)
+    more = _next_step_bytes(passes, largest.planned if depth == 1 else None, strategy, capabilities)
     if is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
         items, host_bytes = (*items, (NEXT_STEP, more)), host_bytes + more
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
@@ -124,6 +123,23 @@ def _held_at_ends(passes: Sequence[Pass]) -> list[tuple[str, int]]:
         held += [(sink.name, sink.element.held_bytes(sink.spec)) for sink in one.sinks]
         lines.append([(f"{name} (chunks)", size) for name, size in held if size])
     return max(lines, key=lambda one: sum(size for _, size in one), default=[])
+
+
+def _next_step_bytes(
+    passes: Sequence[Pass], largest: Pass | None, strategy: Strategy, capabilities: DeviceCapabilities
+) -> int:
+    """Return the bytes of a step that begins before the step before it has ended.
+
+    Args:
+        passes: of the step, whose results are there twice.
+        largest: the one whose records are there twice; None where another batch in flight has room for them.
+        strategy, capabilities: of the plan.
+    """
+    results = sum(size for one in passes for _, size in _results(one, None))
+    mapped = with_defaults(strategy, capabilities).input == "mapped"
+    each = ((clock.batch_items, source) for clock in (largest.clocks if largest else ()) for source in clock.sources)
+    read = ((items, source) for items, source in each if source.element.must_read(mapped=mapped) is not None)
+    return results + sum(items * source.spec.item_bytes for items, source in read)
 
 
 def _streamed_operands(graph: Graph, sized: SizedPass) -> Iterator[Reason]:

@@ -15,7 +15,7 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
-from flowcompute.schedule.memory.host_buffers import READ, host_edges
+from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each
 from flowcompute.schedule.memory.input_bytes import most_records
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
@@ -106,11 +106,6 @@ class SizedPass:
     def size_bytes(self) -> int:
         """Return the bytes on the host."""
         return sum(size for _, size in self.lines)
-
-    @property
-    def read_bytes(self) -> int:
-        """Return the bytes on the host of records that are read."""
-        return sum(size for what, size in self.lines if what.rsplit(" x ", 1)[0].endswith(READ))
 
 
 class PassSizer:
