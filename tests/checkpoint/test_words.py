@@ -89,6 +89,8 @@ def test_the_tree_is_that_of_the_graph() -> None:
 @given(st.data())
 def test_a_changed_description_is_told_or_refused(bases: Bases, data: st.DataObject) -> None:
     job = copy.deepcopy(one_of(data.draw, bases.jobs)[0])
+    # Methods of data classes are compiled when they are first called.
+    JobWords.read(job).graph()
     for _ in range(data.draw(st.integers(1, 3))):
         changed(data.draw, job)
     try:
