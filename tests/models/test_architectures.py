@@ -68,7 +68,7 @@ def test_scores_are_those_of_the_formulas(tmp_path: Path, name: str, options: di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", compiled_but(["gemma3", "mamba"], ["gemma3", "phi3", "qwen2moe", "mamba"]))
+@pytest.mark.parametrize("name", compiled_but(["mamba"], ["gemma3", "phi3", "qwen2moe", "mamba"]))
 def test_a_device_computes_the_same(tmp_path: Path, name: str) -> None:
     """These have the operations of all; `test_models.py` runs llama. No bit depends on the batch."""
     metadata = {"block_count": 2, "attention.sliding_window_pattern": 2} if name == "gemma3" else {}

@@ -27,6 +27,7 @@ from flowcompute.thread_pool import PendingCalls, ThreadPool
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.test_sharing import DEVICES
 from tests.properties.cases import cases
+from tests.support.slow import compiled_but
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((20_000, 6), dtype=np.float32)
@@ -78,9 +79,12 @@ def fitted(backend: OpenCLBackend, strategy: fc.Strategy | None, **options: Any)
     return run, [np.asarray(value).tobytes() for value in run.values]
 
 
-@pytest.mark.parametrize("strategy", [None, PARTS], ids=["whole", "parts"])
-@pytest.mark.parametrize("batch", [None, 9_000])
-@pytest.mark.parametrize(("shape", "count"), [("cpu", 2), ("gpu", 3)])
+KINDS = [(*kind, batch, how) for kind in (("cpu", 2), ("gpu", 3)) for batch in (None, 9_000) for how in (None, PARTS)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "batch", "strategy"), compiled_but([KINDS[0], KINDS[3], KINDS[5], KINDS[6]], KINDS)
+)
 def test_fit_has_the_bits_of_one_device(
     shape: str, count: int, batch: int | None, strategy: fc.Strategy | None
 ) -> None:
