@@ -257,7 +257,7 @@ class PassExecutor(Executor):
     @contextmanager
     def together(self) -> Iterator[None]:
         """Leave kernels of several batches in progress where a runner is alone, and steps; see `Executor.together`."""
-        with self.state.trainings_left():
+        with self.state.overlapping_steps():
             steps = [step for step in self._pass.steps if isinstance(step, RegionStep)]
             if len(self.runners) > 1 or self._ahead is not None or not steps:
                 yield

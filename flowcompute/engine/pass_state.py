@@ -169,7 +169,7 @@ class PassState:
         return any(isinstance(scan, TrainingScan) for scan in self.scans.values())
 
     @contextmanager
-    def trainings_left(self) -> Iterator[None]:
+    def overlapping_steps(self) -> Iterator[None]:
         """Let a step of a training be in progress while the next one begins, where only destinations take losses."""
         trainings = {i: scan for i, scan in self.scans.items() if isinstance(scan, TrainingScan)}
         if not trainings:
@@ -180,11 +180,11 @@ class PassState:
         leaving = [scan for i, scan in trainings.items() if i not in read]
         try:
             for scan in leaving:
-                scan.leaves = True
+                scan.overlaps = True
             yield
         finally:
             for scan in leaving:
-                scan.leaves = False
+                scan.overlaps = False
                 scan.settle()
 
     def ends_early(self, clock: Clock) -> bool:

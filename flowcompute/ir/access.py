@@ -121,8 +121,10 @@ def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
 def is_seen_through(graph: Graph, value: int) -> bool:
     """Check whether kernels read through a view, where it has strides. The host copies those of other whole values."""
     node = graph.nodes[value]
-    if node.kind is not Kind.VIEW or node.spec.is_stream:
-        return node.kind is Kind.VIEW
+    if node.kind is not Kind.VIEW:
+        return False
+    if node.spec.is_stream:
+        return True
     base = graph.nodes[below_views(graph, value)]
     return base.op is ALL_RECORDS or (isinstance(base.element, Given) and base.element.is_viewed)
 

@@ -184,6 +184,7 @@ class MemoryPlan:
         items: (what, bytes) lines that add up to `host_bytes`.
         device_items: the same of a discrete device, none on host devices.
         staging_bytes: pinned blocks that large transfers of each discrete device go through.
+        has_next_step: whether there is room for a step that begins before the last one has ended.
     """
 
     budget_bytes: int
@@ -191,11 +192,7 @@ class MemoryPlan:
     items: tuple[tuple[str, int], ...]
     device_items: tuple[tuple[str, int], ...] = ()
     staging_bytes: int = 0
-
-    @property
-    def has_next_step(self) -> bool:
-        """True where there is room for a step that begins before the last one has ended."""
-        return any(what == NEXT_STEP for what, _ in self.items)
+    has_next_step: bool = False
 
     @property
     def device_bytes(self) -> int:

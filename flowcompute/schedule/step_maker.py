@@ -131,7 +131,7 @@ class StepMaker:
         return kept
 
     def is_only_seen(self, node: Node) -> bool:
-        """Check whether a node is a view of a stream's records that has strides, and does nothing else."""
+        """Check whether a node is a view that kernels read through by strides, and does nothing else."""
         return node.op is not INDICES and is_seen_through(self.graph, node.id) and is_view(self.graph, node.id)
 
     def _read_by(self, step: Step) -> set[int]:

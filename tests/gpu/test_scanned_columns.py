@@ -70,7 +70,7 @@ def test_numbers_become_float64_without_a_conversion_where_a_work_group_fills_a_
 
 @pytest.mark.parametrize(("width", "early"), [(128, True), (256, False)])
 def test_totals_of_few_tiles_are_read_before_the_wait(width: int, early: bool) -> None:
-    """Of 16 tiles; those of 32 would take the registers of numbers."""
+    """Totals of 16 tiles are; those of 32 would take registers that numbers need."""
     large = dataclasses.replace(NVIDIA, max_work_group=1024)
     scan = fc.cumulative_sum(fc.source(np.zeros((100, width), "f4")), axis=0)
     (kernel,) = plan_on_paper(scan, capabilities=large).kernels

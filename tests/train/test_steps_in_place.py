@@ -21,7 +21,8 @@ from flowcompute.gpu.run.prepared_launches import PreparedChain
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.metrics import StepTold
 from flowcompute.runtime.stages.group_size import GroupSize
-from flowcompute.schedule.plan import NEXT_STEP, MemoryPlan
+from flowcompute.schedule.memory import memory_plan
+from flowcompute.schedule.plan import NEXT_STEP
 from tests.train.test_repeated_steps import PLACES, X, fitted, looked_up, same
 
 HERE: dict[str, Any] = {"device": "cpu", "progress": False}
@@ -197,11 +198,11 @@ def test_a_step_begins_before_the_last_one_has_ended() -> None:
 
 
 def test_a_budget_without_room_for_two_steps_waits_for_each() -> None:
-    with derived():
-        wanted = fc.resolve(*many(), **HERE)
-    without = mock.patch.object(MemoryPlan, "has_next_step", False)
-    with without, mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
-        same(fc.resolve(*many(), **HERE), wanted)
+    with mock.patch.object(memory_plan, "_next_step_bytes", return_value=1 << 50):
+        with derived():
+            wanted = fc.resolve(*many(), **HERE)
+        with mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
+            same(fc.resolve(*many(), **HERE), wanted)
     leave.assert_not_called()
 
 

@@ -32,8 +32,8 @@ class TrainingScan(Scan):
         step: steps that are done.
         values: that the next step begins with; None before the first.
         stopped: whether a criterion has ended the training.
-        leaves: whether a step may be left in progress while the next one begins. What `advance` writes of the last one
-            is there after `settle`.
+        overlaps: whether a step may be in progress while the next one begins. What `advance` writes of the last one is
+            there after `settle`.
         said: the loss of the last step, the pace and the last measures, in words; empty before the first.
         told: the steps that nobody has asked for yet.
     """
@@ -42,9 +42,9 @@ class TrainingScan(Scan):
         assert isinstance(node.element, Training)
         self.step = 0
         self.values: CarriedValues | None = None
-        self.stopped = self.leaves = False
+        self.stopped = self.overlaps = False
         self._last_kind = (0, 0)
-        self._left: tuple[InnerJob, int, np.ndarray, np.ndarray] | None = None
+        self._left: tuple[InnerJob, tuple[int, np.ndarray, np.ndarray]] | None = None
         self.said = self._measured = ""
         self.told: list[StepTold] = []
         self._name = node.name
@@ -67,7 +67,7 @@ class TrainingScan(Scan):
         for place in range(len(out)):
             if self.stopped:
                 out[place] = 0
-            elif self.leaves and self._training.evaluation is None:
+            elif self.overlaps and self._training.evaluation is None:
                 self._advance_and_leave(out[place : place + 1])
             else:
                 out[place] = self._advance()
@@ -80,21 +80,20 @@ class TrainingScan(Scan):
             # Its job may be closed before the next step.
             self.settle()
             raise
-        before, self._left = self._left, (job, self.step, loss, out)
+        before, self._left = self._left, (job, (self.step, loss, out))
         if before is not None:
-            self._note(*before)
+            self._note(*before[1])
 
     def settle(self) -> None:
         """Wait for the step that was left in progress."""
         if self._left is not None:
             # Where that fails the step stays, so that nothing of its group is passed on.
             self._left[0].wait()
-            left, self._left = self._left, None
-            self._note(*left)
+            (_, ended), self._left = self._left, None
+            self._note(*ended)
 
-    def _note(self, job: InnerJob, step: int, loss: np.ndarray, out: np.ndarray) -> None:
+    def _note(self, step: int, loss: np.ndarray, out: np.ndarray) -> None:
         """Write the loss of a step that has ended, and tell it."""
-        del job
         out[0] = loss
         self._tell(step, loss)
 

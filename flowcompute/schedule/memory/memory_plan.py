@@ -106,12 +106,12 @@ def plan_memory(
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     more = _next_step_bytes(passes, largest.planned if depth == 1 else None, strategy, capabilities)
-    if is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
+    if overlaps := is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
         items, host_bytes = (*items, (NEXT_STEP, more)), host_bytes + more
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)
-    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging)
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging, overlaps)
     return memory, tuple(one.planned for one in sized), depth
 
 
