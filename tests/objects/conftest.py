@@ -1,4 +1,4 @@
-"""Servers on loopback, and limits that let tests fail soon."""
+"""Servers on loopback, and limits of requests that a busy machine does not pass."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from flowcompute.objects import _obstore
 from tests.objects.object_server import ObjectServer, serving
 
 SECRET = "very-secret"
+PATIENT = _obstore.RequestLimits(retries=2, backoff_s=0.1, silence_s=20, request_s=60)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
     """A server that s3:// goes to, and that http:// can name."""
-    monkeypatch.setattr(
-        _obstore, "LIMITS", _obstore.RequestLimits(retries=2, backoff_s=0.1, silence_s=0.5, request_s=2)
-    )
+    monkeypatch.setattr(_obstore, "LIMITS", PATIENT)
     with serving() as server:
         for name, value in {
             "AWS_ACCESS_KEY_ID": "key",
