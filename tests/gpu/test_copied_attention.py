@@ -62,7 +62,7 @@ def same(left: np.ndarray, right: np.ndarray) -> bool:
     return np.array_equal(left.view("u4"), right.view("u4"))
 
 
-PARTS_OF_OTHERS = ["ragged", "a mask", "causal", "causal, more keys", "no finite numbers"]
+PARTS_OF_OTHERS = ["ragged", "heads that share keys", "a mask", "causal", "causal, more keys", "no finite numbers"]
 """Cases whose sizes, masks and numbers are those of two others together. The emulator takes ten seconds for one."""
 
 
