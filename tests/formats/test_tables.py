@@ -103,6 +103,17 @@ def test_nulls_are_refused_or_filled(tmp_path: Path, kind: str) -> None:
         fc.open(path, fill=1.5)["n"]
 
 
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(
+    ("dtype", "fill"), [("i1", 128), ("u2", -1), ("i8", 2**70), ("f2", 1e5), ("f4", -1e300), ("f8", 10**320)]
+)
+def test_numbers_that_a_column_cannot_hold_fill_no_nulls(tmp_path: Path, kind: str, dtype: str, fill: float) -> None:
+    column = pa.array(np.zeros(3, dtype), mask=np.array([False, True, False]))
+    path = FILES[kind](tmp_path, pa.table({"x": column}))
+    with pytest.raises(SpecError, match=r"cannot put fill=(.|\n)*expected  a number of"):
+        fc.open(path, fill=fill)["x"]
+
+
 def test_other_types_are_refused_where_they_are_asked_for(tmp_path: Path) -> None:
     table = pa.table(
         {

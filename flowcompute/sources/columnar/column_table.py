@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from flowcompute.elements import user_site
 from flowcompute.elements.creation import Table
@@ -146,7 +149,8 @@ def _instead(kind: str) -> str:
 def _check_fill(fill: Any, column: Column, name: str | None) -> None:
     kinds = {"b": (bool,), "i": (int,), "u": (int,)}.get(column.dtype.kind if column.dtype else "f", (int, float))
     is_bool = isinstance(fill, bool)
-    if fill is None or (isinstance(fill, kinds) and (not is_bool or kinds == (bool,))):
+    known = fill is None or (isinstance(fill, kinds) and (not is_bool or kinds == (bool,)))
+    if known and (fill is None or is_bool or column.dtype is None or _holds(column.dtype, fill)):
         return
     raise SpecError(
         f"cannot put fill= for nulls of column {column.name!r}",
@@ -155,6 +159,14 @@ def _check_fill(fill: Any, column: Column, name: str | None) -> None:
         expected=f"a number of {column.type}, or a mapping from columns to numbers",
         got=short_repr(fill),
     )
+
+
+def _holds(dtype: np.dtype, number: int | float) -> bool:
+    """Return whether a dtype of integers or floats can hold a number without an overflow."""
+    if isinstance(number, float) and not math.isfinite(number):
+        return dtype.kind == "f"
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)
 
 
 def open_table(path: str, kind: str, *, fill: Any, name: str | None, files: Files) -> FileTable:
