@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.errors import SourceError
+from flowcompute.errors import SourceError, SpecError
 from tests.formats.test_tables import arrow, read_or_refused
 
 N = 700
@@ -66,8 +66,8 @@ def test_nulls_of_each_type_are_filled(tmp_path: Path, dtype: str, codec: str | 
         fc.open(path)["x"].resolve(progress=False)
     np.testing.assert_array_equal(fc.open(path, fill=fill)["x"].resolve(progress=False), wanted, strict=True)
     if dtype == "i1":
-        with pytest.raises(SourceError, match="300"):
-            fc.open(path, fill=300)["x"].resolve(progress=False)
+        with pytest.raises(SpecError, match="300"):
+            fc.open(path, fill=300)["x"]
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
