@@ -64,7 +64,8 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
         return dtype
     try:
         parsed = BFLOAT16 if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
-        parsed = parsed.newbyteorder("=") if parsed != BFLOAT16 else BFLOAT16
+        # StringDType ("T") raises where it is asked for an order of bytes.
+        parsed = parsed if parsed == BFLOAT16 or parsed.kind == "T" else parsed.newbyteorder("=")
     except (AttributeError, KeyError, OverflowError, SyntaxError, ValueError) as error:
         # NumPy's parser of dtypes raises these, too, for what is none.
         raise TypeError(f"cannot use this dtype: {error}") from error

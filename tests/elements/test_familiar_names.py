@@ -156,6 +156,10 @@ X: Any = fc.source(np.ones((6, 4), "f4"))
         (lambda: fc.open("a.gguf"), r"do        fc\.models\.load"),
         (lambda: fc.source(np.array(["2020"], "M8[D]")), r'array\.view\("int64"\)'),
         (lambda: fc.constant(np.array(["a"])), r"do        numbers stand for texts"),
+        (
+            lambda: fc.source(np.array(["a"], np.dtypes.StringDType())),
+            r"StringDType\(\) is not supported(.|\n)*do        numbers stand for texts",
+        ),
         (lambda: X + np.ones(4, complex), r"do        array\.real and array\.imag"),
         (
             lambda: X + np.ones(6),
