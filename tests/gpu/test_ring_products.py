@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.elements.compute import Constant
 from flowcompute.gpu.rendered_programs import program_of
-from flowcompute.ir import Kernel
+from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import NVIDIA
 from tests.gpu.emulator import emulate
@@ -16,15 +18,18 @@ from tests.gpu.tensor_devices import compiles_without_assembly, plan_on_paper, r
 from tests.gpu.test_dequantized_products import LANES, RUN, few_bits, in_order, weights
 from tests.quantized.blocks import assert_bits
 
-# One chunk; fewer than a ring has stages; several tiles, the last of which lacks columns; and two panels.
-SHAPES = [("Q8_0", 16, 512), ("Q4_0", 3, 1024), ("Q5_0", 37, 512), ("Q8_0", 5, RUN * LANES + 1536)]
+ONE_UNIT = replace(NVIDIA, units=1)
+"""A device of one compute unit, which a few work-groups fill."""
+# One chunk; fewer than a ring has stages; several tiles, the last of which lacks columns; two panels; and a ring of
+# three stages where a device has one compute unit.
+SHAPES = [("Q8_0", 16, 512), ("Q4_0", 3, 1024), ("Q5_0", 37, 512), ("Q8_0", 5, RUN * LANES + 1536), ("Q4_0", 270, 2560)]
 
 
 @pytest.mark.parametrize(("name", "columns", "inner"), SHAPES)
 def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: int) -> None:
     w, numbers = weights(name, columns, inner)
     x = few_bits(2, inner)
-    plan = plan_on_paper(fc.source(x) @ w.T, capabilities=NVIDIA)
+    plan = plan_on_paper(fc.source(x) @ w.T, capabilities=ONE_UNIT)
     (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
     assert step.kernel is not None
     kernel = step.kernel.of_items(1)
@@ -38,9 +43,9 @@ def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: i
     assert_bits(made.reshape(2, columns), in_order(x, numbers))
 
 
-def single_row(name: str, columns: int, inner: int) -> Kernel:
+def single_row(name: str, columns: int, inner: int, capabilities: DeviceCapabilities = NVIDIA) -> Kernel:
     """The kernel of one row on paper."""
-    plan = plan_on_paper(fc.source(few_bits(1, inner)) @ weights(name, columns, inner)[0].T, capabilities=NVIDIA)
+    plan = plan_on_paper(fc.source(few_bits(1, inner)) @ weights(name, columns, inner)[0].T, capabilities=capabilities)
     (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
     assert step.kernel is not None
     return step.kernel.of_items(1)
@@ -52,6 +57,20 @@ def test_rows_that_fill_local_memory_have_no_rings() -> None:
     for name, inner, rings in cases:
         body = single_row(name, 3, inner).body
         assert ("SubGroupBarrier" in repr(body)) == rings, (name, inner)
+
+
+def test_rings_are_shorter_where_all_work_groups_begin_at_once_then() -> None:
+    """A unit has room for a few more work-groups then. Where these are enough or too few anyway, rings are longer."""
+    found = [
+        (columns, "AwaitCopies(pending=1)" in repr(single_row("Q4_0", columns, 2560, ONE_UNIT).body))
+        for columns in range(160, 385, 32)
+    ]
+    shorter = [columns for columns, few in found if few]
+    assert shorter == [256, 288]
+    # Twice as many units have room for twice as many columns.
+    for columns in (288, 448, 480, 576, 608):
+        body = single_row("Q4_0", columns, 2560, replace(NVIDIA, units=2)).body
+        assert ("AwaitCopies(pending=1)" in repr(body)) == (columns in (480, 576)), columns
 
 
 @pytest.mark.compiles

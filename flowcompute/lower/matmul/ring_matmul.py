@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
 from flowcompute.ir import (
     LID,
     ROLLED,
     AwaitCopies,
     Copy,
+    DeviceCapabilities,
     EndCopies,
     For,
     If,
@@ -36,21 +39,29 @@ from flowcompute.lower.matmul.staged_matmul import GROUP, PIECES, WORD, StagedLo
 from flowcompute.lower.matmul.tensor_cores import SUBGROUP
 from flowcompute.lower.matmul.tiled_matmul import TilePosition
 
-STAGES = 4
-"""Chunks of a ring: one is multiplied while the others are on their way."""
+STAGES, FEW_STAGES = 4, 3
+"""Chunks of a ring: one is multiplied while the others are on their way. Fewer leave room for more work-groups."""
 TOGETHER = 8
 """Pieces of the row that a work-item loads before it stores the first."""
 GROUPS = 2
 """Work-groups that the local memory of a unit holds at least: while one begins, another computes."""
+RESERVED = 1024
+"""Bytes of local memory that a work-group takes beside its arrays, on NVIDIA's GPUs of compute capability 8.0 on."""
+MOST_GROUPS = 2048 // GROUP
+"""Work-groups whose work-items a unit holds at most."""
 
 
 class _RingLowering(StagedLowering):
-    """Lowering of a region with such a product."""
+    """Lowering of a region with such a product; `stages` are the chunks of a ring."""
+
+    def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities, stages: int) -> None:
+        super().__init__(graph, region, 1, capabilities)
+        self.stages = stages
 
     @property
     def slots(self) -> int:
         """Chunks of all columns that local memory holds."""
-        return STAGES
+        return self.stages
 
     @property
     def left_numbers(self) -> int:
@@ -59,11 +70,11 @@ class _RingLowering(StagedLowering):
 
     def tile(self, scope: Scope, place: TilePosition) -> None:
         """Compute some columns of a row. Those behind the last ones repeat these."""
-        one, chunk = self.contraction, self.chunk
+        one, chunk, stages = self.contraction, self.chunk, self.stages
         words = self.slot_words * SUBGROUP // GROUP
-        ring = scope.narrow(LID // SUBGROUP * (STAGES * words))
+        ring = scope.narrow(LID // SUBGROUP * (stages * words))
         send = self._sender(scope, place, ring, words)
-        for stage in range(STAGES - 1):
+        for stage in range(stages - 1):
             ahead = scope.inner(lanes=1)
             send(ahead, stage * self.numbers)
             scope.add(If(stage * self.numbers < one.inner, tuple(ahead.statements)), EndCopies())
@@ -76,12 +87,12 @@ class _RingLowering(StagedLowering):
         def add(inner: Scope, sums: list[list[Var]], start: IndexLike, stop: IndexLike) -> None:
             step = inner.inner()
             # What the copies of others brought is there, and all have read the stage that is filled next.
-            step.add(AwaitCopies(STAGES - 2), SubGroupBarrier())
+            step.add(AwaitCopies(stages - 2), SubGroupBarrier())
             ahead = step.inner(lanes=1)
-            following = K + (STAGES - 1) * self.numbers
+            following = K + (stages - 1) * self.numbers
             send(ahead, following)
             step.add(If(following < one.inner, tuple(ahead.statements)), EndCopies())
-            stage = step.narrow(K // self.numbers % STAGES)
+            stage = step.narrow(K // self.numbers % stages)
             self.multiply_chunk(step, sums, (ring + stage * words) * WORD + own, K, 1)
             inner.add(For(K, start, stop, self.numbers, tuple(step.statements), unroll=ROLLED))
 
@@ -117,7 +128,7 @@ class _RingLowering(StagedLowering):
         def send(inner: Scope, k: IndexLike) -> None:
             chunk = k // self.numbers
             for number, at, whole in pieces:
-                to = ring + chunk % STAGES * words + number * piece
+                to = ring + chunk % self.stages * words + number * piece
                 copy = Copy("right", to, self.words, at + chunk * length, piece)
                 inner.add(copy if whole else If(number < words // piece, (copy,)))
 
@@ -151,5 +162,19 @@ def ring_matmul(task: LoweringTask) -> Kernel | None:
     chunk = chunk_of(task.graph, anchor, 1, capabilities.units)
     if chunk is None or chunk.piece < max(PIECES):
         return None
-    kernel = _RingLowering(task.graph, task.region, 1, capabilities).lower(task.name)
+    kernel, fewer = (
+        _RingLowering(task.graph, task.region, capabilities, stages).lower(task.name) for stages in (STAGES, FEW_STAGES)
+    )
+    if _begin_at_once(fewer, capabilities) and not _begin_at_once(kernel, capabilities):
+        return fewer
     return kernel if GROUPS * local_bytes(kernel) <= capabilities.local_bytes else None
+
+
+def _begin_at_once(kernel: Kernel, capabilities: DeviceCapabilities) -> bool:
+    """Check whether compute units have room for all work-groups of a launch over one row.
+
+    Registers are not counted, as the device's compiler shares them out.
+    """
+    room = (capabilities.local_bytes + RESERVED) // (local_bytes(kernel) + RESERVED)
+    assert kernel.tile is not None
+    return kernel.tile[1] <= capabilities.units * min(room, MOST_GROUPS)
