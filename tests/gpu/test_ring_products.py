@@ -73,6 +73,13 @@ def test_rings_are_shorter_where_all_work_groups_begin_at_once_then() -> None:
         assert ("AwaitCopies(pending=1)" in repr(body)) == (columns in (480, 576)), columns
 
 
+def test_shorter_rings_leave_room_for_two_work_groups_as_well() -> None:
+    """All work-groups begin at once, one a unit, but none computes while another begins."""
+    many = replace(NVIDIA, units=132)
+    body = single_row("Q8_0", 2048, 50688, many).body
+    assert "SubGroupBarrier" not in repr(body)
+
+
 @pytest.mark.compiles
 def test_the_text_compiles() -> None:
     assert compiles_without_assembly(program_of(single_row("Q8_0", 37, 1024))[0])

@@ -162,11 +162,10 @@ def ring_matmul(task: LoweringTask) -> Kernel | None:
     chunk = chunk_of(task.graph, anchor, 1, capabilities.units)
     if chunk is None or chunk.piece < max(PIECES):
         return None
-    kernel, fewer = (
-        _RingLowering(task.graph, task.region, capabilities, stages).lower(task.name) for stages in (STAGES, FEW_STAGES)
-    )
-    if _begin_at_once(fewer, capabilities) and not _begin_at_once(kernel, capabilities):
-        return fewer
+    kernel = _RingLowering(task.graph, task.region, capabilities, STAGES).lower(task.name)
+    if not _begin_at_once(kernel, capabilities):
+        fewer = _RingLowering(task.graph, task.region, capabilities, FEW_STAGES).lower(task.name)
+        kernel = fewer if _begin_at_once(fewer, capabilities) else kernel
     return kernel if GROUPS * local_bytes(kernel) <= capabilities.local_bytes else None
 
 
