@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from unittest import mock
+
 import numpy as np
 
 import flowcompute as fc
@@ -38,6 +41,35 @@ def test_a_kernel_is_that_of_its_program_and_types() -> None:
     assert kernels.take(build(device, OTHER), "one", TYPES).kernel is not first.kernel
     assert kernels.take(build(device, TEXT), "one", (None, np.dtype(np.int32))).kernel is not first.kernel
     assert len(kernels) == 1
+
+
+def test_pyopencl_writes_for_one_kernel_at_a_time() -> None:
+    """Texts that two threads write at once may have one name, which pyopencl warns of."""
+    program, writing, met = build(device_of_its_own(), TEXT), threading.Lock(), []
+
+    def write(kernel: cl.Kernel, types: list[np.dtype | None]) -> None:
+        alone = writing.acquire(timeout=0)
+        met.append(alone)
+        if alone:
+            # Whoever does not wait for this one comes meanwhile.
+            came.wait(0.5)
+            writing.release()
+        else:
+            came.set()
+
+    ready, came = threading.Barrier(2), threading.Event()
+
+    def take() -> None:
+        ready.wait()
+        IdleKernels().take(program, "one", TYPES)
+
+    threads = [threading.Thread(target=take) for _ in range(2)]
+    with mock.patch.object(cl.Kernel, "set_scalar_arg_dtypes", write):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert met == [True, True]
 
 
 def test_only_some_are_kept() -> None:

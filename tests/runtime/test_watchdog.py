@@ -40,7 +40,7 @@ def silent_job(scene: Scene) -> Job:
 
 async def test_a_silent_source_is_named(autojump_clock):
     scene = Scene()
-    autojump_clock.autojump_threshold = 0.01
+    autojump_clock.autojump_threshold = 0.5
     with pytest.raises(RunError, match="the run stalled: nothing has moved for 120 s") as caught:
         await Driver(silent_job(scene).planned(), RunRecord(None, 0), PassSettings()).run()
     error = caught.value
@@ -63,8 +63,10 @@ async def test_without_a_timeout_nobody_watches(autojump_clock):
 
 async def test_a_long_pause_is_no_stall(autojump_clock):
     scene = Scene()
-    autojump_clock.autojump_threshold = 0.01
-    await Driver(full_job(scene).planned(), RunRecord(10, 0), PassSettings(throttle_s=1000)).run()
+    # The clock jumps while a thread is at work, too. On a busy machine one takes longer than it seems to have to.
+    autojump_clock.autojump_threshold = 0.5
+    settings = PassSettings(stall_timeout_s=400, throttle_s=1000)
+    await Driver(full_job(scene).planned(), RunRecord(10, 0), settings).run()
     assert trio.current_time() >= 3000
     scene.assert_put_away(committed=True)
 

@@ -11,6 +11,8 @@ import numpy as np
 from flowcompute.gpu.device._cl import cl
 
 _MOST_KERNELS = 256
+_generating = threading.Lock()
+"""Held while pyopencl writes Python for a kernel: two threads may find the same name for their texts, and it warns."""
 
 
 class TakenKernel(NamedTuple):
@@ -46,7 +48,8 @@ class IdleKernels:
                     return self._idle.pop(position)
         kernel = cl.Kernel(program, name)
         # Declaring the types once makes a scalar argument free. Without them each costs 10 microseconds.
-        kernel.set_scalar_arg_dtypes(list(types))
+        with _generating:
+            kernel.set_scalar_arg_dtypes(list(types))
         return TakenKernel(made_of, kernel)
 
     def give_back(self, taken: TakenKernel) -> None:
