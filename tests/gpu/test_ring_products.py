@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -51,33 +52,33 @@ def single_row(name: str, columns: int, inner: int, capabilities: DeviceCapabili
     return step.kernel.of_items(1)
 
 
+def stages(kernel: Kernel) -> int:
+    """Return the chunks of each ring, 0 where a kernel has none."""
+    waits = re.findall(r"AwaitCopies\(pending=([1-9])\)", repr(kernel.body))
+    return int(waits[0]) + 2 if waits and "SubGroupBarrier" in repr(kernel.body) else 0
+
+
 def test_rows_that_fill_local_memory_have_no_rings() -> None:
     """Two work-groups have to fit into the local memory of a unit, and blocks have to come in whole pieces."""
     cases = [("Q8_0", 16384, True), ("Q8_0", 32768, False), ("Q6_K", 1024, False), ("Q8_0", 96, False)]
     for name, inner, rings in cases:
-        body = single_row(name, 3, inner).body
-        assert ("SubGroupBarrier" in repr(body)) == rings, (name, inner)
+        assert bool(stages(single_row(name, 3, inner))) == rings, (name, inner)
 
 
 def test_rings_are_shorter_where_all_work_groups_begin_at_once_then() -> None:
     """A unit has room for a few more work-groups then. Where these are enough or too few anyway, rings are longer."""
-    found = [
-        (columns, "AwaitCopies(pending=1)" in repr(single_row("Q4_0", columns, 2560, ONE_UNIT).body))
-        for columns in range(160, 385, 32)
-    ]
-    shorter = [columns for columns, few in found if few]
-    assert shorter == [256, 288]
-    # Twice as many units have room for twice as many columns.
-    for columns in (288, 448, 480, 576, 608):
-        body = single_row("Q4_0", columns, 2560, replace(NVIDIA, units=2)).body
-        assert ("AwaitCopies(pending=1)" in repr(body)) == (columns in (480, 576)), columns
+    for units, shorter in [(1, {256, 288}), (2, {480, 512, 544, 576})]:
+        # Fewer columns have narrower tiles.
+        for columns in range(128 * units + 32, 641, 32):
+            kernel = single_row("Q4_0", columns, 2560, replace(NVIDIA, units=units))
+            assert stages(kernel) == (3 if columns in shorter else 4), (units, columns)
 
 
 def test_shorter_rings_leave_room_for_two_work_groups_as_well() -> None:
     """All work-groups begin at once, one a unit, but none computes while another begins."""
     many = replace(NVIDIA, units=132)
-    body = single_row("Q8_0", 2048, 50688, many).body
-    assert "SubGroupBarrier" not in repr(body)
+    assert stages(single_row("Q8_0", 2048, 16384, many)) == 4
+    assert stages(single_row("Q8_0", 2048, 50688, many)) == 0
 
 
 @pytest.mark.compiles

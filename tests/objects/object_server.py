@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,28 @@ class Request(NamedTuple):
     range: str | None
     condition: str | None
     authorization: str | None
+
+
+class FirstFaults:
+    """Faults of what is asked for the first time, in turns.
+
+    Requests come beside each other, so that a fault in turns alone could meet one of them until its client gives up.
+
+    Attributes:
+        told: the fault of each thing that was asked for.
+    """
+
+    def __init__(self, asked: Callable[[Request], object], *faults: str | None) -> None:
+        """`asked` says what a request asks for: the same whenever it is asked again, None for what never fails."""
+        self.told: dict[object, str | None] = {}
+        self._asked, self._turns = asked, itertools.cycle(faults)
+
+    def __call__(self, request: Request) -> str | None:
+        asked = self._asked(request)
+        if asked is None or asked in self.told:
+            return None
+        self.told[asked] = next(self._turns)
+        return self.told[asked]
 
 
 class ObjectServer:

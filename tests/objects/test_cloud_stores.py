@@ -17,7 +17,7 @@ from flowcompute.errors import DestinationError, SourceError
 from flowcompute.objects import ObjectPrefix, _obstore
 from tests.objects.cloud_servers import AzureServer, CloudServer, GoogleServer
 from tests.objects.conftest import PATIENT, SECRET
-from tests.objects.object_server import Request, serving
+from tests.objects.object_server import FirstFaults, Request, serving
 
 QUIET: dict[str, Any] = {"progress": False, "device": "numpy", "memory": "40MiB"}
 X = np.random.default_rng(3).standard_normal((200_000, 3), dtype=np.float32)
@@ -53,16 +53,7 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 def test_ranges_of_one_state_are_read(cloud: tuple[str, CloudServer]) -> None:
     place, server = cloud
     server.objects["a folder/x.npy"] = npy(X)
-    asked = set()
-
-    def fails(request: Request) -> str | None:
-        """Fail where a range is asked for the first time."""
-        if not request.range or request.range in asked:
-            return None
-        asked.add(request.range)
-        return "503"
-
-    server.fault = fails
+    server.fault = FirstFaults(lambda one: one.range, "503")
     got = fc.run(fc.open(f"{place}/a folder/x.npy").sum(axis=0), **QUIET | {"memory": "4MiB"}).value
     assert got.tobytes() == fc.run(fc.source(X).sum(axis=0), **QUIET).value.tobytes()
     gets = [call for call in server.calls if call.method == "GET"]
@@ -87,14 +78,11 @@ def test_what_is_replaced_while_it_is_read_is_refused(cloud: tuple[str, CloudSer
 def test_a_file_is_uploaded_in_parts_and_read_again(cloud: tuple[str, CloudServer]) -> None:
     place, server = cloud
     seen = []
-    failed = set()
+    faults = FirstFaults(lambda one: one.path if one.method == "PUT" else None, "503")
 
     def watch(request: Request) -> str | None:
         seen.append("y.npy" in server.objects)
-        if request.method != "PUT" or request.path in failed:
-            return None
-        failed.add(request.path)
-        return "503"
+        return faults(request)
 
     server.fault = watch
     fc.run(fc.source(X) * 2 >> fc.save(f"{place}/y.npy"), **QUIET)

@@ -25,7 +25,7 @@ from flowcompute.objects import ObjectFiles, parse_url
 from flowcompute.objects._obstore import store_of
 from flowcompute.testing import SourceContract
 from tests.objects.conftest import SECRET
-from tests.objects.object_server import ObjectServer, Request, serving
+from tests.objects.object_server import FirstFaults, ObjectServer, Request, serving
 from tests.sources.test_contracts import ColumnContract
 
 QUIET: dict[str, Any] = {"progress": False, "device": "numpy"}
@@ -272,17 +272,8 @@ def test_what_fails_while_it_is_opened_is_told(kind: str, server: ObjectServer, 
 @pytest.mark.parametrize("kind", MADE)
 def test_what_passes_is_tried_again(kind: str, server: ObjectServer, local: dict[str, Path]) -> None:
     url = served(server, "s3://bucket", local[kind])
-    seen = set()
-
-    def fails(request: Request) -> str | None:
-        """Fail where something is asked for the first time. What is asked for again after "short" begins elsewhere."""
-        if request.method != "GET" or (request.path, request.range) in seen:
-            return None
-        seen.add((request.path, request.range))
-        return next(faults)
-
-    faults = itertools.cycle(["500", "503", None])
-    server.fault = fails
+    # What is asked for again after "short" would begin elsewhere.
+    server.fault = FirstFaults(lambda one: (one.path, one.range) if one.method == "GET" else None, "500", "503", None)
     np.testing.assert_array_equal(fc.resolve(MADE[kind][2](url) * 1, **QUIET), X)
 
 

@@ -20,7 +20,7 @@ from flowcompute.objects._obstore import store_of
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from flowcompute.testing import SourceContract
 from tests.objects.conftest import PATIENT, SECRET
-from tests.objects.object_server import ObjectServer, Request, serving
+from tests.objects.object_server import FirstFaults, ObjectServer, Request, serving
 
 QUIET = {"progress": False, "device": "numpy"}
 _numbers = itertools.count()
@@ -114,23 +114,12 @@ class TestServers:
     def test_retries_what_passes(self, place: str, server: ObjectServer) -> None:
         data = np.arange(300_000, dtype=np.int32)
         server.objects["/bucket/x.npy"] = npy(data)
-        faults = itertools.cycle(["500", "short", "503"])
-        failed: dict[str, str] = {}
-
-        def fails(request: Request) -> str | None:
-            # Readers ask beside each other, so that a fault in turns could meet one of them until it gives up. Each
-            # range fails once. What is asked for again ends where it did.
-            if request.method != "GET" or request.range is None:
-                return None
-            end = request.range.partition("-")[2]
-            if end in failed:
-                return None
-            failed[end] = next(faults)
-            return failed[end]
-
-        server.fault = fails
+        # What is asked for again after "short" ends where it did.
+        server.fault = faults = FirstFaults(
+            lambda one: one.range and one.range.partition("-")[2], "500", "short", "503"
+        )
         assert (fc.resolve(fc.open(f"{place}/x.npy") + 0, memory="4MiB", **QUIET) == data).all()
-        assert set(failed.values()) == {"500", "short", "503"}
+        assert set(faults.told.values()) == {"500", "short", "503"}
 
     @pytest.mark.parametrize(
         ("fault", "said"),

@@ -52,7 +52,11 @@ MOST_GROUPS = 2048 // GROUP
 
 
 class _RingLowering(StagedLowering):
-    """Lowering of a region with such a product; `stages` are the chunks of a ring."""
+    """Lowering of a region with such a product.
+
+    Attributes:
+        stages: the chunks of a ring.
+    """
 
     def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities, stages: int) -> None:
         super().__init__(graph, region, 1, capabilities)
@@ -172,7 +176,8 @@ def ring_matmul(task: LoweringTask) -> Kernel | None:
 def _begin_at_once(kernel: Kernel, capabilities: DeviceCapabilities) -> bool:
     """Check whether compute units have room for all work-groups of a launch over one row.
 
-    Registers are not counted, as the device's compiler shares them out.
+    A unit has `RESERVED` bytes more than one work-group may take. Registers are not counted, as the device's compiler
+    shares them out.
     """
     room = (capabilities.local_bytes + RESERVED) // (local_bytes(kernel) + RESERVED)
     assert kernel.tile is not None

@@ -147,10 +147,12 @@ def _instead(kind: str) -> str:
 
 
 def _check_fill(fill: Any, column: Column, name: str | None) -> None:
+    if fill is None:
+        return
     kinds = {"b": (bool,), "i": (int,), "u": (int,)}.get(column.dtype.kind if column.dtype else "f", (int, float))
     is_bool = isinstance(fill, bool)
-    known = fill is None or (isinstance(fill, kinds) and (not is_bool or kinds == (bool,)))
-    if known and (fill is None or is_bool or column.dtype is None or _holds(column.dtype, fill)):
+    is_known = isinstance(fill, kinds) and (not is_bool or kinds == (bool,))
+    if is_known and (is_bool or column.dtype is None or _holds(column.dtype, fill)):
         return
     raise SpecError(
         f"cannot put fill= for nulls of column {column.name!r}",
@@ -162,7 +164,7 @@ def _check_fill(fill: Any, column: Column, name: str | None) -> None:
 
 
 def _holds(dtype: np.dtype, number: int | float) -> bool:
-    """Return whether a dtype of integers or floats can hold a number without an overflow."""
+    """Check whether a dtype of integers or floats can hold a number without an overflow."""
     if isinstance(number, float) and not math.isfinite(number):
         return dtype.kind == "f"
     limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
