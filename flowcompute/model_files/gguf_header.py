@@ -7,6 +7,7 @@ compared with the bytes that are left in the file before anything is made of it.
 from __future__ import annotations
 
 import struct
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _SCALARS = {code: struct.Struct(f"<{name}") for code, name in _FORMATS.items()}
 """Types of numbers in the metadata, by their numbers in files."""
 _TEXT, _ARRAY = 8, 9
+_ZEROS = bytes(7)
+"""Last bytes of the length of a text that is shorter than 256 bytes."""
+_LONGEST_SHORT = 1 + len(_ZEROS) + 255
+"""Bytes of such a text with its length, at most."""
+_FEW = 64
+"""Texts that are too few to be cut at once: a header may have millions of arrays with one text each."""
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 TENSOR_TYPES = {
@@ -170,6 +177,8 @@ class _Cursor:
         """Return texts that follow each other. Vocabularies have hundreds of thousands."""
         found: list[str] = []
         while len(found) < count:
+            if count - len(found) >= _FEW:
+                found += self._short_texts(count - len(found))
             chunk, start = self._chunk, self.at - self._begin
             # Those that lie in the chunk as a whole.
             for _ in range(count - len(found)):
@@ -184,6 +193,32 @@ class _Cursor:
             if len(found) < count:
                 found.append(self.text())
         return found
+
+    def _short_texts(self, most: int) -> list[str]:
+        """Return texts that follow each other up to the chunk's end, or to one that is empty or of 256 bytes and more.
+
+        Lengths of others are a byte and seven zeros. Cut at these, the chunk falls into a text with the next one's
+        length behind it, again and again. Each length says whether the next piece is what it should be.
+        """
+        start = self.at - self._begin
+        chunk = self._chunk[start : start + most * _LONGEST_SHORT]
+        pieces = chunk.split(_ZEROS, most)
+        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        if len(pieces) == 1 or sizes[0] != 1:
+            return []
+        ends = np.cumsum(sizes + len(_ZEROS))[:-1]
+        lengths = np.frombuffer(chunk, np.uint8)[ends - _U64.size].astype(np.int64)
+        # Behind the last piece that is cut there may be anything.
+        whole = sizes[1:] == lengths + 1
+        whole[-1] = sizes[-1] >= lengths[-1]
+        whole &= lengths <= _LONGEST_TEXT
+        sound = len(whole) if whole.all() else int(whole.argmin())
+        if not sound:
+            return []
+        texts = [piece[:-1] for piece in pieces[1:sound]]
+        texts.append(pieces[sound][: lengths[sound - 1]])
+        self.at += int(ends[sound - 1] + lengths[sound - 1])
+        return list(map(bytes.decode, texts, repeat("utf-8"), repeat("surrogateescape")))
 
     def value(self, code: int, depth: int) -> Any:
         """Return a value of the metadata; arrays of numbers are arrays, those of text lists."""

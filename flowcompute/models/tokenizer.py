@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from itertools import chain, compress, count
 from typing import Any
 
 import numpy as np
@@ -85,13 +86,14 @@ class TextTokenizer:
             )
         self._kinds: list[int] = self._numbers(metadata, "token_type") or [1] * len(self._tokens)
         self._made = makers[kind](metadata)
-        special = [one for one, own in zip(self._tokens, self._kinds, strict=True) if own in (CONTROL, USER_DEFINED)]
+        kinds = map((CONTROL, USER_DEFINED).__contains__, self._kinds)
+        special = list(compress(self._tokens, kinds))
         self.special = frozenset(special)
         self._made.add_tokens([self._package.base.AddedToken(one, special=True, normalized=False) for one in special])
         self.begin = self._token(metadata, "bos") if self._flag(metadata, "add_bos_token", kind == "llama") else None
         found = (self._token(metadata, name) for name in ("eos", "eot", "eom"))
         # Chats end by tokens that files do not always name.
-        found_by_name = (i for i, one in enumerate(self._tokens) if one in _ENDS and one in self.special)
+        found_by_name = compress(count(), map((_ENDS & self.special).__contains__, self._tokens))
         self.ends = frozenset(one for one in (*found, *found_by_name) if one is not None)
 
     def __len__(self) -> int:
@@ -141,13 +143,13 @@ class TextTokenizer:
             known = ", ".join(WORDS)
             raise self._refusal("cannot cut texts into words", f"tokenizer.ggml.pre: {known}", short_repr(pre))
         models, pre_tokenizers = self._package.models, self._package.pre_tokenizers
-        vocabulary = {one: i for i, one in enumerate(self._tokens)}
-        merges = []
-        for one in self._texts(metadata, "merges"):
-            left, space, right = one.partition(" ")
-            if not (space and left in vocabulary and right in vocabulary and left + right in vocabulary):
-                raise self._refusal("cannot use a merge", "two tokens whose sum is one", repr(one[:80]))
-            merges.append((left, right))
+        vocabulary = dict(zip(self._tokens, count()))
+        merges = [tuple(one.split(" ", 1)) for one in self._texts(metadata, "merges")]
+        pieces, sums = vocabulary.keys(), ["".join(one) for one in merges]
+        if any(len(one) != 2 for one in merges) or not pieces >= {*sums, *chain.from_iterable(merges)}:
+            wrong = next(one for one in merges if len(one) != 2 or not pieces >= {"".join(one), *one})
+            got = repr(" ".join(wrong)[:80])
+            raise self._refusal("cannot use a merge", "two tokens whose sum is one", got)
         # Llama 3 takes a word that is a token as it is.
         whole = WORDS[pre] == (_LLAMA3,)
         made = self._package.base.Tokenizer(

@@ -336,12 +336,18 @@ def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
     assert weights["none"].resolve().shape == (3, 0)
 
 
-@given(texts=st.lists(st.binary(max_size=40), max_size=30), chunk=st.integers(1, 80), longest=st.sampled_from([20, 99]))
-def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, longest: int) -> None:
+# Zeros and lengths of more than a byte look like the lengths of short texts.
+@given(
+    texts=st.lists(st.binary(max_size=40) | st.integers(0, 600).map(bytes), max_size=30),
+    chunk=st.integers(1, 80) | st.sampled_from([300, 1 << 16]),
+    longest=st.sampled_from([20, 99, 1000]),
+    few=st.sampled_from([1, 8]),
+)
+def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, longest: int, few: int) -> None:
     data = gguf_bytes(
         KEY, array(8, len(texts), b"".join(map(text, texts))), text("last") + struct.pack("<II", 4, 7), keys=2
     )
-    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest}
+    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest, "_FEW": few}
     with mock.patch.multiple(gguf_header, **limits):
         if any(len(one) > longest for one in texts):
             with pytest.raises(WeightsHeaderError, match="too long"):
@@ -349,6 +355,33 @@ def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, long
             return
         metadata = read_gguf(lambda at, count: data[at : at + count], len(data)).metadata
     assert metadata == {"k": [one.decode(errors="surrogateescape") for one in texts], "last": 7}
+
+
+def test_short_texts_are_cut_at_once() -> None:
+    many = [b"word %d" % number for number in range(20_000)]
+    data = gguf_bytes(KEY, array(8, len(many), b"".join(map(text, many))), keys=1)
+    found: list[Any] = []
+    # A turn of the loop for each text would run more lines.
+    assert lines_run(lambda: found.append(read_gguf(lambda at, count: data[at : at + count], len(data)))) < 60_000
+    assert found[0].metadata["k"] == [one.decode() for one in many]
+
+
+@pytest.mark.parametrize("texts", [1, 64, 100])
+def test_arrays_of_texts_copy_no_more_than_they_need(texts: int) -> None:
+    copied = 0
+
+    class Chunk(bytes):
+        def __getitem__(self, place: Any) -> Any:
+            nonlocal copied
+            found = super().__getitem__(place)
+            copied += len(found) if isinstance(place, slice) else 1
+            return found
+
+    one = struct.pack("<IQ", 8, texts) + text("a") * texts
+    data = gguf_bytes(KEY, array(9, 6400 // texts, one * (6400 // texts)), keys=1)
+    read_gguf(lambda at, count: Chunk(data[at : at + count]), len(data))
+    # Copies of the whole chunk for each array would be 60 to 3000 times the header.
+    assert copied < 40 * len(data)
 
 
 @pytest.mark.parametrize("make", [gguf_file, safetensors_file])

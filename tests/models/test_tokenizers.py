@@ -93,6 +93,7 @@ def test_pieces_without_scores_are_refused(pieces: Any) -> None:
         {"tokenizer.ggml.tokens": [1, 2]},
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["never there"]},
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["alone"]},
+        {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": ["a b c"]},
         {"tokenizer.ggml.model": ["gpt2"]},
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": ["default"]},
         {"tokenizer.ggml.token_type": 1},
@@ -106,6 +107,18 @@ def test_pieces_without_scores_are_refused(pieces: Any) -> None:
 def test_damaged_vocabularies_are_refused(pieces: Any, damage: dict[str, Any]) -> None:
     with pytest.raises(fc.SourceError):
         TextTokenizer(metadata_of(pieces[1], prefix=True) | damage, "model.gguf")
+
+
+@pytest.mark.parametrize("merge", ["ab", "a z", "z b", "b a", "a b b", " ab", "a " + "b" * 99])
+def test_a_merge_of_what_is_no_token_is_named(merge: str) -> None:
+    metadata = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens": ["a", "b", "ab"],
+        "tokenizer.ggml.merges": ["a b", merge],
+    }
+    with pytest.raises(fc.SourceError, match="cannot use a merge") as refused:
+        TextTokenizer(metadata, "model.gguf")
+    assert refused.value.got == repr(merge[:80])
 
 
 @pytest.mark.parametrize("scores", ["a", np.nan, np.arange(2)])
