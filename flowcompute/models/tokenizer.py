@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress, count
+from itertools import compress, count
 from typing import Any
 
 import numpy as np
@@ -144,23 +144,36 @@ class TextTokenizer:
             raise self._refusal("cannot cut texts into words", f"tokenizer.ggml.pre: {known}", short_repr(pre))
         models, pre_tokenizers = self._package.models, self._package.pre_tokenizers
         vocabulary = dict(zip(self._tokens, count()))
-        merges = [tuple(one.split(" ", 1)) for one in self._texts(metadata, "merges")]
-        pieces, sums = vocabulary.keys(), ["".join(one) for one in merges]
-        if any(len(one) != 2 for one in merges) or not pieces >= {*sums, *chain.from_iterable(merges)}:
-            wrong = next(one for one in merges if len(one) != 2 or not pieces >= {"".join(one), *one})
-            got = repr(" ".join(wrong)[:80])
-            raise self._refusal("cannot use a merge", "two tokens whose sum is one", got)
+        texts = self._texts(metadata, "merges")
+        merges = [tuple(one.split(" ", 1)) for one in texts]
         # Llama 3 takes a word that is a token as it is.
         whole = WORDS[pre] == (_LLAMA3,)
-        made = self._package.base.Tokenizer(
-            models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, ignore_merges=whole)
-        )
+        # The package refuses merges of what is no token, but it panics at a sum that is longer than each token.
+        if _longest(texts) - len(" ") > _longest(self._tokens):
+            self._check_merges(merges, vocabulary)
+        try:
+            model = models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, ignore_merges=whole)
+        except Exception:
+            self._check_merges(merges, vocabulary)
+            raise
+        made = self._package.base.Tokenizer(model)
         cuts = [pre_tokenizers.Split(self._package.base.Regex(one), "isolated") for one in WORDS[pre]]
         made.pre_tokenizer = pre_tokenizers.Sequence(
             [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
         )
         made.decoder = self._package.decoders.ByteLevel()
         return made
+
+    def _check_merges(self, merges: Sequence[tuple[str, ...]], vocabulary: Mapping[str, int]) -> None:
+        """Refuse the first merge that is not two tokens whose sum is one.
+
+        Raises:
+            SourceError: if there is one.
+        """
+        for one in merges:
+            if len(one) != 2 or not vocabulary.keys() >= {*one, "".join(one)}:
+                got = repr(" ".join(one)[:80])
+                raise self._refusal("cannot use a merge", "two tokens whose sum is one", got) from None
 
     def _sentence_pieces(self, metadata: Mapping[str, Any]) -> Any:
         """Make byte pair encoding on characters by the scores of pieces (SentencePiece)."""
@@ -243,6 +256,11 @@ _ENDS = frozenset(
     ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
 )
 """Tokens that end an answer in the vocabularies of known models."""
+
+
+def _longest(texts: Sequence[str]) -> int:
+    """Return the bytes of the longest text in UTF-8."""
+    return max(map(len, map(str.encode, texts)))
 
 
 def _merges(

@@ -109,7 +109,7 @@ def test_damaged_vocabularies_are_refused(pieces: Any, damage: dict[str, Any]) -
         TextTokenizer(metadata_of(pieces[1], prefix=True) | damage, "model.gguf")
 
 
-@pytest.mark.parametrize("merge", ["ab", "a z", "z b", "b a", "a b b", " ab", "a " + "b" * 99])
+@pytest.mark.parametrize("merge", ["ab", "a z", "z b", "b a", "a b b", " ab", "ab ab", "a " + "b" * 99])
 def test_a_merge_of_what_is_no_token_is_named(merge: str) -> None:
     metadata = {
         "tokenizer.ggml.model": "gpt2",
