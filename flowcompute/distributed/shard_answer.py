@@ -15,7 +15,7 @@ from typing import Any
 from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
-from flowcompute.distributed.kept import ShardFolder, check_owner
+from flowcompute.distributed.kept import ShardFolder, TakenOverError, check_owner
 from flowcompute.distributed.refusals import check_shardable
 from flowcompute.distributed.shard_message import KeptShard, array_of, differences, identity, versions
 from flowcompute.distributed.shard_reading import MALFORMED
@@ -100,6 +100,8 @@ def answer(request: bytes, tell: Tell | None = None) -> bytes:
             raise CheckpointError("cannot read what a client asks for", got=f"pass {index} of {len(job.plan.passes)}")
         running = _Answer(job, data, index, start, run, throttle_s, tell)
         return pack(running.alone() if kept is None else running.kept(kept))
+    except TakenOverError as error:
+        return pack({"error": str(error), "taken_over": True})
     except FlowError as error:
         return pack({"error": str(error)})
 

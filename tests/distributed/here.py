@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.checkpoint.store import unpack
 from flowcompute.distributed import ClusterRun, answer
 from flowcompute.distributed.cluster._dask import ClusterWorker
 from flowcompute.distributed.cluster.own_process import OwnProcess
@@ -41,11 +42,11 @@ class Here(OwnProcess):
     def found(self) -> list[ClusterWorker]:
         return self.workers
 
-    def answers(self, requests: Sequence[bytes], *_: object) -> Iterator[tuple[int, bytes]]:
+    def answers(self, requests: Sequence[bytes], *_: object) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, request in enumerate(requests):
             self._client(len(self.requests))
             self.requests.append(request)
-            yield number, answer(request)
+            yield number, unpack(answer(request))
 
 
 @contextmanager

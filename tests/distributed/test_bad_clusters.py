@@ -134,7 +134,9 @@ def test_shards_whose_workers_die_again_and_again_are_named(
             tries.append(2)
 
     monkeypatch.setattr(Here, "answers", answers)
-    with pytest.raises(RunError, match=r"the shard of records \d+ to \d+: its workers died(.|\n)*progress in 3"):
+    with pytest.raises(
+        RunError, match=r"the shard of records \d+ to \d+: its workers died, or were replaced(.|\n)*progress in 3"
+    ):
         run(folder)
     assert len(tries) == 2
     # One that gets on is tried as often as it takes.
@@ -199,6 +201,6 @@ def test_answers_of_somebody_else_are_refused(
     folder: Path, asked: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for said in (b"", pack({}), pack({"records": [0, 1]}), pack({"records": "xy"})):
-        monkeypatch.setattr(Here, "answers", lambda _, requests, *__, said=said: iter([(0, said)]))
+        monkeypatch.setattr(Here, "answers", lambda *_, said=said: ((0, unpack(one)) for one in [said]))
         with pytest.raises(CheckpointError):
             run(folder)

@@ -21,9 +21,11 @@ from distributed import Client, Future, LocalCluster
 from distributed.comm.core import CommClosedError
 
 import flowcompute as fc
+from flowcompute.checkpoint.store import pack
 from flowcompute.distributed import shard_answer
 from flowcompute.distributed.cluster._dask import DaskWorkers
 from flowcompute.distributed.cluster.cluster_record import ClusterRecord
+from flowcompute.distributed.kept import ShardFolder
 from flowcompute.thread_pool import own_cores
 from tests.distributed.test_shard_clocks import of_all_tasks
 from tests.distributed.test_shard_regions import contents
@@ -229,6 +231,54 @@ def test_a_scheduler_that_is_gone_is_told(tmp_path: Path) -> None:
         made = fc.run(job, cluster=another, shards=4, device="numpy", memory="1MiB", checkpoint=kept, progress=False)
     assert made.shards.resumed >= 1
     assert bits(made.values) == bits(fc.run(job, device="numpy", progress=False).values)
+
+
+def test_a_shard_that_was_taken_over_is_asked_for_again(two: Client, tmp_path: Path) -> None:
+    """A worker that was cut off comes back: it claims the shard, for which the client listens to another one."""
+    np.save(tmp_path / "x.npy", numbers(240_001))
+    x, kept = fc.open(tmp_path / "x.npy"), tmp_path / "kept"
+    job = ((x - x.mean(axis=0)) / x.std(axis=0) >> fc.save(tmp_path / "z.npy"), x.var(axis=0))
+    claimed: list[ShardFolder] = []
+    over = threading.Event()
+
+    def claim() -> None:
+        while not claimed and not over.is_set():
+            begun = [path.parent for path in kept.glob("stage-*/shard-*/state")]
+            for shard in [path for path in begun if not (path / "result").exists()][:1]:
+                claimed.append(ShardFolder(str(shard), b""))
+                claimed[0].claim()
+
+    thief = threading.Thread(target=claim)
+    thief.start()
+    try:
+        made = fc.run(
+            *job, cluster=two, shards=2, device="numpy", memory="1MiB", checkpoint=kept, checkpoint_every=0,
+            throttle=0.02, progress=False,
+        )  # fmt: skip
+    finally:
+        over.set()
+        thief.join()
+    with pytest.raises(fc.RunError, match="taken it over"):
+        claimed[0].check()
+    found = (tmp_path / "z.npy").read_bytes()
+    (tmp_path / "z.npy").unlink()
+    assert bits(made.values[1:]) == bits(fc.run(*job, device="numpy", progress=False).values[1:])
+    assert (tmp_path / "z.npy").read_bytes() == found
+
+
+def test_shards_that_are_taken_over_are_given_up_in_the_end(two: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def again(number: int) -> None:
+        tries.append(number)
+        if len(tries) == 3:
+            raise fc.RunError("cannot run the shard")
+
+    taken = pack({"error": "another worker has taken it over", "taken_over": True})
+    monkeypatch.setattr(Future, "result", lambda *_, **__: taken)
+    with pytest.raises(fc.RunError, match="cannot run the shard"):
+        list(DaskWorkers(two, insecure=False, resources={}).answers([b""], ("topic", 0), again))
+    assert tries == [0, 0, 0]
 
 
 def test_a_scheduler_that_goes_while_an_answer_is_fetched_is_told(two: Client, monkeypatch: pytest.MonkeyPatch) -> None:

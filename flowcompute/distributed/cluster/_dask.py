@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from flowcompute.checkpoint.store import unpack
 from flowcompute.distributed.shard_answer import answer
 from flowcompute.errors import PlanError, RunError
 
@@ -108,16 +109,17 @@ class DaskWorkers:
 
     def answers(
         self, requests: Sequence[bytes], topic: tuple[str, int], again: Callable[[int], None]
-    ) -> Iterator[tuple[int, bytes]]:
-        """Let workers answer requests; yields each answer with the number of its request, as they come.
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Let workers answer requests; yields the fields of each answer with the number of its request, as they come.
 
-        Dask runs a request again on another worker where one dies, at most three times.
+        Dask runs a request again on another worker where one dies, at most three times. A worker that is cut off for
+        a while counts as dead; back again, it may take its shard over from the one that is listened to.
 
         Args:
             requests: see `ShardMessages`.
             topic: under which shards tell of their work (see `listen`), and a number that they tell with it.
-            again: called with the number of a request whose workers died too often, before it is tried once more;
-                what it raises ends the run.
+            again: called with the number of a request whose workers died too often, or whose shard was taken over,
+                before it is tried once more; what it raises ends the run.
 
         Raises:
             RunError: if there is no worker for a while, the scheduler is gone.
@@ -137,14 +139,16 @@ class DaskWorkers:
             while futures:
                 number, future = self._next(ended)
                 try:
-                    found = bytes(future.result())
+                    found = unpack(bytes(future.result()))
                 except KilledWorker:
-                    again(number)
-                    begin([number])
-                    continue
+                    found = {"taken_over": True}
                 except (CancelledError, CommClosedError) as error:
                     # The answer may be on its way when the scheduler goes.
                     raise self._lost(str(error)) from error
+                if found.get("taken_over"):
+                    again(number)
+                    begin([number])
+                    continue
                 del futures[number], future
                 yield number, found
         finally:

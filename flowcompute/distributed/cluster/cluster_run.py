@@ -12,7 +12,7 @@ from typing import Any
 
 from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources
-from flowcompute.checkpoint.store import pack, unpack
+from flowcompute.checkpoint.store import pack
 from flowcompute.distributed.cluster._dask import DaskWorkers
 from flowcompute.distributed.cluster.cluster_options import ClusterOptions
 from flowcompute.distributed.cluster.cluster_record import ClusterRecord
@@ -247,8 +247,8 @@ class _Sending:
             folders.append(folder)
             requests.append(self._messages.request(index, start, kept))
         again = _Attempts(folders, [starts[number] for number in waiting])
-        for place, answer in self._cluster.answers(requests, (self._topic, stage), again.begin):
-            number, fields = waiting[place], unpack(answer)
+        for place, fields in self._cluster.answers(requests, (self._topic, stage), again.begin):
+            number = waiting[place]
             found[number] = state_of(fields)
             self._take(place, starts[number], fields)
         return [found[number] for number in range(len(starts))]
@@ -263,7 +263,7 @@ class _Sending:
 
 
 class _Attempts:
-    """Shards whose workers die: each is tried again while it gets on, and a few times while it does not."""
+    """Shards whose workers die, or are replaced: each is tried again while it gets on, else a few times."""
 
     def __init__(self, folders: Sequence[ShardFolder | None], starts: Sequence[ShardStart]) -> None:
         self._folders, self._starts = folders, starts
@@ -284,7 +284,7 @@ class _Attempts:
             return
         first, last = self._starts[place].records
         raise RunError(
-            f"cannot run the shard of records {first} to {last}: its workers died again and again",
+            f"cannot run the shard of records {first} to {last}: its workers died, or were replaced, again and again",
             element="cluster",
             expected=f"progress in {MOST_ATTEMPTS} attempts",
             got=f"{items} of {last - first} records kept",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from flowcompute.checkpoint.store import unpack
 from flowcompute.distributed.cluster._dask import ClusterWorker
 from flowcompute.distributed.shard_answer import answer
 
@@ -31,11 +32,12 @@ class OwnProcess:
         requests: Sequence[bytes],
         topic: tuple[str, int],
         again: Callable[[int], None],  # noqa: ARG002 - a shard that dies here takes the client along
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Answer requests one after the other."""
         for number, request in enumerate(requests):
             more = {"shard": number, "stage": topic[1]}
-            yield number, answer(request, lambda told, more=more: self._heard({**told, **more}))  # type: ignore[misc]
+            told = answer(request, lambda told, more=more: self._heard({**told, **more}))  # type: ignore[misc]
+            yield number, unpack(told)
 
     @contextmanager
     def listen(self, topic: str, heard: Callable[[Any], object]) -> Iterator[None]:  # noqa: ARG002 - there is one run

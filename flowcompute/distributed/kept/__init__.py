@@ -11,7 +11,7 @@ from flowcompute.distributed.kept.cluster_folder import (
     kept_items,
     read_job,
 )
-from flowcompute.distributed.kept.shard_folder import ShardFolder
+from flowcompute.distributed.kept.shard_folder import ShardFolder, TakenOverError
 
 __all__ = [
     "ANY_DEVICE",
@@ -19,6 +19,7 @@ __all__ = [
     "JOB",
     "ClusterFolder",
     "ShardFolder",
+    "TakenOverError",
     "check_owner",
     "is_done",
     "is_mixed",

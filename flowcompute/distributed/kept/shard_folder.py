@@ -26,6 +26,10 @@ _STATE, _RESULT, _PROGRESS = "state", "result", "progress"
 _DIGEST_BYTES = 32
 
 
+class TakenOverError(RunError):
+    """A shard of which another process has begun a newer attempt."""
+
+
 class ShardFolder:
     """The folder of a shard.
 
@@ -57,12 +61,12 @@ class ShardFolder:
         """Check that the newest attempt is this one.
 
         Raises:
-            RunError: if it is not.
+            TakenOverError: if it is not.
         """
         with naming(self._path, "look into"):
             _, newest = self._newest()
         if newest != self._attempt:
-            raise RunError(
+            raise TakenOverError(
                 "cannot go on with a shard: another worker has taken it over",
                 expected=self._attempt,
                 got=newest or "none",
