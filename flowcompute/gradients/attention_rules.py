@@ -38,7 +38,7 @@ from flowcompute.elements.nn import (
     weighed,
 )
 from flowcompute.gradients.backward import pulled
-from flowcompute.gradients.cotangents import Term, full
+from flowcompute.gradients.cotangents import Term, full, wide
 from flowcompute.gradients.product_rules import as_factor
 from flowcompute.gradients.rules import Contribution, Equivalent, rule
 
@@ -58,23 +58,32 @@ def _attention(node: Compute, g: Any) -> Equivalent | tuple[Contribution, ...]:
     q, k, v = node.inputs[:3]
     heads, kv_heads = (one.spec.shape[-3] if len(one.spec.shape) > 2 else 1 for one in (q, k))
     scores_bytes = math.prod(node.spec.shape[:-1]) * k.spec.shape[-2] * node.dtype.itemsize
-    if scores_bytes > _STORED_BYTES and _fits(node, q, k, v, heads // kv_heads):
-        return _by_kernels(node, g, heads // kv_heads)
+    sharing = heads // kv_heads
+    if not _are_alike(node, q, k, v, sharing):
+        return _stored(node, scores_bytes)
+    if scores_bytes <= _STORED_BYTES and {one.dtype for one in (q, k, v)} == {wide(node.dtype)}:
+        return _by_weights(node, g, sharing)
+    if scores_bytes > _STORED_BYTES and _fits(node, q, k, v):
+        return _by_kernels(node, g, sharing)
     return _stored(node, scores_bytes)
+
+
+def _are_alike(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
+    """Check whether operands are of one stack, and all or none of them streams."""
+    lead = node.spec.shape[:-2]
+    shared = (*lead[:-1], lead[-1] // sharing) if sharing > 1 else lead
+    streams = {one.spec.is_stream for one in (q, k, v)} == {node.spec.is_stream}
+    return streams and q.spec.shape[:-2] == lead and k.spec.shape[:-2] == v.spec.shape[:-2] == shared
 
 
 # -- by kernels -------------------------------------------------------------------------------------------------------
 
 
-def _fits(node: Compute, q: Any, k: Any, v: Any, sharing: int) -> bool:
-    """Check whether kernels take these operands: of one stack, and causal ones with as many keys as queries."""
-    shape, keys = node.spec.shape, k.spec.shape[-2]
-    lead, width = shape[:-2], vector_padded(q.spec.shape[-1] + 1) + vector_padded(v.spec.shape[-1] + 1)
-    shared = (*lead[:-1], lead[-1] // sharing) if sharing > 1 else lead
-    alike = q.spec.shape[:-2] == lead and k.spec.shape[:-2] == v.spec.shape[:-2] == shared
-    streams = {one.spec.is_stream for one in (q, k, v)} == {node.spec.is_stream}
-    square = keys == shape[-2] or not node.attrs["causal"]
-    return alike and streams and square and width <= WEIGHED_SIZE and 0 not in (*q.spec.shape, *v.spec.shape)
+def _fits(node: Compute, q: Any, k: Any, v: Any) -> bool:
+    """Check whether kernels take operands of one stack: causal ones with as many keys as queries."""
+    width = vector_padded(q.spec.shape[-1] + 1) + vector_padded(v.spec.shape[-1] + 1)
+    square = k.spec.shape[-2] == node.spec.shape[-2] or not node.attrs["causal"]
+    return square and width <= WEIGHED_SIZE and 0 not in (*q.spec.shape, *v.spec.shape)
 
 
 def _by_kernels(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]:
@@ -149,6 +158,22 @@ def _of_shared(cotangent: Any, sharing: int) -> Any:
 # -- by products ------------------------------------------------------------------------------------------------------
 
 
+def _by_weights(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]:
+    """Store the weights of all keys, and their slopes, each once."""
+    scale, cotangent = node.attrs["scale"], full(node, g)
+    q, k, v, *mask = node.inputs
+    if sharing > 1:
+        k, v = (repeat(one, sharing, axis=one.ndim - 3) for one in (k, v))
+    seen = visible_keys(q.spec.shape[-2], k.spec.shape[-2], causal=node.attrs["causal"], window=node.attrs["window"])
+    made, total, _ = _weights(_scores(q, k, mask, seen, scale))
+    weights = divide(made, total)
+    shift = sum(multiply(cotangent, node), -1, keepdims=True)
+    slopes = multiply(weights, subtract(matmul(cotangent, matrix_transpose(v)), shift))
+    of_q, of_k = matmul(slopes, k), matmul(matrix_transpose(slopes), q)
+    of_v = matmul(matrix_transpose(weights), cotangent)
+    return multiply(of_q, scale), *(_of_shared(one, sharing) for one in (multiply(of_k, scale), of_v)), *_of_mask(node, g)
+
+
 def _stored(node: Compute, scores_bytes: int) -> Equivalent:
     """Compute the weights of keys again, for a run of queries at a time where there are many."""
     q, k, v, *mask = node.inputs
@@ -174,20 +199,30 @@ def _as_products(node: Compute, q: Any, k: Any, v: Any, mask: Sequence[Any], beg
     q, k, v, seen = _part(q, -2, begin, end), _part(k, -2, 0, last), _part(v, -2, 0, last), seen[:, :last]
     size, gate, result = q.spec.shape[-1], node.attrs.get("gate", 0), node.attrs.get("result", "mean")
     sides = [(_part(one, -1, 0, size - gate), _part(one, -1, size - gate, size)) for one in (q, k)]
-    scores = matmul(sides[0][0], matrix_transpose(sides[1][0])) * node.attrs["scale"]
-    if own:
-        scores = scores + own[0]
-    scores = scores if seen.all() else where(seen, scores, -np.inf)
+    scores = _scores(sides[0][0], sides[1][0], own, seen, node.attrs["scale"])
     gates = matmul(sides[0][1], matrix_transpose(sides[1][1])) if gate else None
     if result == "sum":
         return matmul(_gated(exp(scores), gates), v)
-    # The shares do not depend on what is subtracted.
-    highest = stop_gradient(max_along(scores, axis=-1, keepdims=True))
-    weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
-    total = maximum(sum(weights, axis=-1, keepdims=True), np.finfo(np.float32).tiny)
+    weights, total, highest = _weights(scores)
     if result == "log":
         return highest + log(total)
     return matmul(_gated(divide(weights, total), gates), v)
+
+
+def _scores(q: Any, k: Any, mask: Sequence[Any], seen: np.ndarray, scale: float) -> Any:
+    """Return the scores of all pairs, -inf of those that are not seen."""
+    scores = matmul(q, matrix_transpose(k)) * scale
+    if mask:
+        scores = scores + mask[0]
+    return scores if seen.all() else where(seen, scores, -np.inf)
+
+
+def _weights(scores: Any) -> tuple[Any, Any, Any]:
+    """Return the weights before they are divided, what they are divided by, and the highest scores."""
+    # The shares do not depend on what is subtracted.
+    highest = stop_gradient(max_along(scores, axis=-1, keepdims=True))
+    weights = where(highest == -np.inf, 0.0, exp(subtract(scores, where(highest == -np.inf, 0.0, highest))))
+    return weights, maximum(sum(weights, axis=-1, keepdims=True), np.finfo(np.float32).tiny), highest
 
 
 def _gated(weights: Any, gates: Any) -> Any:
