@@ -38,7 +38,7 @@ from flowcompute.elements.nn import (
     weighed,
 )
 from flowcompute.gradients.backward import pulled
-from flowcompute.gradients.cotangents import Term, full, wide
+from flowcompute.gradients.cotangents import Term, full, summed_to, wide
 from flowcompute.gradients.product_rules import as_factor
 from flowcompute.gradients.rules import Contribution, Equivalent, rule
 
@@ -169,9 +169,10 @@ def _by_weights(node: Compute, g: Any, sharing: int) -> tuple[Contribution, ...]
     weights = divide(made, total)
     shift = sum(multiply(cotangent, node), -1, keepdims=True)
     slopes = multiply(weights, subtract(matmul(cotangent, matrix_transpose(v)), shift))
-    of_q, of_k = matmul(slopes, k), matmul(matrix_transpose(slopes), q)
-    of_v = matmul(matrix_transpose(weights), cotangent)
-    return multiply(of_q, scale), *(_of_shared(one, sharing) for one in (multiply(of_k, scale), of_v)), *_of_mask(node, g)
+    of_k, of_v = matmul(matrix_transpose(slopes), q), matmul(matrix_transpose(weights), cotangent)
+    shared = (_of_shared(one, sharing) for one in (multiply(of_k, scale), of_v))
+    of_mask = (summed_to(one, slopes, slopes.spec.shape, slopes.spec.is_stream, slopes) for one in mask)
+    return multiply(matmul(slopes, k), scale), *shared, *of_mask
 
 
 def _stored(node: Compute, scores_bytes: int) -> Equivalent:
