@@ -4,9 +4,9 @@ With weights P of values, results O and their cotangent G, the gradients are (Da
 
     dV = P^T G,   dS = P * (G V^T - D),   D = sums of rows of G * O,   dQ = scale dS K,   dK = scale dS^T Q
 
-By kernels each is attention whose weights are multiplied by a gate, G V^T - D, before they weigh. For dV and dK keys take the
-place of queries. Then weights are exp(score - L), where L is the logarithm of the sum of a query's weights. D and L
-are further numbers of queries and keys, so that a gate or a score is one product.
+By kernels each is attention whose weights are multiplied by a gate, G V^T - D, before they weigh. For dV and dK keys
+take the place of queries. Then weights are exp(score - L), where L is the logarithm of the sum of a query's weights.
+D and L are further numbers of queries and keys, so that a gate or a score is one product.
 """
 
 from __future__ import annotations
