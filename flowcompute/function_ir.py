@@ -8,13 +8,12 @@ flowcompute's own operations mean.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import field, fields
 
 import numpy as np
 
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib
 from flowcompute.spec import BFLOAT16
 
 # -- expressions ------------------------------------------------------------------------------

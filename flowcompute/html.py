@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+
+from flowcompute.imports import html
 
 _LEFT = ' style="text-align:left;vertical-align:top"'
 
@@ -13,24 +14,24 @@ MOST_LINES = 40
 
 def heading(what: str, told: str = "") -> str:
     """Return a line about what follows, the first part in bold."""
-    return f"<div><b>{escape(what)}</b> {escape(told)}</div>"
+    return f"<div><b>{html.escape(what)}</b> {html.escape(told)}</div>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of texts; its first column and those of texts are aligned left, numbers right."""
-    titles = "".join(f"<th{_LEFT}>{escape(title)}</th>" for title in head)
+    titles = "".join(f"<th{_LEFT}>{html.escape(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(text: str) -> str:
     number = text[:1].isdigit() and " of " not in text
-    return f"<td{'' if number else _LEFT}>{escape(text)}</td>"
+    return f"<td{'' if number else _LEFT}>{html.escape(text)}</td>"
 
 
 def preformatted(text: str) -> str:
     """Return text whose lines and blanks stay."""
-    return f'<pre style="line-height:1.3">{escape(text)}</pre>'
+    return f'<pre style="line-height:1.3">{html.escape(text)}</pre>'
 
 
 def folded(summary: str, body: str, *, unfold: bool = False) -> str:
@@ -41,7 +42,7 @@ def folded(summary: str, body: str, *, unfold: bool = False) -> str:
         body: HTML.
         unfold: whether it is open from the beginning.
     """
-    return f"<details{' open' if unfold else ''}><summary>{escape(summary)}</summary>{body}</details>"
+    return f"<details{' open' if unfold else ''}><summary>{html.escape(summary)}</summary>{body}</details>"
 
 
 def lines_folded(summary: str, text: str) -> str:

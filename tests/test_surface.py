@@ -173,6 +173,19 @@ def test_composing_loads_nothing_that_runs() -> None:
     assert done.stdout == "[]\n[] False\n36 36 Run Plan\n['asyncio', 'prometheus_client']\n"
 
 
+def test_loading_a_model_imports_little_of_pythons_library() -> None:
+    done = python(
+        "import sys, numpy, tokenizers\n"
+        "late = {'difflib', 'hashlib', 'html', 'logging', 'pathlib', 'secrets', 'subprocess', 'tempfile', 'urllib.parse'}\n"
+        "late -= set(sys.modules)\n"
+        "import flowcompute as fc\n"
+        "fc.models.load\n"
+        "print(sorted(late & set(sys.modules)))\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+
+
 def test_flows_of_plain_code_load_no_event_loop() -> None:
     """Until a run has stages, an event loop asks, or somebody wants progress or a port."""
     done = python(

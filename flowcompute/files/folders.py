@@ -10,8 +10,9 @@ import ctypes
 import errno
 import fcntl
 import os
-import secrets
 import stat
+
+from flowcompute.imports import secrets
 
 _RENAME_EXCHANGE = 2
 _HERE = -100

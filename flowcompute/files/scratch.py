@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import IO, Protocol
 
 from flowcompute.files.file_layer import FILES
+from flowcompute.imports import tempfile
 
 
 class ScratchFullError(Exception):
@@ -27,7 +27,7 @@ class AnonymousFile:
     """A file without a name."""
 
     def __init__(self, folder: str) -> None:
-        self.file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by `Scratch.close`
+        self.file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)
 
     def write_at(self, data: memoryview | bytes, offset: int) -> None:
         """Write all of `data` at `offset`."""

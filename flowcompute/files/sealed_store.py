@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import logging
 import os
 import struct
 
 from flowcompute.files.user_cache import private_folder, read_private, write_private
+from flowcompute.imports import hashlib, logging
 
-_LOG = logging.getLogger(__name__)
 _HEADER = struct.Struct("<8sQ32s")
 
 
@@ -50,7 +48,7 @@ class SealedStore:
             with contextlib.suppress(OSError):
                 os.utime(path)
             return content
-        _LOG.info("%s is damaged and is made again", path)
+        logging.getLogger(__name__).info("%s is damaged and is made again", path)
         self.remove(key)
         return None
 

@@ -8,16 +8,14 @@ kept. Both are logged.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import stat
 import sys
-import tempfile
+
+from flowcompute.imports import logging, tempfile
 
 TEMPORARY = "new-"
 """Prefix of the names of files that are being written."""
-
-_LOG = logging.getLogger(__name__)
 
 
 def cache_folder() -> str:
@@ -88,11 +86,11 @@ def read_private(path: str, limit_bytes: int) -> bytes | None:
             if not problem:
                 # `read` allocates as many bytes as are asked for, however short the file is.
                 return file.read(min(limit_bytes, status.st_size))
-        _LOG.info("%s is not used: it %s", path, problem)
+        logging.getLogger(__name__).info("%s is not used: it %s", path, problem)
     except FileNotFoundError:
         pass
     except OSError as error:
-        _LOG.info("%s is not used: %s", path, error)
+        logging.getLogger(__name__).info("%s is not used: %s", path, error)
     return None
 
 
@@ -106,7 +104,7 @@ def write_private(folder: str, name: str, data: bytes) -> bool:
         os.replace(temporary, os.path.join(folder, name))
         temporary = None
     except OSError as error:
-        _LOG.info("%s is not kept: %s", name, error)
+        logging.getLogger(__name__).info("%s is not kept: %s", name, error)
         return False
     finally:
         if temporary is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from typing import Any
 
 from flowcompute.errors import SourceError, SpecError
+from flowcompute.imports import subprocess
 
 LIMIT_S = 5
 """Seconds of the processor that a template may take. Those of known models take some milliseconds."""
@@ -49,7 +49,7 @@ def rendered(template: str, path: str, **values: Any) -> str:
         ) from error
     program = os.path.join(os.path.dirname(__file__), "_jinja2.py")
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter and text
+        done = subprocess.run(
             [sys.executable, "-I", "-c", _START, json.dumps([str(place) for place in sys.path]), program],
             input=job.encode(),
             capture_output=True,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 
 from flowcompute.files import MissingObjectError, StoreError
-from flowcompute.imports import LateModule, import_problem
+from flowcompute.imports import LateModule, hashlib, import_problem, parse, pathlib
 from flowcompute.objects.urls import READ_ONLY, ObjectUrl
 
 if TYPE_CHECKING:
@@ -145,7 +142,7 @@ class ObjectStore:
             StoreError: if the store refuses.
         """
         with store_errors():
-            obstore.put(self._store, _key(url), Path(path), chunk_size=PART_BYTES, max_concurrency=MOST_PARTS)
+            obstore.put(self._store, _key(url), pathlib.Path(path), chunk_size=PART_BYTES, max_concurrency=MOST_PARTS)
 
     def keys(self, url: ObjectUrl) -> Iterator[str]:
         """Yield the keys of the objects below a URL; see `states`."""
@@ -285,7 +282,7 @@ def _state(meta: Any) -> ObjectState:
 
 def _key(url: ObjectUrl) -> str:
     # Names on servers are percent-encoded in URLs; obstore encodes them again.
-    return unquote(url.key) if url.scheme in READ_ONLY else url.key
+    return parse.unquote(url.key) if url.scheme in READ_ONLY else url.key
 
 
 def _open_store(url: ObjectUrl) -> Any:

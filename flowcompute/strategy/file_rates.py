@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from typing import Any
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import cache_folder, expect, private_folder
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.strategy.roofline import scaled
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flowcompute.errors import PlanError
 from flowcompute.files import ForeignJsonError, read_json, read_private, write_private
+from flowcompute.imports import logging
 
 T = TypeVar("T")
 
 _LIMIT_BYTES = 1 << 20
-_LOG = logging.getLogger(__name__)
 
 
 def read_kept(path: str, read: Callable[[Any], T]) -> T | None:
@@ -27,7 +26,7 @@ def read_kept(path: str, read: Callable[[Any], T]) -> T | None:
     try:
         return None if data is None else read_json(data, read, limit_bytes=_LIMIT_BYTES)
     except (ForeignJsonError, PlanError) as error:
-        _LOG.info("%s is not used: %s", path, error)
+        logging.getLogger(__name__).info("%s is not used: %s", path, error)
         return None
 
 

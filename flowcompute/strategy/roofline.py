@@ -8,7 +8,6 @@ operations take in the arithmetic units.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import Each, cache_folder, expect, private_folder
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from dataclasses import asdict
@@ -10,7 +9,7 @@ from typing import Any
 
 from flowcompute.errors import PlanError, short_repr
 from flowcompute.files import cache_folder, expect, private_folder
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -27,7 +25,7 @@ from flowcompute.files import (
     private_folder,
     read_json,
 )
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib, logging
 from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.strategy import Strategy
@@ -43,7 +41,6 @@ _PREFIXES = ("job-", "kernel-")
 
 _LIMIT_EXPORTED_BYTES = 256 << 20
 
-_LOG = logging.getLogger(__name__)
 _TOLD: set[str] = set()
 
 
@@ -166,7 +163,7 @@ class StrategyStore:
         self.folder, self.reason = private_folder("strategies")
         if self.folder is None and self.reason not in _TOLD:
             _TOLD.add(self.reason)
-            _LOG.warning("cannot store strategies: %s", self.reason)
+            logging.getLogger(__name__).warning("cannot store strategies: %s", self.reason)
 
     @classmethod
     def existing(cls) -> StrategyStore | None:

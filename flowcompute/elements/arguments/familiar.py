@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
+
+from flowcompute.imports import difflib
 
 _CLOSE = 0.7  # the least likeness of a name that is proposed, as difflib counts; below it proposals mislead
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from flowcompute.elements.compute import Compute, Operand, as_element
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import KernelError, SpecError, short_repr
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, hashlib
 from flowcompute.spec import Spec, parse_dtype
 
 _UNSEEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"", re.DOTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import field
 from functools import partial
@@ -19,7 +18,7 @@ from flowcompute.elements.quantized.block_formats import BLOCK_FORMATS, BlockFor
 from flowcompute.elements.quantized.numpy_decoding import decode
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, SpecTypeError, short_repr
-from flowcompute.imports import dataclass
+from flowcompute.imports import dataclass, difflib
 from flowcompute.spec import FLOAT32, UINT8, Spec
 
 COST = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import secrets
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.math import add, floor, multiply, where
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError, short_repr
+from flowcompute.imports import secrets
 from flowcompute.spec import BFLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float, parse_dtype
 
 SEED_BITS = 64

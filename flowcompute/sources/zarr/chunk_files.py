@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowcompute.files import Files, Fingerprint
+from flowcompute.imports import hashlib
 from flowcompute.objects import ObjectFiles
 from flowcompute.sources.chunked import ChunkError
 from flowcompute.sources.zarr.metadata import V2, V2_GROUP, V3, ZarrArray
