@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from flowcompute.elements.policies import SkipCounter
+from flowcompute.errors import DeviceFullError
 from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.metrics import StepTold
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 DRAIN = -1
 """In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
+
+
+class NoRoomTogetherError(DeviceFullError):
+    """A device with too little memory for several runs in one launch, of which none was done."""
 
 
 class KernelTuner(Protocol):
@@ -62,6 +67,9 @@ class Executor(ABC):
 
     in_flight: int = 1
     """Batches that may be between the beginning of `upload` and the end of `download`; without both where it is 1."""
+
+    in_progress: int = 0
+    """Runs, the last ones, that `repeat` has left in progress."""
 
     launches: int = 0
     """Kernels launched so far (calls of NumPy regions on the reference backend)."""
@@ -170,7 +178,8 @@ class Executor(ABC):
 
         Args:
             arrays: reads the records of all sources, by value; called only where the run can be repeated.
-            leave: whether the run may be left in progress. What it makes is there after the next one, or after `wait`.
+            leave: whether the run may be left in progress, or begin later; see `in_progress`. What it makes is there
+                once it has ended. Resident values that it gives to the next one are those after the last one then.
 
         Returns:
             What `finish` gives; None where nothing was done.
@@ -179,7 +188,11 @@ class Executor(ABC):
         return None
 
     def wait(self) -> None:  # noqa: B027 - most leave nothing in progress
-        """Wait for a run that `repeat` has left in progress."""
+        """Wait for the runs that `repeat` has left in progress.
+
+        Raises:
+            NoRoomTogetherError: where there was no room for several. Nothing has changed, and they are forgotten.
+        """
 
     def keep(self, made: frozenset[int], given: Mapping[int, object]) -> None:  # noqa: B027 - only devices keep something
         """Leave values on the device, before `open` or `begin_again`.

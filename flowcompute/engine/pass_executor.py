@@ -100,8 +100,13 @@ class PassExecutor(Executor):
             return self._in_place.repeat(arrays, leave=leave)
         return None if self._repeated is None else self._repeated.repeat(self._kept, arrays)
 
+    @property
+    def in_progress(self) -> int:  # type: ignore[override]
+        """Runs that were left in progress; see `Executor.in_progress`."""
+        return 0 if self._in_place is None else self._in_place.in_progress
+
     def wait(self) -> None:
-        """Wait for a run that was left in progress; see `Executor.repeat`."""
+        """Wait for runs that were left in progress; see `Executor.repeat`."""
         if self._in_place is not None:
             self._in_place.wait()
 

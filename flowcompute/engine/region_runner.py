@@ -29,6 +29,16 @@ class KnownLaunch(Protocol):
         """The arrays that it reads and writes, by value."""
 
 
+class KnownRuns(Protocol):
+    """Runs of a launch that a runner does as one."""
+
+    def note(self, run: int, batch_slice: BatchSlice) -> None:
+        """Note what a run is given, at its place among them."""
+
+    def launch(self, runs: int) -> None:
+        """Launch the first runs, and leave the waiting to `RegionRunner.wait`."""
+
+
 class RegionRunner(ABC):
     """Runs the regions of one placement for whoever has the state of the pass.
 
@@ -117,6 +127,15 @@ class RegionRunner(ABC):
         It pays where the run is done very often: programs may be compiled.
         """
         return launches
+
+    def together(self, launch: Callable[[BatchSlice], None], most: int) -> KnownRuns | None:
+        """Return what does up to `most` runs of a launch of `join_prepared` as one; None where it is none of several.
+
+        Raises:
+            DeviceFullError: where the device has no room for it now.
+        """
+        del launch, most
+        return None
 
     def begin_prepared(self) -> None:  # noqa: B027 - NumPy prepares nothing
         """Begin a run of launches that were prepared: what passes is looked up anew."""

@@ -173,6 +173,9 @@ NEXT_STEP = "results of the next step"
 """Line of the memory of a step that begins before the step before it has ended, with records where nothing else has
 room for them."""
 
+STEPS_TOGETHER = "steps in one launch"
+"""Line of the memory of several steps that are launched together, in place of `NEXT_STEP`."""
+
 
 @dataclass(frozen=True)
 class MemoryPlan:
@@ -185,6 +188,7 @@ class MemoryPlan:
         device_items: the same of a discrete device, none on host devices.
         staging_bytes: pinned blocks that large transfers of each discrete device go through.
         has_next_step: whether there is room for a step that begins before the last one has ended.
+        steps_together: steps in one launch that there is room for.
     """
 
     budget_bytes: int
@@ -193,6 +197,7 @@ class MemoryPlan:
     device_items: tuple[tuple[str, int], ...] = ()
     staging_bytes: int = 0
     has_next_step: bool = False
+    steps_together: int = 1
 
     @property
     def device_bytes(self) -> int:

@@ -84,7 +84,7 @@ JOBS: dict[str, Callable[[], list[Any]]] = {
 
 @contextmanager
 def joined() -> Iterator[list[int]]:
-    """Join the launches of the third run of a plan; note how many each chain has that is launched."""
+    """Join the launches of the third run of a plan, each run alone; note how many each chain has that is launched."""
     lengths: list[int] = []
     original = PreparedChain.__call__
 
@@ -93,7 +93,8 @@ def joined() -> Iterator[list[int]]:
         lengths.append(len(self._chain.launches))
 
     at_once = mock.patch.multiple("flowcompute.engine.repeats.runs_in_place", JOINED_AFTER=2, SHORT_S=1e9)
-    with at_once, mock.patch.object(PreparedChain, "__call__", call):
+    alone = mock.patch.object(RunsInPlace, "_in_one", return_value=None)
+    with at_once, alone, mock.patch.object(PreparedChain, "__call__", call):
         yield lengths
 
 
@@ -164,7 +165,7 @@ def test_what_a_function_keeps_is_not_written_over() -> None:
 
 @contextmanager
 def left() -> Iterator[list[list[int]]]:
-    """Note by step which steps had been told when it began; all go together from the second one on."""
+    """Note by step which steps had been told when it began; all are handed over together from the second one on."""
     found: list[list[int]] = []
     original = TrainingScan._step
 
@@ -177,7 +178,8 @@ def left() -> Iterator[list[list[int]]]:
         del seconds, batches
         self.batches = self._most
 
-    with mock.patch.object(TrainingScan, "_step", step), mock.patch.object(GroupSize, "took", took):
+    alone = mock.patch("flowcompute.engine.repeats.runs_in_place.JOINED_AFTER", 1 << 30)
+    with alone, mock.patch.object(TrainingScan, "_step", step), mock.patch.object(GroupSize, "took", took):
         yield found
 
 
@@ -198,7 +200,7 @@ def test_a_step_begins_before_the_last_one_has_ended() -> None:
 
 
 def test_a_budget_without_room_for_two_steps_waits_for_each() -> None:
-    with mock.patch.object(memory_plan, "_next_step_bytes", return_value=1 << 50):
+    with mock.patch.object(memory_plan, "room_for_steps", return_value=(0, [])):
         with derived():
             wanted = fc.resolve(*many(), **HERE)
         with mock.patch.object(HostMemory, "leave", autospec=True, side_effect=HostMemory.leave) as leave:
@@ -212,7 +214,8 @@ def test_records_of_two_steps_are_counted() -> None:
         (inner,) = [one for plans in plan.inner.values() for one in plans]
         return dict(inner.memory.items)
 
-    one, two = lines(1), lines(2)
+    with mock.patch("flowcompute.schedule.memory.steps_together.MOST", 1):
+        one, two = lines(1), lines(2)
     read = sum(size for what, size in one.items() if what.endswith("(read) x 1"))
     assert read >= 12 * X[0].nbytes
     assert sum(size for what, size in two.items() if what.endswith("(read) x 2")) == 2 * read

@@ -14,10 +14,12 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.training import ALL_RECORDS, Given
 from flowcompute.engine.accumulators import one_blas_thread
+from flowcompute.engine.backend import NoRoomTogetherError
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import KnownLaunch, Runners
 from flowcompute.engine.repeats.repeated_runs import is_launched, is_one_batch, read_by
+from flowcompute.engine.repeats.runs_together import RunsTogether
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
@@ -117,6 +119,7 @@ class RunsInPlace:
             if isinstance(step, NodeStep) and step.node.kind not in (Kind.VIEW, Kind.FOLD):
                 self._passing.update(step.node.inputs)
         self._prepared: PreparedRun | None = None
+        self._together: RunsTogether | None = None
         self._late = set[int]()
         self._left: tuple[Sequence[Node], BatchSlice, Arrays] | None = None
         self._failure: FlowError | None = None
@@ -148,12 +151,20 @@ class RunsInPlace:
             self.wait()
         return made
 
+    @property
+    def in_progress(self) -> int:
+        """Runs that were left in progress, or were not launched so far."""
+        return len(self._together or ()) + (self._left is not None)
+
     def wait(self) -> None:
-        """Wait for a run that was left in progress.
+        """Wait for runs that were left in progress.
 
         Raises:
-            FlowError: if it has failed, each time again: the next one has read what it should have made.
+            NoRoomTogetherError: where there was no room for several, which are forgotten.
+            FlowError: if one has failed; each time again where the next one has read what it should have made.
         """
+        if self._together is not None:
+            self._together.end()
         self._end_left(self._runners.wait)
 
     def _end_left(self, wait: Callable[[], None]) -> None:
@@ -189,16 +200,21 @@ class RunsInPlace:
             if known is None:
                 return None
             self.wait()
-            prepared = self._prepared = self._prepare(known)
+            prepared, self._together = self._prepare(known), None
+            self._prepared = prepared
             self._runs, self._runs_s = 0, 0.0
         if self._runs == JOINED_AFTER and self._runs_s < SHORT_S * self._runs * len(prepared.launches):
             self.wait()
             prepared = self._prepared = self._joined(prepared)
+            self._together = self._in_one(prepared)
         began = time.perf_counter()
         try:
             made = self._again(prepared, arrays(), leave=leave and prepared.ended is not None)
             self._runs, self._runs_s = self._runs + 1, self._runs_s + time.perf_counter() - began
             return made
+        except NoRoomTogetherError:
+            # Runs before it are lost.
+            raise
         except DeviceFullError:
             # It is done anew, in parts that there is room for.
             return None
@@ -210,6 +226,9 @@ class RunsInPlace:
             self.wait()
         arrays.update(prepared.made)
         taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
+        if leave and self._together is not None:
+            made = {**resident, **self._together.add(taken, prepared.before)}
+            return {sink.value: made[sink.value] for sink in self._one.sinks}
         self._runners[0].begin_prepared()
         try:
             for commands, of_records in prepared.parts[:3] if leave else prepared.parts:
@@ -334,6 +353,19 @@ class RunsInPlace:
             first -= 1
         along = self._in_fewer(prepared, [*prepared.before[first:], *prepared.along, *prepared.after])
         return replace(prepared, before=prepared.before[:first], along=along, after=())
+
+    def _in_one(self, prepared: PreparedRun) -> RunsTogether | None:
+        """Return what does several runs as one launch, where a run that may be left in progress is one itself."""
+        most = self._state.plan.memory.steps_together
+        launches = [one for one in prepared.along if not isinstance(one, NewArrays)]
+        made = [i for one in prepared.along if isinstance(one, NewArrays) for i in one.values]
+        if prepared.ended is None or most < 2 or len(launches) != 1:
+            return None
+        runner, room = self._runners[0], self._steps.whole
+        launch = runner.together(launches[0], most)
+        if launch is None:
+            return None
+        return RunsTogether(self._state, runner, launch, most, made, prepared.ended, room, self._fold)
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""

@@ -105,6 +105,15 @@ class CarriedValues:
         self._is_torn = self._is_torn and len(arrays) < len(self)
         self._arrays = [*self._arrays[:place], *arrays, *self._arrays[place + len(arrays) :]]
 
+    def kept(self) -> Sequence[np.ndarray | None]:
+        """Return what `go_back` takes: all values, None for those on a device."""
+        return self._arrays
+
+    def go_back(self, kept: Sequence[np.ndarray | None]) -> None:
+        """Let the next step begin with the values of `kept`, all of which are on the host."""
+        assert all(array is not None for array in kept), "values on a device are others after each step"
+        self._arrays = [*kept]
+
     def leave(self, job: InnerJob | None = None) -> None:
         """Bring all values to the host and hold no job, before one is closed.
 

@@ -101,8 +101,13 @@ class InnerJob:
             feed(executor, self.plan.passes[index], records, self._threads)
         return executor.finish()
 
+    @property
+    def in_progress(self) -> int:
+        """The last runs that have not ended; see `Executor.in_progress`."""
+        return max((one.in_progress for one in self._executors), default=0)
+
     def wait(self) -> None:
-        """Wait for a run that was left in progress."""
+        """Wait for the runs that were left in progress; see `Executor.wait`."""
         for one in self._executors:
             one.wait()
 

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.training import Evaluation, Given, StepSchedule, Training
-from flowcompute.engine.backend import PlannedJob, close_all
+from flowcompute.engine.backend import NoRoomTogetherError, PlannedJob, close_all
 from flowcompute.engine.scans import Scan
 from flowcompute.engine.training.carried_values import CarriedValues, handed_on_by_steps
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import FlowError
 from flowcompute.graph import Node
+from flowcompute.imports import dataclass
 from flowcompute.metrics import StepTold
+
+
+@dataclass(frozen=True)
+class LeftStep:
+    """A step that was left in progress.
+
+    Attributes:
+        job: that runs it.
+        number: of the step, from 1 on.
+        records_before, values_before: that it began with: records done so far, and all values.
+        loss: has its loss once it has ended.
+        out: takes the loss.
+    """
+
+    job: InnerJob
+    number: int
+    records_before: int
+    values_before: Sequence[np.ndarray | None]
+    loss: np.ndarray
+    out: np.ndarray
 
 
 class TrainingScan(Scan):
@@ -32,7 +54,7 @@ class TrainingScan(Scan):
         step: steps that are done.
         values: that the next step begins with; None before the first.
         stopped: whether a criterion has ended the training.
-        overlaps: whether a step may be in progress while the next one begins. What `advance` writes of the last one is
+        overlaps: whether a step may be in progress while the next one begins. What `advance` writes of the last ones is
             there after `settle`.
         said: the loss of the last step, the pace and the last measures, in words; empty before the first.
         told: the steps that nobody has asked for yet.
@@ -44,7 +66,7 @@ class TrainingScan(Scan):
         self.values: CarriedValues | None = None
         self.stopped = self.overlaps = False
         self._last_kind = (0, 0)
-        self._left: tuple[InnerJob, tuple[int, np.ndarray, np.ndarray]] | None = None
+        self._left = deque[LeftStep]()
         self.said = self._measured = ""
         self.told: list[StepTold] = []
         self._name = node.name
@@ -73,29 +95,61 @@ class TrainingScan(Scan):
                 out[place] = self._advance()
 
     def _advance_and_leave(self, out: np.ndarray) -> None:
-        """Take a step, and leave it in progress; `out` takes its loss once the next one has begun."""
+        """Take a step, and leave it in progress; `out` takes its loss once it has ended."""
+        epoch, start, stop = self._training.schedule.of_step(self.step)
+        if (epoch, stop - start) != self._last_kind:
+            # Readers of the records before are closed, or their job.
+            self.settle()
+        self._last_kind = epoch, stop - start
+        before, values = self._records_done, self._carried().kept()
         try:
             job, loss = self._step(leave=True)
+        except NoRoomTogetherError:
+            self._take_again()
+            out[0] = self._advance()
+            return
         except BaseException:
             # Its job may be closed before the next step.
             self.settle()
             raise
-        before, self._left = self._left, (job, (self.step, loss, out))
-        if before is not None:
-            self._note(*before[1])
+        self._left.append(LeftStep(job, self.step, before, values, loss, out))
+        self._note_ended(job.in_progress)
 
     def settle(self) -> None:
-        """Wait for the step that was left in progress."""
-        if self._left is not None:
-            # Where that fails the step stays, so that nothing of its group is passed on.
-            self._left[0].wait()
-            (_, ended), self._left = self._left, None
-            self._note(*ended)
+        """Wait for the steps that were left in progress."""
+        if not self._left:
+            return
+        first = self._left[0]
+        try:
+            # Where that fails the steps stay, so that nothing of their group is passed on.
+            first.job.wait()
+        except NoRoomTogetherError:
+            self._take_again()
+        except FlowError as error:
+            if "(in step" not in error.message:
+                steps = f"steps {first.number} to {self.step} of {self._training.schedule.steps}"
+                error.message = f"{error.message} (in {steps})"
+            raise
+        else:
+            self._note_ended(0)
 
-    def _note(self, step: int, loss: np.ndarray, out: np.ndarray) -> None:
-        """Write the loss of a step that has ended, and tell it."""
-        out[0] = loss
-        self._tell(step, loss)
+    def _take_again(self) -> None:
+        """Take steps anew, each alone, that there was no room for in one launch. Nothing of them was done."""
+        left, self._left = self._left, deque()
+        first = left[0]
+        # Its memory is given up.
+        first.job.has_failed = True
+        self.step, self._records_done = first.number - 1, first.records_before
+        self._carried().go_back(first.values_before)
+        for one in left:
+            one.out[0] = self._advance()
+
+    def _note_ended(self, in_progress: int) -> None:
+        """Note the steps that were left, but for the last ones, which are in progress."""
+        while len(self._left) > in_progress:
+            ended = self._left.popleft()
+            ended.out[0] = ended.loss
+            self._tell(ended.number, ended.loss)
 
     def _tell(self, step: int, loss: np.ndarray) -> dict[str, float]:
         """Tell a step that has ended; more numbers may be added to what is told."""
@@ -132,11 +186,7 @@ class TrainingScan(Scan):
     def _step(self, *, leave: bool = False) -> tuple[InnerJob, np.ndarray]:
         """Take a step, or leave it in progress; gives its job and its loss."""
         schedule = self._training.schedule
-        epoch, start, stop = schedule.of_step(self.step)
-        if self._left is not None and (epoch, stop - start) != self._last_kind:
-            # Readers of its records are closed, or its job.
-            self.settle()
-        self._last_kind = epoch, stop - start
+        _, start, stop = schedule.of_step(self.step)
         job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:

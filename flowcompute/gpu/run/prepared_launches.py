@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
-from flowcompute.gpu.run.chains import LaunchChain
+from flowcompute.gpu.memory import Memory
+from flowcompute.gpu.run.chains import ChainOfRuns, LaunchChain
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch
 from flowcompute.gpu.worker import Launcher
 from flowcompute.ir import Argument
@@ -112,29 +113,102 @@ class PreparedChain:
 
     def __call__(self, batch_slice: BatchSlice) -> None:
         """Launch over a slice that begins at record 0."""
-        memory, held, known = self._launcher.memory, list[np.ndarray](), dict[int, int]()
-
-        def found(argument: Argument) -> Any:
-            value = argument.value
-            if argument.kind == "scalar":
-                return self._scalar(value)
-            if value not in known:
-                array = batch_slice.array(value)
-                if not (array.flags.c_contiguous and array.flags.aligned):
-                    # Kernels may still be computing it.
-                    memory.wait()
-                    array = np.array(array, order="C")
-                held.append(array)
-                known[value] = array.__array_interface__["data"][0]
-            return known[value]
 
         def on_host(anchor: int, place: int) -> np.ndarray:
             raise AssertionError(f"asked for operand {place} of scan {anchor}, where nothing is carried on")
 
+        found = _Found(batch_slice, self._launcher.memory, self._scalar)
         try:
             self._chain.again(self._launcher, 0, on_host, found)
         except Exception:
             with self._told(self._chain.step):
                 raise
         # No buffer does.
-        memory.defer(held)
+        self._launcher.memory.defer(found.held)
+
+    def together(self, most: int) -> PreparedRuns:
+        """Return what launches up to `most` runs as one."""
+        try:
+            runs = self._chain.of_runs(self._launcher, most)
+        except Exception:
+            with self._told(self._chain.step):
+                raise
+        return PreparedRuns(self._chain, runs, self._launcher, self._scalar, self._told)
+
+
+class PreparedRuns:
+    """Several runs of a prepared chain, which are noted one after the other and launched as one.
+
+    Args:
+        chain: that is done again.
+        runs: of it.
+        launcher, scalar, told: as of `PreparedChain`.
+    """
+
+    def __init__(
+        self,
+        chain: LaunchChain,
+        runs: ChainOfRuns,
+        launcher: Launcher,
+        scalar: Callable[[int], Any],
+        told: Callable[[RegionStep], AbstractContextManager[None]],
+    ) -> None:
+        self._chain, self._runs, self._launcher, self._scalar, self._told = chain, runs, launcher, scalar, told
+        self._held = list[np.ndarray]()
+
+    def note(self, run: int, batch_slice: BatchSlice) -> None:
+        """Note the arguments of a run over a slice that begins at record 0; its arrays are held until the launch ends.
+
+        Args:
+            run: its place among those that are launched together.
+            batch_slice: the slice.
+        """
+        found = _Found(batch_slice, self._launcher.memory, self._scalar)
+        try:
+            self._runs.note(run, found)
+        except Exception:
+            with self._told(self._chain.step):
+                raise
+        self._held += found.held
+
+    def launch(self, runs: int) -> None:
+        """Launch the first runs, and leave the waiting to others."""
+        held, self._held = self._held, []
+        try:
+            self._runs.launch(runs)
+        except Exception:
+            with self._told(self._chain.step):
+                raise
+        self._launcher.memory.defer((self._chain, self._runs, held))
+
+
+class _Found:
+    """Addresses of arrays that pass and numbers that pass, of one run.
+
+    Args:
+        batch_slice: that has the arrays.
+        memory: of the device.
+        scalar: gives numbers.
+
+    Attributes:
+        held: the arrays whose addresses were given.
+    """
+
+    def __init__(self, batch_slice: BatchSlice, memory: Memory, scalar: Callable[[int], Any]) -> None:
+        self._batch_slice, self._memory, self._scalar = batch_slice, memory, scalar
+        self.held = list[np.ndarray]()
+        self._known: dict[int, int] = {}
+
+    def __call__(self, argument: Argument) -> Any:
+        value = argument.value
+        if argument.kind == "scalar":
+            return self._scalar(value)
+        if value not in self._known:
+            array = self._batch_slice.array(value)
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                # Kernels may still be computing it.
+                self._memory.wait()
+                array = np.array(array, order="C")
+            self.held.append(array)
+            self._known[value] = array.__array_interface__["data"][0]
+        return self._known[value]

@@ -13,7 +13,7 @@ import numpy as np
 
 from flowcompute.engine import BatchSlice
 from flowcompute.gpu.run.chains import ChainMaker, LaunchChain
-from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch
+from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch, PreparedRuns
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.transferring_runner import TransferringRunner
@@ -192,6 +192,10 @@ class RepeatingRunner(TransferringRunner):
             else mine[id(one)]
             for one in joined
         ]
+
+    def together(self, launch: Callable[[BatchSlice], None], most: int) -> PreparedRuns | None:
+        """See `RegionRunner.together`."""
+        return launch.together(most) if isinstance(launch, PreparedChain) else None
 
     def begin_prepared(self) -> None:
         """See `RegionRunner.begin_prepared`."""

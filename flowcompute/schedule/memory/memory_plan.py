@@ -16,6 +16,7 @@ from flowcompute.schedule.memory.cache_use import request_bytes
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.in_flight import crossing_bytes, pinned, staging_bytes, staging_shares
 from flowcompute.schedule.memory.pass_sizer import BudgetError, PassSizer, SizedPass, device_room
+from flowcompute.schedule.memory.steps_together import room_for_steps
 from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
     VECTOR_NUMBERS,
@@ -23,7 +24,7 @@ from flowcompute.schedule.placement import (
     chosen_operands,
     extra_batches,
 )
-from flowcompute.schedule.plan import NEXT_STEP, MemoryPlan, Pass
+from flowcompute.schedule.plan import MemoryPlan, Pass
 from flowcompute.schedule.run_knobs import (
     default_batch_bytes,
     depth_of_small_batches,
@@ -103,15 +104,14 @@ def plan_memory(
     grows = any(sink.spec.is_stream and sink.spec.length is None for sink in sinks)
     sized = [one.choose(depth, room, fixed_bytes, grows=grows) for one in sizers]
     largest = max(sized, key=lambda one: one.size_bytes)
-    items = (*fixed, *largest.lines)
-    host_bytes = sum(size for _, size in items)
-    more = _next_step_bytes(passes, largest.planned if depth == 1 else None, strategy, capabilities)
-    if overlaps := is_step and capabilities.host_memory and host_bytes + more <= config.memory_bytes:
-        items, host_bytes = (*items, (NEXT_STEP, more)), host_bytes + more
+    items, together = (*fixed, *largest.lines), 0
+    if is_step and capabilities.host_memory:
+        items, together = _with_next_steps(graph, passes, largest.planned, depth, items, config.memory_bytes)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)
-    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging, overlaps)
+    host_bytes = sum(size for _, size in items)
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device, staging, together > 0, max(1, together))
     return memory, tuple(one.planned for one in sized), depth
 
 
@@ -125,21 +125,19 @@ def _held_at_ends(passes: Sequence[Pass]) -> list[tuple[str, int]]:
     return max(lines, key=lambda one: sum(size for _, size in one), default=[])
 
 
-def _next_step_bytes(
-    passes: Sequence[Pass], largest: Pass | None, strategy: Strategy, capabilities: DeviceCapabilities
-) -> int:
-    """Return the bytes of a step that begins before the step before it has ended.
-
-    Args:
-        passes: of the step, whose results are there twice.
-        largest: the one whose records are there twice; None where another batch in flight has room for them.
-        strategy, capabilities: of the plan.
-    """
-    results = sum(size for one in passes for _, size in _results(one, None))
-    mapped = with_defaults(strategy, capabilities).input == "mapped"
-    each = ((clock.batch_items, source) for clock in (largest.clocks if largest else ()) for source in clock.sources)
-    read = ((items, source) for items, source in each if source.element.must_read(mapped=mapped) is not None)
-    return results + sum(items * source.spec.item_bytes for items, source in read)
+def _with_next_steps(
+    graph: Graph,
+    passes: Sequence[Pass],
+    largest: Pass,
+    depth: int,
+    items: tuple[tuple[str, int], ...],
+    budget_bytes: int,
+) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Return what a step takes with those that are on their way beside it, and how many these may be."""
+    made = sum(size for one in passes for _, size in _results(one, None))
+    left = budget_bytes - sum(size for _, size in items)
+    together, lines = room_for_steps(graph, passes, largest, made, depth, left)
+    return (*items, *lines), together
 
 
 def _streamed_operands(graph: Graph, sized: SizedPass) -> Iterator[Reason]:

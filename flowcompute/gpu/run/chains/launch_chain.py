@@ -12,6 +12,7 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.run.built_kernels import BuiltKernels
+from flowcompute.gpu.run.chains.chain_of_runs import ChainOfRuns, bits_of
 from flowcompute.gpu.run.chains.chain_program import (
     ADDRESSES_NAME,
     ASKED,
@@ -102,7 +103,7 @@ class LaunchChain:
         if self._passing:
             # They lie in memory in place, where a table is the array itself. The last launch may still read its own.
             table, self._numbers[1] = self._tables[self._turn % len(self._tables)]
-            table[self._places] = [_bits(buffer(one), dtype) for one, dtype in self._passing]
+            table[self._places] = [bits_of(buffer(one), dtype) for one, dtype in self._passing]
         begun = list[int]()
         for one, _ in self._carries:
             self.step = one.step
@@ -119,6 +120,19 @@ class LaunchChain:
         for one, _ in self._carries:
             assert one.carry is not None
             one.carry.advanced(start + one.items)
+
+    def of_runs(self, launcher: Launcher, most: int) -> ChainOfRuns:
+        """Return what launches up to `most` runs as one; they carry nothing on but by arrays that pass."""
+        assert not self._carries, "what is carried on is begun before each launch"
+        if not self._numbers:
+            self.prepare(launcher)
+        holes: dict[tuple[str, int], tuple[Argument, np.dtype | None, list[int]]] = {}
+        for (argument, dtype), place in zip(self._passing, self._places, strict=True):
+            kind = "scalar" if dtype is not None else "array"
+            holes.setdefault((kind, argument.value), (argument, dtype, []))[2].append(int(place))
+        return ChainOfRuns(
+            launcher, self._compiled, self._workers, self._rows, self._tables[0][0], [*holes.values()], most
+        )
 
     def _shifted(self, memory: Memory, begun: Sequence[int]) -> int:
         """Return what is added to `chunk` in all phases of carries, which these numbers were given for.
@@ -183,7 +197,7 @@ class LaunchChain:
         table[pointers] = addresses[: len(pointers)]
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
             if dtype is not None and place not in holes:
-                table[place] = _bits(value, dtype)
+                table[place] = bits_of(value, dtype)
         self._carries = carries
         self._made = {value: buffer for one in self.launches for value, buffer in one.made.items()}
         tables = [table, table.copy()] if passing else [table]
@@ -311,15 +325,6 @@ def _compile(compiled: Any, group: int, launcher: Launcher) -> None:
     """Launch the kernel of a chain over no phases: PoCL compiles a kernel when it is first launched."""
     nothing = launcher.memory.output(NAME, np.zeros(1, np.uint64))
     launcher.launch(compiled, [nothing, nothing, nothing, 0, 0, 0, 0], 1, group, (), timed=False)
-
-
-def _bits(value: Any, dtype: np.dtype | None) -> int:
-    """Return what stands in a table for an address, or for a number of a dtype."""
-    if dtype is None:
-        return int(value)
-    room = np.zeros(1, np.uint64)
-    room.view(dtype)[0] = value
-    return int(room[0])
 
 
 def _is_taken(launch: RepeatedLaunch, group: int, *, passing: bool) -> bool:

@@ -1,0 +1,132 @@
+"""Runs of a pass that follow each other and are launched as one, each over the results of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from flowcompute.elements.training import Given
+from flowcompute.engine.backend import NoRoomTogetherError
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.region_runner import KnownRuns, RegionRunner
+from flowcompute.errors import DeviceFullError
+from flowcompute.graph import Node
+
+
+class RunsTogether:
+    """Runs whose arguments are noted, and that are launched once there is no room for another, or somebody waits.
+
+    Two sets of arrays that stay take the results in turns, and new arrays those of the last run. All runs of a launch
+    name the new ones as their results, by which the next run is known to take them.
+
+    Args:
+        state: of the pass.
+        runner: the only one.
+        launch: notes the arguments of runs, and launches them.
+        most: runs that there is room for.
+        made: whole values that pass.
+        folds: of records, which the host makes once the runs have ended.
+        room: gives the array of a whole value.
+        fold: makes folds of a slice.
+    """
+
+    def __init__(
+        self,
+        state: PassState,
+        runner: RegionRunner,
+        launch: KnownRuns,
+        most: int,
+        made: Sequence[int],
+        folds: Sequence[Node],
+        room: Callable[[int], np.ndarray],
+        fold: Callable[[Sequence[Node], BatchSlice], None],
+    ) -> None:
+        self._state, self._runner, self._launch, self._most = state, runner, launch, most
+        self._made, self._folds, self._room, self._fold = made, folds, room, fold
+        nodes = ((node.id, node.element) for node in state.nodes)
+        self._carried = [i for i, element in nodes if isinstance(element, Given) and element.is_carried]
+        self._turns: tuple[Arrays, Arrays] = ({i: room(i) for i in made}, {i: room(i) for i in made})
+        self._new: Arrays = {}
+        self._values: dict[int, int] = {}
+        self._noted: list[tuple[BatchSlice, Arrays]] = []
+        self._failure: BaseException | None = None
+
+    def __len__(self) -> int:
+        """Return the number of runs that have not ended."""
+        return len(self._noted)
+
+    def add(self, taken: BatchSlice, see: Sequence[Callable[[BatchSlice], None]]) -> Mapping[int, np.ndarray]:
+        """Note a run over a slice, and launch all where there is no room for another.
+
+        Args:
+            taken: its records, and arrays of values that stay.
+            see: what makes views and arrays of it before the launch.
+
+        Returns:
+            Arrays of its results. Those of folds are its own, the others have those of the last run, once all have
+            ended.
+
+        Raises:
+            NoRoomTogetherError: see `end`.
+        """
+        if self._failure is not None:
+            raise self._failure
+        place = len(self._noted)
+        if not place:
+            self._new = {i: self._room(i) for i in self._made}
+            self._values = {id(array): i for i, array in self._new.items()}
+        mine, before = self._turns[place % 2], self._turns[(place + 1) % 2]
+        taken.values.update(mine)
+        for given in self._carried:
+            value = self._values.get(id(self._state.resident[given]))
+            if value is not None:
+                taken.values[given] = before[value]
+        self._runner.begin_prepared()
+        for command in see:
+            command(taken)
+        self._launch.note(place, taken)
+        folded = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in self._folds}
+        self._noted.append((taken, folded))
+        made = {**self._new, **folded}
+        if len(self._noted) == self._most:
+            self.end()
+        return made
+
+    def end(self) -> None:
+        """Launch the runs that were noted, wait for them, and make their folds.
+
+        Raises:
+            NoRoomTogetherError: where the device has no room for them. They are forgotten, with nothing changed.
+            FlowError: if it fails, each time again: what the next run would take is not there.
+        """
+        if self._failure is not None:
+            raise self._failure
+        noted, self._noted = self._noted, []
+        if not noted:
+            return
+        try:
+            self._do(noted)
+        except DeviceFullError as error:
+            raise NoRoomTogetherError(
+                error.message, element=error.element, site=error.site, got=error.got, hint=error.hint
+            ) from error
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _do(self, noted: Sequence[tuple[BatchSlice, Arrays]]) -> None:
+        """Launch runs, wait for them, and make their folds."""
+        last, _ = noted[-1]
+        last.values.update(self._new)
+        try:
+            self._launch.note(len(noted) - 1, last)
+            self._launch.launch(len(noted))
+        finally:
+            self._runner.wait()
+        self._state.resident.update(self._new)
+        for taken, folded in noted:
+            self._fold(self._folds, taken)
+            for value, array in folded.items():
+                array[...] = self._state.resident[value]
