@@ -32,8 +32,14 @@ class KnownLaunch(Protocol):
 class KnownRuns(Protocol):
     """Runs of a launch that a runner does as one."""
 
-    def note(self, run: int, batch_slice: BatchSlice) -> None:
-        """Note what a run is given, at its place among them."""
+    def note(self, run: int, batch_slice: BatchSlice, *, again: bool) -> None:
+        """Note what a run is given, at its place among them.
+
+        Args:
+            run: the place.
+            batch_slice: has what it is given.
+            again: whether values that stay have the arrays that they had when this place was noted last.
+        """
 
     def launch(self, runs: int) -> None:
         """Launch the first runs, and leave the waiting to `RegionRunner.wait`."""
@@ -128,13 +134,18 @@ class RegionRunner(ABC):
         """
         return launches
 
-    def together(self, launch: Callable[[BatchSlice], None], most: int) -> KnownRuns | None:
-        """Return what does up to `most` runs of a launch of `join_prepared` as one; None where it is none of several.
+    def together(self, launch: Callable[[BatchSlice], None], most: int, staying: Collection[int]) -> KnownRuns | None:
+        """Return what does runs of a launch of `join_prepared` as one; None where that launch is none of several.
+
+        Args:
+            launch: which one.
+            most: runs that are launched at a time, at most.
+            staying: values whose arrays may be those of the last time; see `KnownRuns.note`.
 
         Raises:
             DeviceFullError: where the device has no room for it now.
         """
-        del launch, most
+        del launch, most, staying
         return None
 
     def begin_prepared(self) -> None:  # noqa: B027 - NumPy prepares nothing

@@ -361,11 +361,14 @@ class RunsInPlace:
         made = [i for one in prepared.along if isinstance(one, NewArrays) for i in one.values]
         if prepared.ended is None or most < 2 or len(launches) != 1:
             return None
-        runner, room = self._runners[0], self._steps.whole
-        launch = runner.together(launches[0], most)
+        runner, carried = self._runners[0], self._carried
+        folded = {i for node in prepared.ended for i in node.inputs}
+        launch = runner.together(launches[0], most, {*made, *carried, *folded})
         if launch is None:
             return None
-        return RunsTogether(self._state, runner, launch, most, made, prepared.ended, room, self._fold)
+        return RunsTogether(
+            self._state, runner, launch, most, made, carried, prepared.ended, self._steps.whole, self._fold
+        )
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""
@@ -380,6 +383,12 @@ class RunsInPlace:
     @staticmethod
     def _is_launching(launches: Collection[Command], command: Command) -> bool:
         return isinstance(command, NewArrays) or any(command is one for one in launches)
+
+    @property
+    def _carried(self) -> list[int]:
+        """Given values that are what the run before has made of them."""
+        nodes = ((node.id, node.element) for node in self._state.nodes)
+        return [i for i, element in nodes if isinstance(element, Given) and element.is_carried]
 
     def _reads_carried(self) -> bool:
         """Check whether arguments of launches are made of numbers that the run before has made."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from flowcompute.elements.training import Given
 from flowcompute.engine.backend import NoRoomTogetherError
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
@@ -27,6 +26,7 @@ class RunsTogether:
         launch: notes the arguments of runs, and launches them.
         most: runs that there is room for.
         made: whole values that pass.
+        carried: given values that are results of the run before.
         folds: of records, which the host makes once the runs have ended.
         room: gives the array of a whole value.
         fold: makes folds of a slice.
@@ -39,18 +39,20 @@ class RunsTogether:
         launch: KnownRuns,
         most: int,
         made: Sequence[int],
+        carried: Sequence[int],
         folds: Sequence[Node],
         room: Callable[[int], np.ndarray],
         fold: Callable[[Sequence[Node], BatchSlice], None],
     ) -> None:
         self._state, self._runner, self._launch, self._most = state, runner, launch, most
         self._made, self._folds, self._room, self._fold = made, folds, room, fold
-        nodes = ((node.id, node.element) for node in state.nodes)
-        self._carried = [i for i, element in nodes if isinstance(element, Given) and element.is_carried]
+        self._carried, self._folded = carried, {i for node in folds for i in node.inputs}
         self._turns: tuple[Arrays, Arrays] = ({i: room(i) for i in made}, {i: room(i) for i in made})
         self._new: Arrays = {}
         self._values: dict[int, int] = {}
         self._noted: list[tuple[BatchSlice, Arrays]] = []
+        self._known = set[int]()
+        self._read: dict[int, Arrays] = {}
         self._failure: BaseException | None = None
 
     def __len__(self) -> int:
@@ -78,15 +80,17 @@ class RunsTogether:
             self._new = {i: self._room(i) for i in self._made}
             self._values = {id(array): i for i, array in self._new.items()}
         mine, before = self._turns[place % 2], self._turns[(place + 1) % 2]
+        links = [(given, self._values.get(id(self._state.resident[given]))) for given in self._carried]
+        linked = {given: before[value] for given, value in links if value is not None}
         taken.values.update(mine)
-        for given in self._carried:
-            value = self._values.get(id(self._state.resident[given]))
-            if value is not None:
-                taken.values[given] = before[value]
+        taken.values.update(linked)
         self._runner.begin_prepared()
         for command in see:
             command(taken)
-        self._launch.note(place, taken)
+        taken.values.update(self._read.setdefault(place, {i: taken.values[i] for i in self._folded}))
+        are_turns = len(linked) == len(links)
+        self._launch.note(place, taken, again=are_turns and place in self._known)
+        (self._known.add if are_turns else self._known.discard)(place)
         folded = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in self._folds}
         self._noted.append((taken, folded))
         made = {**self._new, **folded}
@@ -121,7 +125,8 @@ class RunsTogether:
         last, _ = noted[-1]
         last.values.update(self._new)
         try:
-            self._launch.note(len(noted) - 1, last)
+            self._known.discard(len(noted) - 1)
+            self._launch.note(len(noted) - 1, last, again=False)
             self._launch.launch(len(noted))
         finally:
             self._runner.wait()

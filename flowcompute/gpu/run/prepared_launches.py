@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -126,10 +126,10 @@ class PreparedChain:
         # No buffer does.
         self._launcher.memory.defer(found.held)
 
-    def together(self, most: int) -> PreparedRuns:
-        """Return what launches up to `most` runs as one."""
+    def together(self, most: int, staying: Collection[int]) -> PreparedRuns:
+        """Return what launches up to `most` runs as one; see `RegionRunner.together`."""
         try:
-            runs = self._chain.of_runs(self._launcher, most)
+            runs = self._chain.of_runs(self._launcher, most, staying)
         except Exception:
             with self._told(self._chain.step):
                 raise
@@ -156,16 +156,17 @@ class PreparedRuns:
         self._chain, self._runs, self._launcher, self._scalar, self._told = chain, runs, launcher, scalar, told
         self._held = list[np.ndarray]()
 
-    def note(self, run: int, batch_slice: BatchSlice) -> None:
+    def note(self, run: int, batch_slice: BatchSlice, *, again: bool) -> None:
         """Note the arguments of a run over a slice that begins at record 0; its arrays are held until the launch ends.
 
         Args:
             run: its place among those that are launched together.
             batch_slice: the slice.
+            again: whether values that stay have the arrays that they had when this run was noted last.
         """
         found = _Found(batch_slice, self._launcher.memory, self._scalar)
         try:
-            self._runs.note(run, found)
+            self._runs.note(run, found, again=again)
         except Exception:
             with self._told(self._chain.step):
                 raise

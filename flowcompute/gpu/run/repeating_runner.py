@@ -193,9 +193,11 @@ class RepeatingRunner(TransferringRunner):
             for one in joined
         ]
 
-    def together(self, launch: Callable[[BatchSlice], None], most: int) -> PreparedRuns | None:
+    def together(
+        self, launch: Callable[[BatchSlice], None], most: int, staying: Collection[int]
+    ) -> PreparedRuns | None:
         """See `RegionRunner.together`."""
-        return launch.together(most) if isinstance(launch, PreparedChain) else None
+        return launch.together(most, staying) if isinstance(launch, PreparedChain) else None
 
     def begin_prepared(self) -> None:
         """See `RegionRunner.begin_prepared`."""

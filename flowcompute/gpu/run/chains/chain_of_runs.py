@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,10 @@ from flowcompute.ir import Argument
 
 _VALUES = 1
 """Column of a phase that says where its arguments lie."""
+
+
+Hole = tuple[Argument, np.dtype | None, Sequence[int]]
+"""An argument that passes with its dtype, None for an array, and all its places in a table."""
 
 
 class ChainOfRuns:
@@ -26,7 +30,8 @@ class ChainOfRuns:
         workers: work-groups.
         rows: the phases of a run.
         table: what they are given.
-        holes: arguments that pass, each with its dtype, None for an array, and all its places in the table.
+        holes: what passes.
+        staying: values whose arrays are those of the last time in some runs.
         most: runs that there is room for.
     """
 
@@ -37,13 +42,13 @@ class ChainOfRuns:
         workers: int,
         rows: np.ndarray,
         table: np.ndarray,
-        holes: Sequence[tuple[Argument, np.dtype | None, Sequence[int]]],
+        holes: Sequence[Hole],
+        staying: Collection[int],
         most: int,
     ) -> None:
         self._launcher, self._compiled, self._workers, self._phases = launcher, compiled, workers, len(rows)
-        self._holes = [(argument, dtype) for argument, dtype, _ in holes]
-        self._places = np.array([place for _, _, places in holes for place in places], np.int64)
-        self._found_at = np.repeat(np.arange(len(holes)), [len(places) for _, _, places in holes])
+        self._every = _Holes(holes)
+        self._others = _Holes([one for one in holes if one[0].value not in staying])
         each = np.tile(rows, (most, 1))
         each[:, _VALUES] += np.repeat(np.arange(most) * len(table), len(rows))
         self._tables = np.tile(table, (most, 1))
@@ -52,21 +57,41 @@ class ChainOfRuns:
         self._arrays = (each, self._tables, self._counters)
         self._buffers = [launcher.memory.output(place, array) for place, array in enumerate(self._arrays)]
 
-    def note(self, run: int, find: Callable[[Argument], Any]) -> None:
+    def note(self, run: int, find: Callable[[Argument], Any], *, again: bool) -> None:
         """Note what a run is given.
 
         Args:
             run: its place among those that are launched together. No launch of these is in progress.
             find: gives the address of an array that passes, or a number.
+            again: whether values that stay have the arrays that they had when this run was noted last.
         """
-        found = np.array([bits_of(find(one), dtype) for one, dtype in self._holes], np.uint64)
-        self._tables[run, self._places] = found[self._found_at]
+        holes = self._others if again else self._every
+        found = np.array([bits_of(find(one), dtype) for one, dtype in holes.asked], np.uint64)
+        self._tables[run, holes.places] = found[holes.found_at]
 
     def launch(self, runs: int) -> None:
         """Launch the first runs that were noted, and leave the waiting to others."""
         self._counters[:runs] = 0
         values = [*self._buffers, runs * self._phases, 0, 0, 0]
         self._launcher.launch(self._compiled, values, self._workers, 1, (), timed=False, deferred=True)
+
+
+class _Holes:
+    """Places of a table that are filled with what is found.
+
+    Args:
+        holes: arguments, each with its dtype and its places.
+
+    Attributes:
+        asked: each argument with its dtype.
+        places: all places.
+        found_at: for each place which argument it takes.
+    """
+
+    def __init__(self, holes: Sequence[Hole]) -> None:
+        self.asked = [(argument, dtype) for argument, dtype, _ in holes]
+        self.places = np.array([place for _, _, places in holes for place in places], np.int64)
+        self.found_at = np.repeat(np.arange(len(holes)), [len(places) for _, _, places in holes])
 
 
 def bits_of(value: Any, dtype: np.dtype | None) -> int:

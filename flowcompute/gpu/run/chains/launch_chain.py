@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,8 +121,8 @@ class LaunchChain:
             assert one.carry is not None
             one.carry.advanced(start + one.items)
 
-    def of_runs(self, launcher: Launcher, most: int) -> ChainOfRuns:
-        """Return what launches up to `most` runs as one; they carry nothing on but by arrays that pass."""
+    def of_runs(self, launcher: Launcher, most: int, staying: Collection[int]) -> ChainOfRuns:
+        """Return what launches up to `most` runs as one, which carry nothing on but by arrays; see `ChainOfRuns`."""
         assert not self._carries, "what is carried on is begun before each launch"
         if not self._numbers:
             self.prepare(launcher)
@@ -130,9 +130,8 @@ class LaunchChain:
         for (argument, dtype), place in zip(self._passing, self._places, strict=True):
             kind = "scalar" if dtype is not None else "array"
             holes.setdefault((kind, argument.value), (argument, dtype, []))[2].append(int(place))
-        return ChainOfRuns(
-            launcher, self._compiled, self._workers, self._rows, self._tables[0][0], [*holes.values()], most
-        )
+        table, passing = self._tables[0][0], [*holes.values()]
+        return ChainOfRuns(launcher, self._compiled, self._workers, self._rows, table, passing, staying, most)
 
     def _shifted(self, memory: Memory, begun: Sequence[int]) -> int:
         """Return what is added to `chunk` in all phases of carries, which these numbers were given for.
