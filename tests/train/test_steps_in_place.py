@@ -214,7 +214,7 @@ def test_records_of_two_steps_are_counted() -> None:
         (inner,) = [one for plans in plan.inner.values() for one in plans]
         return dict(inner.memory.items)
 
-    with mock.patch("flowcompute.schedule.memory.steps_together.MOST", 1):
+    with mock.patch.object(memory_plan, "MOST_STEPS", 1):
         one, two = lines(1), lines(2)
     read = sum(size for what, size in one.items() if what.endswith("(read) x 1"))
     assert read >= 12 * X[0].nbytes

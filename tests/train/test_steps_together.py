@@ -22,7 +22,7 @@ from flowcompute.gpu.run.chains.chain_of_runs import ChainOfRuns
 from flowcompute.gpu.run.chains.chain_program import NAME
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.stages.group_size import GroupSize
-from flowcompute.schedule.memory import steps_together
+from flowcompute.schedule.memory import memory_plan
 from flowcompute.schedule.plan import NEXT_STEP, STEPS_TOGETHER
 from tests.train.test_repeated_steps import X, fitted, same
 from tests.train.test_steps_in_place import HERE, derived, strided_records
@@ -92,21 +92,21 @@ def test_any_number_of_steps_has_one_program() -> None:
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_budget_with_room_for_fewer_steps_changes_no_bit(most: int) -> None:
     wanted = fc.resolve(*many(), **HERE)
-    with mock.patch.object(steps_together, "MOST", most), together() as lengths:
+    with mock.patch.object(memory_plan, "MOST_STEPS", most), together() as lengths:
         same(fc.resolve(*many(), **HERE), wanted)
     assert max(lengths, default=1) == most
 
 
 def test_what_steps_in_one_launch_hold_is_counted() -> None:
     def lines(most_bytes: int) -> dict[str, int]:
-        with mock.patch.object(steps_together, "MOST_BYTES", most_bytes):
+        with mock.patch.object(memory_plan, "STEPS_BYTES", most_bytes):
             plan = many(batch=12)[0].plan(device="cpu", strategy=fc.Strategy(depth=1))
         (inner,) = [one for plans in plan.inner.values() for one in plans]
         assert sum(size for _, size in inner.memory.items) == inner.memory.host_bytes
         return {**dict(inner.memory.items), "steps": inner.memory.steps_together}
 
     whole = lines(1 << 30)
-    assert whole["steps"] == steps_together.MOST
+    assert whole["steps"] == memory_plan.MOST_STEPS
     assert whole[STEPS_TOGETHER] >= 15 * 12 * X[0].nbytes
     fewer = lines(whole[STEPS_TOGETHER] // 2)
     assert 1 < fewer["steps"] < whole["steps"]
