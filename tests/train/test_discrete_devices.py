@@ -123,8 +123,8 @@ def failing() -> Any:
     """Let steps fail when all of them is computed."""
     original = InnerJob.run
 
-    def run(self: InnerJob, *of: Any) -> Any:
-        original(self, *of)
+    def run(self: InnerJob, *of: Any, **options: Any) -> Any:
+        original(self, *of, **options)
         raise RunError("no")
 
     return mock.patch.object(InnerJob, "run", run)
@@ -142,9 +142,9 @@ def test_no_parameter_and_no_moment_crosses_the_bus(options: dict[str, Any]) -> 
     steps: list[int] = []
     original = TrainingScan._step
 
-    def step(scan: TrainingScan) -> np.ndarray:
+    def step(scan: TrainingScan, **options: bool) -> Any:
         steps.append(len(crossed))
-        return original(scan)
+        return original(scan, **options)
 
     with counted_transfers() as crossed, mock.patch.object(TrainingScan, "_step", step):
         got = fc.resolve(*fitted(**options)[1], **GPU)
@@ -431,9 +431,9 @@ def test_kernels_are_built_before_the_second_step() -> None:
         built[-1] += 1
         return original(self, *of)
 
-    def step(scan: TrainingScan) -> np.ndarray:
+    def step(scan: TrainingScan, **options: bool) -> Any:
         built.append(0)
-        return take_step(scan)
+        return take_step(scan, **options)
 
     built.append(0)
     with mock.patch.object(LocalLauncher, "build", build), mock.patch.object(TrainingScan, "_step", step):

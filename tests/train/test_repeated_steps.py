@@ -112,9 +112,9 @@ def test_a_step_that_is_repeated_derives_no_launch() -> None:
         launched[-1] += 1
         return original(self, *of, **options)
 
-    def step(scan: TrainingScan) -> np.ndarray:
+    def step(scan: TrainingScan, **options: bool) -> Any:
         launched.append(0)
-        return take_step(scan)
+        return take_step(scan, **options)
 
     launched.append(0)
     with mock.patch.object(LocalLauncher, "launch", launch), mock.patch.object(TrainingScan, "_step", step):
