@@ -13,7 +13,8 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import flowcompute as fc
-from flowcompute.engine.accumulators.panel_products import one_blas_thread
+from flowcompute.engine.accumulators import panel_products
+from flowcompute.engine.accumulators.panel_products import multiply_blocks, one_blas_thread
 from tests.support.slow import slow_but
 
 SHAPES = [(784, 128, 130), (63, 77, 1000), (300, 5, 9000), (5, 300, 9000), (257, 257, 4100), (1030, 64, 2000)]
@@ -81,3 +82,28 @@ def test_the_number_that_there_was_is_restored() -> None:
     with pytest.raises(KeyError), one_blas_thread():
         raise KeyError
     assert number_of_threads() == before
+
+
+def product_threads() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "flowcompute-product"]
+
+
+def test_products_of_a_block_share_threads_which_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panel_products, "own_cores", lambda: [0, 1, 2])
+    x, made = np.ones((1, 4096, 256), np.float32), np.empty((1, 256, 256), np.float32)
+    with one_blas_thread():
+        multiply_blocks(x, x.copy(), made)
+        first = product_threads()
+        multiply_blocks(x, x, made)
+        assert product_threads() == first
+        assert len(first) == 2
+    assert product_threads() == []
+    assert (made == 4096).all()
+
+
+def test_a_product_that_fails_leaves_no_panel_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panel_products, "own_cores", lambda: [0, 1])
+    x = np.ones((1, 4096, 256), np.float32)
+    with pytest.raises(ValueError, match="broadcast"):
+        multiply_blocks(x, x.copy(), np.empty((1, 256, 255), np.float32))
+    assert product_threads() == []

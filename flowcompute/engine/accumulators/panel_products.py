@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from itertools import pairwise
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowcompute.imports import LateModule
-from flowcompute.thread_pool import own_cores
+from flowcompute.thread_pool import ThreadPool, own_cores
 
 if TYPE_CHECKING:
     import threadpoolctl
@@ -51,17 +50,19 @@ def one_blas_thread() -> Iterator[None]:
 
     OpenBLAS has one number for the process, so one block is entered at a time. A thread of the user's that holds a
     limit of its own by threadpoolctl keeps it. Blocks inside of another one of the same thread do nothing: setting the
-    number takes 50 us, as long as a small product.
+    number takes 50 us, as long as a small product. Products of a block share threads, which end with it.
     """
-    if getattr(_INSIDE, "is_inside", False):
+    if getattr(_INSIDE, "threads", None) is not None:
         yield
         return
+    threads = ThreadPool("flowcompute-product")
     with _MUTEX, one_blas_thread_here():
-        _INSIDE.is_inside = True
+        _INSIDE.threads = threads
         try:
             yield
         finally:
-            _INSIDE.is_inside = False
+            _INSIDE.threads = None
+            threads.close()
 
 
 def one_blas_thread_here() -> AbstractContextManager[Any]:
@@ -84,11 +85,13 @@ def multiply_blocks(left: np.ndarray, right: np.ndarray, made: np.ndarray) -> No
                 call()
             return
         waiting, others = deque(calls), min(len(calls), len(own_cores())) - 1
-        with ThreadPoolExecutor(others or 1, thread_name_prefix="flowcompute-product") as threads:
-            working = [threads.submit(_in_thread, waiting) for _ in range(others)]
+        working = _INSIDE.threads.begin([partial(_in_thread, waiting)] * others, others)
+        try:
             _make(waiting)
-            for done in working:
-                done.result()
+        except BaseException:
+            working.forget()
+            raise
+        working.wait()
 
 
 def _calls(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> list[Callable[[], None]]:
