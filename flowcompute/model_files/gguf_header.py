@@ -7,7 +7,6 @@ compared with the bytes that are left in the file before anything is made of it.
 from __future__ import annotations
 
 import struct
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,10 @@ _SCALARS = {code: struct.Struct(f"<{name}") for code, name in _FORMATS.items()}
 _TEXT, _ARRAY = 8, 9
 _ZEROS = bytes(7)
 """Last bytes of the length of a text that is shorter than 256 bytes."""
-_LONGEST_SHORT = 1 + len(_ZEROS) + 255
-"""Bytes of such a text with its length, at most."""
+_LONGEST_SHORT = 127
+"""Most bytes of a text whose length has ASCII as its first byte."""
+_WINDOW_BYTES = 1 << 14
+"""Bytes of texts that are cut at once: what is looked through again behind a longer text."""
 _FEW = 64
 """Texts that are too few to be cut at once: a header may have millions of arrays with one text each."""
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -176,12 +177,13 @@ class _Cursor:
     def texts(self, count: int) -> list[str]:
         """Return texts that follow each other. Vocabularies have hundreds of thousands."""
         found: list[str] = []
-        while len(found) < count:
-            if count - len(found) >= _FEW:
-                found += self._short_texts(count - len(found))
+        while (left := count - len(found)) > 0:
+            if left >= _FEW and (short := self._short_texts(left)):
+                found += short
+                continue
             chunk, start = self._chunk, self.at - self._begin
             # Those that lie in the chunk as a whole.
-            for _ in range(count - len(found)):
+            for _ in range(min(left, _FEW)):
                 stop = begin = start + _U64.size
                 if begin <= len(chunk):
                     stop += _U64.unpack_from(chunk, start)[0]
@@ -195,30 +197,35 @@ class _Cursor:
         return found
 
     def _short_texts(self, most: int) -> list[str]:
-        """Return texts that follow each other up to the chunk's end, or to one that is empty or of 256 bytes and more.
+        """Return some thousand texts that follow each other, or those before one that is not as short, or empty.
 
-        Lengths of others are a byte and seven zeros. Cut at these, the chunk falls into a text with the next one's
-        length behind it, again and again. Each length says whether the next piece is what it should be.
+        Lengths of short ones are a byte of ASCII and seven zeros, so that all are decoded as one. Cut at the zeros,
+        they fall into a text with the next one's length behind it, again and again. Each length is compared with the
+        place where the next seven zeros begin.
         """
         start = self.at - self._begin
-        chunk = self._chunk[start : start + most * _LONGEST_SHORT]
-        pieces = chunk.split(_ZEROS, most)
-        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        if len(pieces) == 1 or sizes[0] != 1:
+        window = self._chunk[start : start + min(most * (_U64.size + _LONGEST_SHORT), _WINDOW_BYTES)]
+        data = np.frombuffer(window, np.uint8)
+        if len(data) < _U64.size:
             return []
-        ends = np.cumsum(sizes + len(_ZEROS))[:-1]
-        lengths = np.frombuffer(chunk, np.uint8)[ends - _U64.size].astype(np.int64)
-        # Behind the last piece that is cut there may be anything.
-        whole = sizes[1:] == lengths + 1
-        whole[-1] = sizes[-1] >= lengths[-1]
-        whole &= lengths <= _LONGEST_TEXT
-        sound = len(whole) if whole.all() else int(whole.argmin())
-        if not sound:
+        zero = data == 0
+        starts = len(zero) - len(_ZEROS) + 1
+        zeros = np.flatnonzero(np.logical_and.reduce([zero[i : i + starts] for i in range(len(_ZEROS))]))
+        if not len(zeros) or zeros[0] != 1:
             return []
-        texts = [piece[:-1] for piece in pieces[1:sound]]
-        texts.append(pieces[sound][: lengths[sound - 1]])
-        self.at += int(ends[sound - 1] + lengths[sound - 1])
-        return list(map(bytes.decode, texts, repeat("utf-8"), repeat("surrogateescape")))
+        lengths = data[zeros - 1].astype(np.int64)
+        ends = zeros + len(_ZEROS) + lengths
+        sound = lengths <= min(_LONGEST_SHORT, _LONGEST_TEXT)
+        sound[:-1] &= zeros[1:] == ends[:-1] + 1
+        # Behind the last one there may be anything.
+        sound[-1] &= ends[-1] <= len(data)
+        many = min(most, len(sound) if sound.all() else int(sound.argmin()))
+        if not many:
+            return []
+        end = int(ends[many - 1])
+        *pieces, last = window[_U64.size : end].decode(errors="surrogateescape").split(_ZEROS.decode())
+        self.at += end
+        return [*(piece[:-1] for piece in pieces), last]
 
     def value(self, code: int, depth: int) -> Any:
         """Return a value of the metadata; arrays of numbers are arrays, those of text lists."""

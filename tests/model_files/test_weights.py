@@ -336,18 +336,24 @@ def test_a_sound_header_by_hand_is_read(tmp_path: Path) -> None:
     assert weights["none"].resolve().shape == (3, 0)
 
 
-# Zeros and lengths of more than a byte look like the lengths of short texts.
+# Zeros and lengths of more than a byte look like the lengths of short texts. Lengths beyond ASCII may end a character.
 @given(
-    texts=st.lists(st.binary(max_size=40) | st.integers(0, 600).map(bytes), max_size=30),
+    texts=st.lists(
+        st.binary(max_size=40) | st.integers(0, 600).map(bytes) | st.integers(0, 200).map(lambda size: b"\xc3" * size),
+        max_size=30,
+    ),
     chunk=st.integers(1, 80) | st.sampled_from([300, 1 << 16]),
     longest=st.sampled_from([20, 99, 1000]),
     few=st.sampled_from([1, 8]),
+    window=st.sampled_from([20, 300, 1 << 14]),
 )
-def test_texts_are_read_wherever_chunks_end(texts: list[bytes], chunk: int, longest: int, few: int) -> None:
+def test_texts_are_read_wherever_chunks_end(
+    texts: list[bytes], chunk: int, longest: int, few: int, window: int
+) -> None:
     data = gguf_bytes(
         KEY, array(8, len(texts), b"".join(map(text, texts))), text("last") + struct.pack("<II", 4, 7), keys=2
     )
-    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest, "_FEW": few}
+    limits = {"_CHUNK_BYTES": chunk, "_LONGEST_TEXT": longest, "_FEW": few, "_WINDOW_BYTES": window}
     with mock.patch.multiple(gguf_header, **limits):
         if any(len(one) > longest for one in texts):
             with pytest.raises(WeightsHeaderError, match="too long"):
