@@ -31,9 +31,12 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     primitives are thus shown as one, by its name.
     """
     name = function.__name__
-    usual = {one.name: one.default for one in inspect.signature(function).parameters.values()}
-    names = tuple(usual)
     _NAMES.add(name)
+
+    @functools.cache
+    def defaults() -> dict[str, object]:
+        # Most functions are not called in a process.
+        return {one.name: one.default for one in inspect.signature(function).parameters.values()}
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -41,7 +44,8 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
         def given() -> tuple[tuple[str, object], ...]:
-            every = (*zip(names, args, strict=False), *kwargs.items())
+            usual = defaults()
+            every = (*zip(usual, args, strict=False), *kwargs.items())
             return tuple((key, value) for key, value in every if _is_plain(value) and not _is_usual(key, value, usual))
 
         try:
