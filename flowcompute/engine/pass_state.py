@@ -152,6 +152,19 @@ class PassState:
         self.folds[value].push_records(records)
         self.end_fold(value)
 
+    def fold_each(self, value: int, several: Sequence[Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
+        """Return the values of a canonical fold over each of several lots of as many records; see `fold_at_once`."""
+        fold = self.folds[value]
+        assert isinstance(fold, Fold), "runs that are left in progress have only canonical folds"
+        made = fold.values_of(several)
+        if made is not None:
+            return [*made]
+        values = []
+        for records in several:
+            self.fold_at_once(value, records)
+            values.append(self.resident[value])
+        return values
+
     def fold_block(self, value: int, parts: Sequence[np.ndarray], records: int) -> None:
         """Put the value of a canonical fold over one block among the resident values; see `Fold.value_of_block`."""
         fold = self.folds[value]

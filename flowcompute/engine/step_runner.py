@@ -152,6 +152,11 @@ class StepRunner:
         with _named(node):
             self._state.fold_at_once(node.id, self._folded(node, taken))
 
+    def fold_each(self, node: Node, several: Sequence[BatchSlice]) -> Sequence[np.ndarray]:
+        """Return the values of a fold on the host of several slices alone, of as many records each."""
+        with _named(node):
+            return self._state.fold_each(node.id, [self._folded(node, taken) for taken in several])
+
     def run_alone(self, step: NodeStep, taken: BatchSlice) -> None:
         """Compute the value of a node that is neither a region nor a fold, of records."""
         taken.values[step.node.id] = self._alone(step, taken, {})

@@ -121,3 +121,26 @@ def test_folds_of_other_specs_are_not_merged() -> None:
     for other in (fold_of("max", ()), fold_of("sum", (1,))):
         with pytest.raises(ValueError, match="states of different folds"):
             fold.merge(make_fold(other))
+
+
+@pytest.mark.parametrize("item", [(), (2, 3)], ids=str)
+@pytest.mark.parametrize("op", OPS)
+@settings(max_examples=8)
+@given(lots=st.integers(1, 5), length=st.sampled_from([1, 2, 16, 17, 100, 128]), seed=st.integers(0, 99))
+def test_lots_that_are_folded_together_have_the_bits_of_each_alone(
+    op: str, item: tuple[int, ...], lots: int, length: int, seed: int
+) -> None:
+    spec = fold_of(op, item)
+    several = [records_of(spec, length, seed + lot) for lot in range(lots)]
+    accumulator = make_fold(spec)
+    assert isinstance(accumulator, Fold)
+    made = accumulator.values_of(several)
+    if op.startswith("arg"):
+        assert made is None
+        return
+    assert made is not None
+    for value, records in zip(made, several, strict=True):
+        alone = accumulator.value_of(records)
+        assert alone is not None
+        assert (value.dtype, value.shape) == (alone.dtype, alone.shape)
+        assert value.tobytes() == alone.tobytes()

@@ -121,6 +121,23 @@ class Fold(BlockedAccumulator):
         node, records = self._unfinished(self.arrays(values), 0)
         return self._finish(node, records)
 
+    def values_of(self, several: Sequence[Sequence[np.ndarray]]) -> np.ndarray | None:
+        """Return the values of the fold over each of several lots of records alone; None where `value_of` gives them.
+
+        Args:
+            several: lots of as many records, each as `value_of` takes it.
+
+        Returns:
+            An array `(lots, *item)` with the bits of `value_of`.
+        """
+        records = len(several[0][0])
+        # Places count from the first record of a lot.
+        if not self.is_one_block(records) or self.spec.op in ("argmin", "argmax"):
+            return None
+        arrays = tuple(np.concatenate(parts) for parts in zip(*map(self.arrays, several), strict=True))
+        with np.errstate(all="ignore"):
+            return self._finish(self.reduce(arrays, records, 0), records)
+
     def value_of_block(self, parts: Sequence[np.ndarray], records: int) -> np.ndarray:
         """Return the value of the fold over the records of one block, which are all there are.
 
@@ -277,8 +294,8 @@ class Fold(BlockedAccumulator):
     # -- finish -----------------------------------------------------------------------------
 
     def _finish(self, total: Parts | None, records: int) -> np.ndarray:
-        """Return the value of a fold over so many records, merged into one node."""
-        spec = self.spec
+        """Return the value of a fold over so many records, merged into one node; of several `(nodes, numbers)` each."""
+        spec, several = self.spec, () if total is None else total[-1].shape[:-1]
         with np.errstate(all="ignore"):
             if total is None:
                 value = self._empty()
@@ -293,7 +310,7 @@ class Fold(BlockedAccumulator):
                 value = total[-1] + total[-1].dtype.type(0)
             else:
                 value = total[-1]
-            result = np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)
+            result = np.asarray(value).astype(spec.result_dtype).reshape((*several, *spec.result_shape))
             return canonical_nan(result) if is_float(spec.result_dtype) else result
 
     def _empty(self) -> np.ndarray:

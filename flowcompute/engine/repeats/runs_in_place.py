@@ -367,7 +367,7 @@ class RunsInPlace:
         if launch is None:
             return None
         return RunsTogether(
-            self._state, runner, launch, most, made, carried, prepared.ended, self._steps.whole, self._fold
+            self._state, runner, launch, most, made, carried, prepared.ended, self._steps.whole, self._steps.fold_each
         )
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:

@@ -29,7 +29,7 @@ class RunsTogether:
         carried: given values that are results of the run before.
         folds: of records, which the host makes once the runs have ended.
         room: gives the array of a whole value.
-        fold: makes folds of a slice.
+        fold: makes a fold of each of several slices.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RunsTogether:
         carried: Sequence[int],
         folds: Sequence[Node],
         room: Callable[[int], np.ndarray],
-        fold: Callable[[Sequence[Node], BatchSlice], None],
+        fold: Callable[[Node, Sequence[BatchSlice]], Sequence[np.ndarray]],
     ) -> None:
         self._state, self._runner, self._launch, self._most = state, runner, launch, most
         self._made, self._folds, self._room, self._fold = made, folds, room, fold
@@ -131,7 +131,7 @@ class RunsTogether:
         finally:
             self._runner.wait()
         self._state.resident.update(self._new)
-        for taken, folded in noted:
-            self._fold(self._folds, taken)
-            for value, array in folded.items():
-                array[...] = self._state.resident[value]
+        for node in self._folds:
+            values = self._fold(node, [taken for taken, _ in noted])
+            for (_, folded), value in zip(noted, values, strict=True):
+                folded[node.id][...] = value
