@@ -171,8 +171,11 @@ def room_for_steps(
         return 0, []
     steps = [(clock.batch_items, step) for clock in clocks for step in clock.steps]
     folds = [(items, step.node) for items, step in steps if isinstance(step, NodeStep) and step.node.kind is Kind.FOLD]
-    folded = sum(items * graph.nodes[i].spec.item_bytes for items, node in folds for i in node.inputs)
     regions = [step for one in passes for step in (*one.before, *one.steps, *one.after) if isinstance(step, RegionStep)]
+    made = {i for step in regions for i in step.region.outputs}
+    folded = sum(
+        items * graph.nodes[i].spec.item_bytes for items, node in folds for i in made.intersection(node.inputs)
+    )
     tables = TABLE_BYTES * sum(1 + len(step.region.folds) for step in regions)
 
     def bytes_of(count: int) -> int:
