@@ -55,12 +55,22 @@ def together() -> Iterator[list[int]]:
         yield lengths
 
 
+def of_one_number() -> list[Any]:
+    """Steps whose losses are a number a record, which a kernel adds up."""
+    x, y = (np.random.default_rng(7).standard_normal((90, size), dtype=np.float32) for size in (5, 1))
+    w, v = fc.parameter(np.ones((5, 4), np.float32), name="w"), fc.parameter(np.ones((4, 1), np.float32), name="v")
+    loss = ((fc.tanh(fc.source(x) @ w) @ v - fc.source(y)) ** 2).mean()
+    trained = fc.train.fit(loss, fc.train.sgd(0.05), batch=3, epochs=2)
+    return [trained["w"], trained["v"], trained.losses]
+
+
 JOBS: dict[str, Callable[[], list[Any]]] = {
     "plain": many,
     "shuffled": lambda: many(shuffle=3),
     "another rate each step": lambda: many(rate=fc.train.cosine(0.05, steps=90)),
     "steps of two sizes": lambda: many(batch=7),
     "strided records": strided_records,
+    "a loss that kernels end": of_one_number,
 }
 
 

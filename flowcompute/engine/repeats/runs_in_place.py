@@ -361,14 +361,17 @@ class RunsInPlace:
         made = [i for one in prepared.along if isinstance(one, NewArrays) for i in one.values]
         if prepared.ended is None or most < 2 or len(launches) != 1:
             return None
-        runner, carried = self._runners[0], self._carried
-        folded = {i for node in prepared.ended for i in node.inputs}
+        runner, carried, resident = self._runners[0], self._carried, self._state.resident
+        taken = {id(resident[given]) for given in carried}
+        own = [i for i in made if id(resident[i]) not in taken]
+        if sum(resident[i].nbytes for i in own) > OWN_BYTES:
+            return None
+        made, folded = [i for i in made if i not in own], {i for node in prepared.ended for i in node.inputs}
         launch = runner.together(launches[0], most, {*made, *carried, *folded})
         if launch is None:
             return None
-        return RunsTogether(
-            self._state, runner, launch, most, made, carried, prepared.ended, self._steps.whole, self._steps.fold_each
-        )
+        room, fold = self._steps.whole, self._steps.fold_each
+        return RunsTogether(self._state, runner, launch, most, made, own, carried, prepared.ended, room, fold)
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""

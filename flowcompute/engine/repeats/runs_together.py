@@ -17,15 +17,17 @@ from flowcompute.graph import Node
 class RunsTogether:
     """Runs whose arguments are noted, and that are launched once there is no room for another, or somebody waits.
 
-    Two sets of arrays that stay take the results in turns, and new arrays those of the last run. All runs of a launch
-    name the new ones as their results, by which the next run is known to take them.
+    Two sets of arrays that stay take in turns what the next run takes, and new arrays that of the last run. All runs of
+    a launch name the new ones as their results, by which the next run is known to take them. Other results, as a loss,
+    have arrays of each run.
 
     Args:
         state: of the pass.
         runner: the only one.
         launch: notes the arguments of runs, and launches them.
         most: runs that there is room for.
-        made: whole values that pass.
+        made: whole values that pass, and that the next run takes.
+        own: others that pass.
         carried: given values that are results of the run before.
         folds: of records, which the host makes once the runs have ended.
         room: gives the array of a whole value.
@@ -39,13 +41,14 @@ class RunsTogether:
         launch: KnownRuns,
         most: int,
         made: Sequence[int],
+        own: Sequence[int],
         carried: Sequence[int],
         folds: Sequence[Node],
         room: Callable[[int], np.ndarray],
         fold: Callable[[Node, Sequence[BatchSlice]], Sequence[np.ndarray]],
     ) -> None:
         self._state, self._runner, self._launch, self._most = state, runner, launch, most
-        self._made, self._folds, self._room, self._fold = made, folds, room, fold
+        self._made, self._own, self._folds, self._room, self._fold = made, own, folds, room, fold
         self._carried, self._folded = carried, {i for node in folds for i in node.inputs}
         self._turns: tuple[Arrays, Arrays] = ({i: room(i) for i in made}, {i: room(i) for i in made})
         self._new: Arrays = {}
@@ -67,8 +70,7 @@ class RunsTogether:
             see: what makes views and arrays of it before the launch.
 
         Returns:
-            Arrays of its results. Those of folds are its own, the others have those of the last run, once all have
-            ended.
+            Arrays of its results, once all runs have ended. What the next run takes is that of the last one.
 
         Raises:
             NoRoomTogetherError: see `end`.
@@ -82,8 +84,8 @@ class RunsTogether:
         mine, before = self._turns[place % 2], self._turns[(place + 1) % 2]
         links = [(given, self._values.get(id(self._state.resident[given]))) for given in self._carried]
         linked = {given: before[value] for given, value in links if value is not None}
-        taken.values.update(mine)
-        taken.values.update(linked)
+        own = {i: self._room(i) for i in self._own}
+        taken.values.update({**mine, **linked, **own})
         self._runner.begin_prepared()
         for command in see:
             command(taken)
@@ -93,7 +95,7 @@ class RunsTogether:
         (self._known.add if are_turns else self._known.discard)(place)
         folded = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in self._folds}
         self._noted.append((taken, folded))
-        made = {**self._new, **folded}
+        made = {**self._new, **own, **folded}
         if len(self._noted) == self._most:
             self.end()
         return made
