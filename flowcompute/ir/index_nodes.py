@@ -227,6 +227,13 @@ class IsNan(Condition):
 
 
 @dataclass(frozen=True, slots=True)
+class IsZero(Condition):
+    """A float variable of one lane is 0, with either sign."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class IsFinite(Condition):
     """A float variable of one lane is neither NaN nor infinite."""
 

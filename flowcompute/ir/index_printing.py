@@ -15,6 +15,7 @@ from flowcompute.ir.index_nodes import (
     IsFinite,
     IsNan,
     IsSet,
+    IsZero,
     Lane,
     Name,
     ToWidth,
@@ -97,6 +98,8 @@ def _printed(index: IndexLike | ConditionLike) -> tuple[str, int]:
             return _printed(operand)
         case IsNan(variable):
             return f"isnan({variable})", _ATOM
+        case IsZero(variable):
+            return f"{variable} == 0", _PRECEDENCE["=="]
         case IsFinite(variable):
             return f"isfinite({variable})", _ATOM
         case Lane():

@@ -63,6 +63,8 @@ class BlockRun(OfWords):
         span: of numbers that begin at `begin`.
         blocks: the format.
         native: whether it uses an instruction of NVIDIA's.
+        raised: whether scale and bias are one multiply-add, if `has_exact_bias`. Then all zeros are +0, and infinite
+            scales make NaN.
     """
 
     lanes: int
@@ -75,3 +77,4 @@ class BlockRun(OfWords):
     span: int
     blocks: BlockFormat
     native: bool
+    raised: bool = False

@@ -182,6 +182,8 @@ class _WorkGroup(Rings):
         memory.read(at[self.mask], size, self.lid[self.mask])
         blocks, which = np.unique(at, return_inverse=True)
         numbers = decode(run.blocks, memory.bytes[blocks[:, None] + np.arange(size)])
+        if run.raised:
+            numbers = np.where(np.isinf(numbers), np.float32(np.nan), numbers + np.float32(0))
         places = self.each(run.place)[:, None] + run.begin + np.arange(run.lanes)
         return np.asarray(numbers[which[:, None], places])
 

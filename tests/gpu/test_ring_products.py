@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tests.golden.test_golden import NVIDIA
 from tests.gpu.emulator import emulate
 from tests.gpu.tensor_devices import compiles_without_assembly, plan_on_paper, real_device
 from tests.gpu.test_dequantized_products import LANES, RUN, few_bits, in_order, weights
-from tests.quantized.blocks import assert_bits
+from tests.quantized.blocks import any_bytes, assert_bits, meant, sizes
 
 ONE_UNIT = replace(NVIDIA, units=1)
 """A device of one compute unit, which a few work-groups fill."""
@@ -26,10 +27,8 @@ ONE_UNIT = replace(NVIDIA, units=1)
 SHAPES = [("Q8_0", 16, 512), ("Q4_0", 3, 1024), ("Q5_0", 37, 512), ("Q8_0", 5, RUN * LANES + 1536), ("Q4_0", 270, 2560)]
 
 
-@pytest.mark.parametrize(("name", "columns", "inner"), SHAPES)
-def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: int) -> None:
-    w, numbers = weights(name, columns, inner)
-    x = few_bits(2, inner)
+def emulated_rows(x: np.ndarray, w: fc.Element) -> np.ndarray:
+    """Each of these rows times weights, by the kernel of one row."""
     plan = plan_on_paper(fc.source(x) @ w.T, capabilities=ONE_UNIT)
     (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
     assert step.kernel is not None
@@ -39,9 +38,49 @@ def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: i
     for one in kernel.arguments:
         element = nodes[one.value].element
         given = element.value if isinstance(element, Constant) else x
-        arrays[one.value] = np.zeros((2, columns), "f4") if one.kind == "output" else given.view(one.dtype)
-    (made,) = emulate(kernel, arrays, 2, 2).values()
-    assert_bits(made.reshape(2, columns), in_order(x, numbers))
+        arrays[one.value] = (
+            np.zeros((len(x), *w.spec.shape[:1]), "f4") if one.kind == "output" else given.view(one.dtype)
+        )
+    ((value, made),) = emulate(kernel, arrays, len(x), 2).items()
+    return made.reshape(len(x), *nodes[value].spec.shape)
+
+
+@pytest.mark.parametrize(("name", "columns", "inner"), SHAPES)
+def test_rings_add_in_the_order_of_all_kernels(name: str, columns: int, inner: int) -> None:
+    w, numbers = weights(name, columns, inner)
+    x = few_bits(2, inner)
+    assert_bits(emulated_rows(x, w), in_order(x, numbers))
+
+
+def odd_scales(name: str, inner: int) -> tuple[Any, np.ndarray]:
+    """Blocks of which each row has one scale, and the numbers."""
+    numbers, size = sizes(name)
+    scales = [0.0, -0.0, 6e-8, -6e-8, 6e-5, -1.0, 65504.0, np.inf, -np.inf, np.nan, 1.0]
+    raw = any_bytes(name, len(scales), inner // numbers).reshape(len(scales), -1, size)
+    raw[..., :2] = np.array(scales, "<f2").view(np.uint8).reshape(-1, 1, 2)
+    # Numbers of one sign, and those of Q4_0 that are all zero.
+    raw[[0, 1, 7, 8], :, 2:], raw[-1, :, 2:] = 0x7F if name == "Q8_0" else 0xFF, 0x88
+    raw = raw.reshape(len(scales), -1)
+    return fc.dequantize(fc.constant(raw), name), meant(raw, name)
+
+
+@pytest.mark.parametrize("name", ["Q4_0", "Q5_0", "Q8_0"])
+def test_zeros_keep_their_sign_and_infinite_scales_stay(name: str) -> None:
+    w, numbers = odd_scales(name, 1024)
+    rows = [
+        few_bits(1, 1024)[0],
+        np.full(1024, -0.0),
+        np.full(1024, 0.0),
+        np.full(1024, -1.0),
+        np.full(1024, -(2.0**-149)),
+    ]
+    rows.append(np.where(np.arange(1024) == 700, np.inf, 1.0))
+    x = np.array(rows, "f4")
+    with np.errstate(all="ignore"):
+        wanted = in_order(x, numbers)
+    assert np.isinf(wanted).any()
+    assert np.signbit(wanted[wanted == 0]).any()
+    assert_bits(*(np.where(np.isnan(each), np.float32(np.nan), each) for each in (emulated_rows(x, w), wanted)))
 
 
 def single_row(name: str, columns: int, inner: int, capabilities: DeviceCapabilities = NVIDIA) -> Kernel:
@@ -54,7 +93,7 @@ def single_row(name: str, columns: int, inner: int, capabilities: DeviceCapabili
 
 def stages(kernel: Kernel) -> int:
     """Return the chunks of each ring, 0 where a kernel has none."""
-    waits = re.findall(r"AwaitCopies\(pending=([1-9])\)", repr(kernel.body))
+    waits = re.findall(r"AwaitCopies\(pending=([0-9])\)", repr(kernel.body))
     return int(waits[0]) + 2 if waits and "SubGroupBarrier" in repr(kernel.body) else 0
 
 
@@ -67,11 +106,23 @@ def test_rows_that_fill_local_memory_have_no_rings() -> None:
 
 def test_rings_are_shorter_where_all_work_groups_begin_at_once_then() -> None:
     """A unit has room for a few more work-groups then. Where these are enough or too few anyway, rings are longer."""
-    for units, shorter in [(1, {256, 288}), (2, {480, 512, 544, 576})]:
+    for units, shorter in [(1, {256}), (2, {480, 512})]:
         # Fewer columns have narrower tiles.
         for columns in range(128 * units + 32, 641, 32):
-            kernel = single_row("Q4_0", columns, 2560, replace(NVIDIA, units=units))
+            kernel = single_row("Q4_1", columns, 2560, replace(NVIDIA, units=units))
             assert stages(kernel) == (3 if columns in shorter else 4), (units, columns)
+
+
+def test_rings_of_long_chunks_have_two_stages() -> None:
+    """They hold as much as four stages of other chunks, where numbers have less than a byte and columns are many."""
+    for name, columns, count in [
+        ("Q4_0", 640, 2),
+        ("Q5_0", 640, 2),
+        ("Q4_0", 32, 4),
+        ("Q4_1", 640, 4),
+        ("Q8_0", 640, 4),
+    ]:
+        assert stages(single_row(name, columns, 2560, ONE_UNIT)) == count, (name, columns)
 
 
 def test_shorter_rings_leave_room_for_two_work_groups_as_well() -> None:

@@ -10,7 +10,14 @@ import pytest
 from flowcompute.elements.quantized import BLOCK_FORMATS
 from flowcompute.elements.quantized.decoding import Byte, Expression, OfFloats, Place, Whole, in_order, operands
 from flowcompute.elements.quantized.numpy_decoding import _evaluated
-from flowcompute.elements.quantized.runs import bounds_of, exact_products, lanes_of, offset_between
+from flowcompute.elements.quantized.runs import (
+    RAISED,
+    bounds_of,
+    exact_products,
+    has_exact_bias,
+    lanes_of,
+    offset_between,
+)
 from tests.quantized.blocks import NAMES, any_bytes, sizes
 
 RUNS = [(name, lanes) for name in NAMES for lanes in (8, 16) if sizes(name)[0] % lanes == 0]
@@ -107,3 +114,19 @@ def neighbours(name: str) -> list[Byte]:
 )
 def test_scales_are_shared_and_numbers_are_neighbours(name: str, one: int, run: int) -> None:
     assert (len(shared(name)), len(neighbours(name))) == (one, run)
+
+
+def test_a_bias_and_a_scale_are_exact_as_one_multiply_add() -> None:
+    """Of all scales that are finite, subnormal ones among them; zeros are +0 then."""
+    biases = {"Q4_0": (8, 16), "Q5_0": (16, 32), "Q8_0": (128, 256)}
+    assert {name for name in NAMES if has_exact_bias(BLOCK_FORMATS[name])} == set(biases)
+    halves = np.arange(1 << 16, dtype=np.uint16).view("f2").astype("f4")
+    scales = halves[np.isfinite(halves)][:, None]
+    for bias, count in biases.values():
+        numbers = np.arange(count, dtype="f4")
+        addend = scales * np.float32(RAISED + bias)
+        assert (addend == scales.astype("f8") * (RAISED + bias)).all()
+        # Sums of these two products are exact in float64.
+        made = (scales.astype("f8") * (RAISED + numbers) - addend).astype("f4")
+        wanted = scales * (numbers - np.float32(bias)) + np.float32(0)
+        np.testing.assert_array_equal(made.view("u4"), wanted.view("u4"))

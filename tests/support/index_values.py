@@ -20,6 +20,7 @@ from flowcompute.ir.index_nodes import (
     IsFinite,
     IsNan,
     IsSet,
+    IsZero,
     Name,
     ToWidth,
 )
@@ -84,6 +85,8 @@ def condition_value(condition: ConditionLike, names: Mapping[str, Any]) -> Any:
             return index_value(operand, names) != 0
         case IsNan(variable):
             return np.isnan(names[variable])
+        case IsZero(variable):
+            return names[variable] == 0
         case IsFinite(variable):
             return np.isfinite(names[variable])
     raise TypeError(condition)

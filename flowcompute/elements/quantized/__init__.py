@@ -20,8 +20,10 @@ from flowcompute.elements.quantized.decoding import (
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
 from flowcompute.elements.quantized.runs import (
+    RAISED,
     bounds_of,
     exact_products,
+    has_exact_bias,
     lanes_of,
     moved,
     offset_between,
@@ -31,6 +33,7 @@ from flowcompute.elements.quantized.runs import (
 __all__ = [
     "BLOCK_FORMATS",
     "DEQUANTIZE",
+    "RAISED",
     "AsFloat",
     "BlockFormat",
     "Byte",
@@ -49,6 +52,7 @@ __all__ = [
     "bounds_of",
     "dequantize",
     "exact_products",
+    "has_exact_bias",
     "in_order",
     "lanes_of",
     "moved",

@@ -30,6 +30,9 @@ from flowcompute.elements.quantized.decoding import (
 _FLOAT32_BITS, _FLOAT16_BITS = 24, 11
 """Significant bits of floats."""
 
+RAISED = 1 << 15
+"""Power of two that is added to a byte: float32 holds it in the significand's second byte."""
+
 _INT32 = -(1 << 31), (1 << 31) - 1
 
 
@@ -226,6 +229,19 @@ def exact_products(block_format: BlockFormat) -> frozenset[Expression]:
             case _:
                 bits[node] = _FLOAT32_BITS
     return frozenset(exact)
+
+
+def has_exact_bias(block_format: BlockFormat) -> bool:
+    """Check whether a format's numbers are a float16 times a byte less a bias, which one multiply-add computes.
+
+    That is `scale * (RAISED + byte) - scale * (RAISED + bias)`, whose last product float32 holds without rounding.
+    """
+    match block_format.value:
+        case OfFloats("*", FromBits(_, True), AsFloat(OfWhole("-", byte, WholeNumber(bias)))):
+            low, high = bounds_of(block_format)[byte]
+            odd = (RAISED + bias) // ((RAISED + bias) & -(RAISED + bias))
+            return low >= 0 and high <= 255 and odd.bit_length() + _FLOAT16_BITS <= _FLOAT32_BITS
+    return False
 
 
 def bounds_of(block_format: BlockFormat) -> dict[Expression, tuple[int, int]]:

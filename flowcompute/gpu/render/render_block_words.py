@@ -11,6 +11,7 @@ from functools import cache
 from itertools import count
 
 from flowcompute.elements.quantized import (
+    RAISED,
     AsFloat,
     BlockFormat,
     Byte,
@@ -64,6 +65,24 @@ static inline float4 fc_floats_of_bytes(uint word) {
 """
 
 
+_RAISED_FLOATS = """
+static inline float4 fc_raised_bytes(uint word) {
+    uint4 bytes = (uint4)(word << 8 & 65280, word & 65280, word >> 8 & 65280, word >> 16 & 65280);
+    return as_float4(bytes | (uint4)(0x47000000));
+}
+"""
+_NATIVE_RAISED_FLOATS = """
+static inline float4 fc_raised_bytes(uint word) {
+    uint4 bits;
+    asm("prmt.b32 %0, %1, %2, 0x7404;" : "=r"(bits.x) : "r"(word), "r"(0x47000000));
+    asm("prmt.b32 %0, %1, %2, 0x7414;" : "=r"(bits.y) : "r"(word), "r"(0x47000000));
+    asm("prmt.b32 %0, %1, %2, 0x7424;" : "=r"(bits.z) : "r"(word), "r"(0x47000000));
+    asm("prmt.b32 %0, %1, %2, 0x7434;" : "=r"(bits.w) : "r"(word), "r"(0x47000000));
+    return as_float4(bits);
+}
+"""
+
+
 @dataclass(frozen=True)
 class _Packed:
     """Four whole numbers as the bytes of a word.
@@ -80,12 +99,15 @@ class _Packed:
 def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
     """Return the text of a run. The functions that it calls are added to `helpers`."""
     at = "".join(f"_{number}" for number in (run.begin, run.known, run.multiple))
-    name = f"fc_{run.blocks.name.lower()}_{'words' if run.lanes == RUN_NUMBERS else f'runs{run.lanes}'}{at}"
+    kind = ("raised" if run.raised else "") + ("words" if run.lanes == RUN_NUMBERS else f"runs{run.lanes}")
+    name = f"fc_{run.blocks.name.lower()}_{kind}{at}"
     if name not in helpers:
         helpers.setdefault("fc_word", _WORD.lstrip("\n"))
-        helpers.setdefault("fc_floats_of_bytes", (_NATIVE_FLOATS if run.native else _FLOATS).lstrip("\n"))
+        floats = (_NATIVE_FLOATS if run.native else _FLOATS).lstrip("\n")
+        raised = (_NATIVE_RAISED_FLOATS if run.native else _RAISED_FLOATS).lstrip("\n")
+        helpers.setdefault(*(("fc_raised_bytes", raised) if run.raised else ("fc_floats_of_bytes", floats)))
         add_tables(run.blocks, helpers, cpu=False)
-        known = _KnownRun(run.blocks, run.lanes, run.begin, run.span, run.known, run.multiple)
+        known = _KnownRun(run.blocks, run.lanes, run.begin, run.span, run.known, run.multiple, run.raised)
         helpers[name] = _function(name, known)
     bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
     return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
@@ -101,6 +123,7 @@ class _KnownRun:
     span: int
     known: int
     multiple: int
+    raised: bool
 
 
 @cache
@@ -273,9 +296,18 @@ class _WordRun:
                     sign = "-" if op == "-" else ""
                     factors = (f"(float{self._count})({self._float(one)})" for one in (a, b))
                     text = f"fma({', '.join(factors)}, (float{self._count})({sign}{self._float(right)}))"
+                case OfFloats("*", scale, AsFloat(of)) if self._run.raised and (packed := self._packed(of)) is not None:
+                    text = self._raised(self._float(scale), packed)
                 case OfFloats(op, left, right):
                     text = f"{self._float(left)} {op} {self._float(right)}"
                 case _:
                     text = f"(float{self._count})({', '.join(self._in_lanes(node))})"
             self._floats[node] = self._declared(f"float{self._count}", text)
         return self._floats[node]
+
+    def _raised(self, scale: str, packed: _Packed) -> str:
+        """Return the text of bytes less their bias, times a scale, as one multiply-add that rounds nothing."""
+        width = f"float{self._count}"
+        less = self._declared("float", f"{scale} * -{RAISED + packed.bias}.0f")
+        half = "" if self._count == RUN_NUMBERS else ".s01"
+        return f"fma(fc_raised_bytes({packed.word}){half}, ({width})({scale}), ({width})({less}))"

@@ -55,6 +55,7 @@ from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
+from flowcompute.lower.matmul.tensor_cores import SUBGROUP
 from flowcompute.lower.matmul.tiled_matmul import TILE, TilePosition, place_of_tile
 from flowcompute.spec import FLOAT32
 
@@ -106,7 +107,7 @@ class _Chunk:
     piece: int
 
 
-def chunk_of(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk | None:
+def chunk_of(graph: Graph, one: MatmulAnchor, rows: int, units: int, long: bool = False) -> _Chunk | None:
     """Return the chunks of columns; None where columns are not whole blocks that begin at multiples of a piece.
 
     Args:
@@ -114,6 +115,7 @@ def chunk_of(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk |
         one: the product.
         rows: of a tile.
         units: compute units of the device.
+        long: whether chunks of one row are long even where a unit has many work-groups.
     """
     found = block_format(graph, one.node.inputs[1])
     numbers, size = found.numbers, found.block_bytes
@@ -127,7 +129,7 @@ def chunk_of(graph: Graph, one: MatmulAnchor, rows: int, units: int) -> _Chunk |
     best: _Chunk | None = None
     most = max(2, CHUNK // numbers)
     is_long = 2 * most * numbers <= LONG_CHUNK or 2 * most * size <= LONG_CHUNK_BYTES
-    if rows == 1 and is_narrow(one, units) and is_long:
+    if rows == 1 and (long or is_narrow(one, units)) and is_long:
         most *= 2
     for blocks in range(1, most + 1):
         piece = next((each for each in PIECES if math.gcd(apart, blocks * size) % each == 0), None)
@@ -164,12 +166,16 @@ class _ChunkCopy:
 class StagedLowering:
     """Lowering of a region with such a product."""
 
-    def __init__(self, graph: Graph, region: Region, rows: int, capabilities: DeviceCapabilities) -> None:
+    def __init__(
+        self, graph: Graph, region: Region, rows: int, capabilities: DeviceCapabilities, long: bool = False
+    ) -> None:
         self.region = region
         self.rows = rows
         self.native = capabilities.shuffles
+        self.raised = False
+        self.unroll = 1
         self.contraction = one = MatmulAnchor(graph, region)
-        chunk = chunk_of(graph, one, rows, capabilities.units)
+        chunk = chunk_of(graph, one, rows, capabilities.units, long)
         assert chunk is not None
         self.chunk = chunk
         self.format = block_format(graph, one.node.inputs[1])
@@ -180,8 +186,11 @@ class StagedLowering:
         self.own = PAIR if rows == 1 and is_narrow(one, capabilities.units) else RUN_NUMBERS
         team = LANES // self.own
         self.lines = GROUP // team
-        # The work-item's first number of `LANES`, and its column.
-        self.first, self.line = LID % team * self.own, LID // team
+        # The work-item's first number of `LANES`, and its column. Neighbours read the same numbers of rows, so that
+        # local memory answers half as many requests.
+        across = SUBGROUP // team
+        self.first = LID % SUBGROUP // across * self.own
+        self.line = LID // SUBGROUP * across + LID % across
         self.columns = self.lines * self.wide
         self.stored = min(rows, GROUP // self.columns)
         self.numbers = chunk.blocks * self.format.numbers
@@ -315,7 +324,7 @@ class StagedLowering:
         block = scope.inner()
         for number, first in product(range(self.together), range(0, self.format.numbers, LANES)):
             self._multiply(block, sums, right, left, number, first, rows)
-        scope.add(For(BLOCK, 0, self.chunk.blocks, self.together, tuple(block.statements), unroll=1))
+        scope.add(For(BLOCK, 0, self.chunk.blocks, self.together, tuple(block.statements), unroll=self.unroll))
 
     def _multiply(
         self,
@@ -351,6 +360,7 @@ class StagedLowering:
                 span=LANES,
                 blocks=self.format,
                 native=self.native,
+                raised=self.raised,
             )
             decoded.append(scope.let(run, FLOAT32, self.own))
         at = left + BLOCK * self.format.numbers + self.first
@@ -387,8 +397,12 @@ class StagedLowering:
             number = scope.integer(place.row + (first + LID // self.columns))
             exists.append(place.row + (first + LID // self.columns) < place.until)
         total = stored_sum(scope, "left", LID * PITCH, LANES)
-        one.store(scope, one.row(scope, number), scope.integer(place.column + own), None, total)
+        self.store(scope, one.row(scope, number), scope.integer(place.column + own), total)
         outer.add(If(all_of(*exists, place.column + own < one.columns), tuple(scope.statements)))
+
+    def store(self, scope: Scope, row: Row, column: IndexLike, total: Var) -> None:
+        """Store a result."""
+        self.contraction.store(scope, row, column, None, total)
 
 
 def _shared_out(scope: Scope, many: int) -> Iterator[tuple[IndexLike, ConditionLike]]:
