@@ -17,9 +17,9 @@ from flowcompute.graph import Node
 class RunsTogether:
     """Runs whose arguments are noted, and that are launched once there is no room for another, or somebody waits.
 
-    Two sets of arrays that stay take in turns what the next run takes, and new arrays that of the last run. All runs of
-    a launch name the new ones as their results, by which the next run is known to take them. Other results, as a loss,
-    have arrays of each run.
+    What the next run takes goes to two sets of arrays that stay, alternately, and to new arrays in the last run. All
+    runs of a launch name the new ones as their results, by which the next run is known to take them. Other results, as
+    a loss, have arrays of each run.
 
     Args:
         state: of the pass.
