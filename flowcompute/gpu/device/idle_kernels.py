@@ -46,9 +46,9 @@ class IdleKernels:
             for position in reversed(range(len(self._idle))):
                 if self._idle[position].made_of == made_of:
                     return self._idle.pop(position)
-        kernel = cl.Kernel(program, name)
-        # Declaring the types once makes a scalar argument free. Without them each costs 10 microseconds.
         with _generating:
+            kernel = cl.Kernel(program, name)
+            # Declaring the types once makes a scalar argument free. Without them each costs 10 microseconds.
             kernel.set_scalar_arg_dtypes(list(types))
         return TakenKernel(made_of, kernel)
 
