@@ -113,7 +113,8 @@ def plan_memory(
     sized = [one.choose(depth, room, fixed_bytes, grows=grows) for one in sizers]
     largest = max(sized, key=lambda one: one.size_bytes)
     items, together = (*fixed, *largest.lines), 0
-    if is_step and capabilities.host_memory:
+    # NumPy leaves nothing in progress.
+    if is_step and capabilities.host_memory and capabilities.code_shape != "numpy":
         items, together = _with_next_steps(graph, passes, largest.planned, depth, items, config.memory_bytes)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
