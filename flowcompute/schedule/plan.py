@@ -173,7 +173,7 @@ NEXT_STEP = "results of the next step"
 """Line of the memory of a step that begins before the step before it has ended, with records where nothing else has
 room for them."""
 
-STEPS_TOGETHER = "steps in one launch"
+STEPS_IN_ONE_LAUNCH = "steps in one launch"
 """Line of the memory of several steps that are launched together, in place of `NEXT_STEP`."""
 
 

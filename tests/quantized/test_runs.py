@@ -117,7 +117,7 @@ def test_scales_are_shared_and_numbers_are_neighbours(name: str, one: int, run: 
 
 
 def test_a_bias_and_a_scale_are_exact_as_one_multiply_add() -> None:
-    """Of all scales that are finite, subnormal ones among them; zeros are +0 then."""
+    """Check all finite scales, subnormal ones among them; zeros are +0 then."""
     biases = {"Q4_0": (8, 16), "Q5_0": (16, 32), "Q8_0": (128, 256)}
     assert {name for name in NAMES if has_exact_bias(BLOCK_FORMATS[name])} == set(biases)
     halves = np.arange(1 << 16, dtype=np.uint16).view("f2").astype("f4")

@@ -23,7 +23,7 @@ from flowcompute.gpu.run.chains.chain_program import NAME
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.schedule.memory import memory_plan
-from flowcompute.schedule.plan import NEXT_STEP, STEPS_TOGETHER
+from flowcompute.schedule.plan import NEXT_STEP, STEPS_IN_ONE_LAUNCH
 from tests.train.test_repeated_steps import X, fitted, same
 from tests.train.test_steps_in_place import HERE, derived, strided_records
 
@@ -117,13 +117,13 @@ def test_what_steps_in_one_launch_hold_is_counted() -> None:
 
     whole = lines(1 << 30)
     assert whole["steps"] == memory_plan.MOST_STEPS
-    assert whole[STEPS_TOGETHER] >= 15 * 12 * X[0].nbytes
-    fewer = lines(whole[STEPS_TOGETHER] // 2)
+    assert whole[STEPS_IN_ONE_LAUNCH] >= 15 * 12 * X[0].nbytes
+    fewer = lines(whole[STEPS_IN_ONE_LAUNCH] // 2)
     assert 1 < fewer["steps"] < whole["steps"]
-    assert fewer[STEPS_TOGETHER] <= whole[STEPS_TOGETHER] // 2
+    assert fewer[STEPS_IN_ONE_LAUNCH] <= whole[STEPS_IN_ONE_LAUNCH] // 2
     one = lines(100)
     assert one["steps"] == 1
-    assert STEPS_TOGETHER not in one
+    assert STEPS_IN_ONE_LAUNCH not in one
     assert NEXT_STEP in one
 
 

@@ -7,6 +7,7 @@ lowest part of a significand. One subtraction removes that power of two and the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 
@@ -52,35 +53,38 @@ static inline float4 fc_floats_of_bytes(uint word) {
     return as_float4(bytes | (uint4)(0x4b000000));
 }
 """
-# The compiler takes two instructions a byte by itself.
-_NATIVE_FLOATS = """
-static inline float4 fc_floats_of_bytes(uint word) {
-    uint4 bits;
-    asm("prmt.b32 %0, %1, %2, 0x7440;" : "=r"(bits.x) : "r"(word), "r"(0x4b000000));
-    asm("prmt.b32 %0, %1, %2, 0x7441;" : "=r"(bits.y) : "r"(word), "r"(0x4b000000));
-    asm("prmt.b32 %0, %1, %2, 0x7442;" : "=r"(bits.z) : "r"(word), "r"(0x4b000000));
-    asm("prmt.b32 %0, %1, %2, 0x7443;" : "=r"(bits.w) : "r"(word), "r"(0x4b000000));
-    return as_float4(bits);
-}
-"""
-
-
 _RAISED_FLOATS = """
 static inline float4 fc_raised_bytes(uint word) {
     uint4 bytes = (uint4)(word << 8 & 65280, word & 65280, word >> 8 & 65280, word >> 16 & 65280);
     return as_float4(bytes | (uint4)(0x47000000));
 }
 """
-_NATIVE_RAISED_FLOATS = """
-static inline float4 fc_raised_bytes(uint word) {
+
+
+def _permuted(name: str, picks: Sequence[int], power: int) -> str:
+    """Return the text of a function that puts each byte of a word beside those of a float, by PTX's `prmt`.
+
+    The compiler takes two instructions a byte by itself.
+
+    Args:
+        name: of the function.
+        picks: for each byte of the word, which bytes of the word and of the float the result has.
+        power: the bits of the float.
+    """
+    lanes = [
+        f'    asm("prmt.b32 %0, %1, %2, {pick:#06x};" : "=r"(bits.{lane}) : "r"(word), "r"({power:#x}));\n'
+        for lane, pick in zip("xyzw", picks, strict=True)
+    ]
+    return f"""
+static inline float4 {name}(uint word) {{
     uint4 bits;
-    asm("prmt.b32 %0, %1, %2, 0x7404;" : "=r"(bits.x) : "r"(word), "r"(0x47000000));
-    asm("prmt.b32 %0, %1, %2, 0x7414;" : "=r"(bits.y) : "r"(word), "r"(0x47000000));
-    asm("prmt.b32 %0, %1, %2, 0x7424;" : "=r"(bits.z) : "r"(word), "r"(0x47000000));
-    asm("prmt.b32 %0, %1, %2, 0x7434;" : "=r"(bits.w) : "r"(word), "r"(0x47000000));
-    return as_float4(bits);
-}
+{"".join(lanes)}    return as_float4(bits);
+}}
 """
+
+
+_NATIVE_FLOATS = _permuted("fc_floats_of_bytes", (0x7440, 0x7441, 0x7442, 0x7443), 0x4B000000)
+_NATIVE_RAISED_FLOATS = _permuted("fc_raised_bytes", (0x7404, 0x7414, 0x7424, 0x7434), 0x47000000)
 
 
 @dataclass(frozen=True)

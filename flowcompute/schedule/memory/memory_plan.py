@@ -23,7 +23,7 @@ from flowcompute.schedule.placement import (
     chosen_operands,
     extra_batches,
 )
-from flowcompute.schedule.plan import NEXT_STEP, STEPS_TOGETHER, MemoryPlan, Pass
+from flowcompute.schedule.plan import NEXT_STEP, STEPS_IN_ONE_LAUNCH, MemoryPlan, Pass
 from flowcompute.schedule.run_knobs import (
     default_batch_bytes,
     depth_of_small_batches,
@@ -184,7 +184,9 @@ def room_for_steps(
 
     room_bytes = min(room_bytes, STEPS_BYTES)
     count = next((count for count in range(MOST_STEPS, 1, -1) if bytes_of(count) <= room_bytes), 1)
-    return (1, [(NEXT_STEP, one)]) if count == 1 or len(passes) > 1 else (count, [(STEPS_TOGETHER, bytes_of(count))])
+    return (
+        (1, [(NEXT_STEP, one)]) if count == 1 or len(passes) > 1 else (count, [(STEPS_IN_ONE_LAUNCH, bytes_of(count))])
+    )
 
 
 def _streamed_operands(graph: Graph, sized: SizedPass) -> Iterator[Reason]:
