@@ -16,7 +16,7 @@ FIRST_DEFERRED = 2
 """The same where nobody waits otherwise. An estimate takes two: the first one counts as those that follow."""
 
 EVERY_DEFERRED = 256
-"""Interval where nobody waits otherwise. Waiting then costs more than the kernel, and all steps wait in one batch."""
+"""Interval where nobody waits otherwise. Where timing takes waiting, that costs more than the kernel."""
 
 
 class Launch(NamedTuple):
@@ -69,6 +69,11 @@ class LaunchLog:
         self._lock = threading.Lock()
         self._tell = tell
 
+    @property
+    def asks_ends(self) -> bool:
+        """True where somebody is told when each launch ended, so that all are waited for."""
+        return self._tell is not None
+
     def compiled(self, step: str, seconds: float) -> None:
         """Record that a step's program has been built."""
         with self._lock:
@@ -92,19 +97,27 @@ class LaunchLog:
         Args:
             step: the name of the step.
             ended_s: the end, on the clock of `time.perf_counter`.
-            device_s: seconds on the device; None if it was not timed.
+            device_s: seconds on the device; None if it was not timed, or `timed` is told later.
         """
         with self._lock:
-            numbers = self._of(step)
-            numbers.launches += 1
+            self._of(step).launches += 1
             if device_s is None:
                 return
-            if not numbers.timed:
-                numbers.first_s = device_s
-            numbers.timed += 1
-            numbers.device_s += device_s
+            self._add(step, device_s)
             if self._tell is not None:
                 self._tell(Launch(step, ended_s, device_s))
+
+    def timed(self, step: str, device_s: float) -> None:
+        """Record the seconds of a launch that was recorded before it ended."""
+        with self._lock:
+            self._add(step, device_s)
+
+    def _add(self, step: str, device_s: float) -> None:
+        numbers = self._of(step)
+        if not numbers.timed:
+            numbers.first_s = device_s
+        numbers.timed += 1
+        numbers.device_s += device_s
 
     def launched_again(self, steps: Iterable[str]) -> bool:
         """Record launches that nobody waits for; False, and none of them, where one is to be timed first."""

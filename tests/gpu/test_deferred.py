@@ -6,6 +6,7 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -73,9 +74,31 @@ def test_few_records_are_waited_for_once(waits: mock.Mock, records: int) -> None
             flow.send(batch)
             waits.reset_mock()
             np.testing.assert_array_equal(flow.receive(), wanted(batch))
-            # Some of the first launches are timed, and those of many records are waited for.
         flow.send(batch)
     assert (waits.call_count < kernels) == (records <= FEW_IN_PLACE)
+
+
+def test_launches_that_are_timed_are_waited_for_once(waits: mock.Mock) -> None:
+    """A job of two batches times all of its launches, and waited for each: the processor stood still in between."""
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with layers(feed).flow(device="cpu") as flow:
+        for seed in range(2):
+            waits.reset_mock()
+            flow.send(numbers(3, seed))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(3, seed)))
+            assert waits.call_count == 1
+        rows = [row for row in flow.metrics.values() if row.launches]
+        assert [row.launches for row in rows] == [2] * LAYERS
+        assert all(row.device_s > 0 for row in rows)
+
+
+def test_traced_launches_are_waited_for_one_by_one(waits: mock.Mock, tmp_path: Path) -> None:
+    """A trace says when each has ended."""
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with layers(feed).flow(device="cpu", trace=tmp_path / "trace.json") as flow:
+        flow.send(numbers(3))
+        np.testing.assert_array_equal(flow.receive(), wanted(numbers(3)))
+        assert waits.call_count >= LAYERS
 
 
 def test_each_launch_is_waited_for_where_arrays_are_copied(waits: mock.Mock) -> None:
@@ -129,7 +152,7 @@ def test_kernels_have_ended_when_a_later_step_fails() -> None:
     original, launch = HostBuffers.finish, "flowcompute.gpu.memory.device_memory.HostMemory.defer"
     with (
         mock.patch.object(HostBuffers, "finish", finish),
-        mock.patch(launch, lambda memory, held: (pending.append(held), memory._deferred.append(held))),
+        mock.patch(launch, lambda memory, held, _: (pending.append(held), memory._deferred.append(held))),
         fc.open_flow(layers(feed), made, device="cpu") as flow,
     ):
         with pytest.raises(fc.FlowError, match="no 2 records"):

@@ -139,6 +139,18 @@ def test_deferred_launches_are_timed_less_often():
     assert log.steps["a"].estimate_s == pytest.approx(150.0)
 
 
+def test_seconds_of_launches_may_come_later():
+    log = LaunchLog()
+    for _ in range(4):
+        log.launched("a", 0.0, None)
+    for seconds in (9.0, 0.5):
+        log.timed("a", seconds)
+    assert (log.steps["a"].launches, log.steps["a"].timed) == (4, 2)
+    assert log.steps["a"].estimate_s == pytest.approx(2.0)
+    assert not log.asks_ends
+    assert LaunchLog(print).asks_ends
+
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A measurement that takes no time, kept in an empty cache. The driver starts before."""

@@ -112,8 +112,8 @@ class Device:
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """Queue for kernels and copies (in order, without profiling)."""
-        return self._once("queue", lambda: cl.CommandQueue(self.context, self.handle))
+        """Queue for kernels and copies (in order; with profiling on CPUs)."""
+        return self._once("queue", lambda: self._make_queue(profiling=bool(self.handle.type & cl.device_type.CPU)))
 
     @property
     def upload_queue(self) -> cl.CommandQueue:
@@ -132,9 +132,15 @@ class Device:
 
     @property
     def timing_queue(self) -> cl.CommandQueue:
-        """Second queue, with profiling, for launches that are timed. Neither queue waits for the other."""
-        flags = cl.command_queue_properties.PROFILING_ENABLE
-        return self._once("timing_queue", lambda: cl.CommandQueue(self.context, self.handle, properties=flags))
+        """Queue with profiling, for launches that are timed. Where it is a second one, neither waits for the other."""
+        if self.capabilities.code_shape == "cpu":
+            return self.queue
+        return self._once("timing_queue", lambda: self._make_queue(profiling=True))
+
+    def _make_queue(self, *, profiling: bool) -> cl.CommandQueue:
+        # Time stamps of CPUs are reads of a clock. Those of other devices are commands.
+        flags = {"properties": cl.command_queue_properties.PROFILING_ENABLE} if profiling else {}
+        return cl.CommandQueue(self.context, self.handle, **flags)
 
     @property
     def is_in_place(self) -> bool:

@@ -46,7 +46,7 @@ class FoldingRunner(RecordingRunner):
         """Return the regions computed here."""
 
     @abstractmethod
-    def _launch(self, kernel: Kernel, values: list[Any], groups: int, items: int) -> float | None:
+    def _launch(self, kernel: Kernel, values: list[Any], groups: int, items: int) -> object:
         """Launch all stages of a kernel, and wait."""
 
     def only_block(self, known: RepeatedLaunch, fold: int) -> Sequence[np.ndarray] | None:  # type: ignore[override]

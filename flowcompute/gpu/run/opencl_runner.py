@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -66,7 +67,7 @@ class OpenCLRunner(FoldingRunner):
         self._launcher: Launcher | None = None
         self._arrived = np.zeros(1, np.uint64)
         self._residents = ResidentArguments(self.nodes, state.resident)
-        self._passed, self._cyclic = PassingArguments(), set()
+        self._passed, self._cyclic, self._untold = PassingArguments(), set(), deque()
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
@@ -247,11 +248,11 @@ class OpenCLRunner(FoldingRunner):
             if self._streamed_weights is not None and region.stream:
                 self._streamed_weights.prefetch()
             timed = self._is_timed(step, deferred=deferred)
+            later = deferred and not (timed and self._waits_to_time())
             arguments = [*values, count, chunk, blocks, start, phase]
-            device_s = self._launch(kernel, arguments, groups, items, timed=timed, deferred=deferred)
+            seconds = self._launch(kernel, arguments, groups, items, timed=timed, deferred=later)
             batch_slice.launches += len(kernel.phases(items))
-            if self.log is not None:
-                self.log.launched(step.name, time.perf_counter(), device_s)
+            self._log_launch(step, seconds, deferred=later)
         if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
             self._tune(tuner, step, batch_slice, outputs, (blocks, start, phase), again)
@@ -330,8 +331,8 @@ class OpenCLRunner(FoldingRunner):
         *,
         timed: bool = False,
         deferred: bool = False,
-    ) -> float | None:
-        """Launch all stages over some records, and wait where that is not deferred; gives the seconds if asked for."""
+    ) -> Sequence[Callable[[], float]]:
+        """Launch all stages over some records, and wait where that is not deferred; gives what tells their seconds."""
         assert self._launcher is not None
         compiled = self._compiled(kernel)
         *known, phase = values
@@ -342,7 +343,7 @@ class OpenCLRunner(FoldingRunner):
             for stage in (kernel.phases(items) if kernel.stages > 1 else range(1))
         ]
         self._tell_recording(())
-        return sum(spent for spent in every if spent is not None) if timed else None
+        return [one for one in every if one is not None]
 
     def _on_host(self, batch_slice: BatchSlice, anchor: int | None, place: int) -> np.ndarray:
         """See `RepeatingRunner._on_host`."""
@@ -413,6 +414,7 @@ class OpenCLRunner(FoldingRunner):
         self._memory = self._slots = self._streamed_weights = None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
+        self._untold.clear()
         self._kernels.clear()
         self._forget_launches()
         self._blocks.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -43,6 +45,7 @@ class RepeatingRunner(TransferringRunner):
         _residents: arguments of kernels that are resident.
         _passed: arguments of launches that are prepared which pass.
         _cyclic: names of the buffers of those that are read cyclically.
+        _untold: launches whose seconds the log is told once they have ended.
     """
 
     adopted: dict[str, Kernel]
@@ -54,6 +57,7 @@ class RepeatingRunner(TransferringRunner):
     _residents: ResidentArguments
     _passed: PassingArguments
     _cyclic: set[Hashable]
+    _untold: deque[tuple[str, Sequence[Callable[[], float]]]]
 
     @abstractmethod
     def _told(self, step: RegionStep) -> AbstractContextManager[None]:
@@ -71,6 +75,26 @@ class RepeatingRunner(TransferringRunner):
 
     def _is_timed(self, step: RegionStep, *, deferred: bool = False) -> bool:
         return self.log is not None and self.log.is_timed(step.name, deferred=deferred)
+
+    def _waits_to_time(self) -> bool:
+        """Check whether a launch that is timed has to be waited for."""
+        assert self._launcher is not None
+        return not self._launcher.times_deferred or (self.log is not None and self.log.asks_ends)
+
+    def _log_launch(self, step: RegionStep, seconds: Sequence[Callable[[], float]], *, deferred: bool) -> None:
+        """Tell the log of a launch, and its seconds once they are known.
+
+        Args:
+            step: that was launched.
+            seconds: what tells them of each stage, once it has ended; none where it is not timed.
+            deferred: whether nobody has waited for it.
+        """
+        if self.log is None:
+            return
+        if deferred and seconds:
+            self._untold.append((step.name, seconds))
+        spent_s = sum(one() for one in seconds) if seconds and not deferred else None
+        self.log.launched(step.name, time.perf_counter(), spent_s)
 
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
@@ -228,6 +252,10 @@ class RepeatingRunner(TransferringRunner):
         if self._memory is not None and self._launcher is not None:
             with self._launcher.told():
                 self._memory.wait()
+        while self._untold:
+            name, seconds = self._untold.popleft()
+            if self.log is not None:
+                self.log.timed(name, sum(one() for one in seconds))
 
     def leave_run(self) -> None:
         """See `RegionRunner.leave_run`."""

@@ -6,8 +6,9 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,7 +266,7 @@ class IsolatedLauncher(Launcher):
         *,
         timed: bool,
         deferred: bool = False,
-    ) -> float | None:
+    ) -> Callable[[], float] | None:
         """Launch in the worker and wait for it, at most until the time limit."""
         del written, deferred
         coded = [
@@ -274,7 +275,7 @@ class IsolatedLauncher(Launcher):
         ]
         message = {"do": "launch", "kernel": kernel.number, "values": coded, "groups": groups}
         answer = self._worker.ask(message | {"work_group": work_group, "timed": timed}, self._limit_s)
-        return float(answer["seconds"]) if timed else None
+        return partial(float, answer["seconds"]) if timed else None
 
     def keep_programs(self, limit_s: float) -> None:
         """Do nothing: the worker stores its programs when it ends."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ class Launcher(ABC):
         """True where launches need not be waited for one by one; see `Memory.wait`."""
         return False
 
+    @property
+    def times_deferred(self) -> bool:
+        """True where launches that are timed need not be waited for one by one either."""
+        return False
+
     @abstractmethod
     def launch(
         self,
@@ -56,7 +62,7 @@ class Launcher(ABC):
         *,
         timed: bool,
         deferred: bool = False,
-    ) -> float | None:
+    ) -> Callable[[], float] | None:
         """Launch a kernel and wait for it, or leave the waiting to `Memory.wait`.
 
         Args:
@@ -66,10 +72,10 @@ class Launcher(ABC):
             work_group: work-items in each.
             written: the buffers that it writes to.
             timed: whether to measure its time.
-            deferred: whether to leave the waiting, where `can_defer`.
+            deferred: whether to leave the waiting, where `can_defer`; of a timed one where `times_deferred`.
 
         Returns:
-            Seconds on the device if `timed`, otherwise None.
+            If `timed`, what gives the seconds on the device once it has been waited for; otherwise None.
         """
 
     @abstractmethod
@@ -115,6 +121,11 @@ class LocalLauncher(Launcher):
         """True where kernels run in the order of one queue, and nothing but it writes what they have made."""
         return not self._device.capabilities.host_memory or self._device.is_in_place
 
+    @property
+    def times_deferred(self) -> bool:
+        """True where the queue of all launches has time stamps."""
+        return self.can_defer and self._device.timing_queue is self._device.queue
+
     def launch(
         self,
         kernel: Any,
@@ -125,23 +136,23 @@ class LocalLauncher(Launcher):
         *,
         timed: bool,
         deferred: bool = False,
-    ) -> float | None:
+    ) -> Callable[[], float] | None:
         """Launch a kernel and wait for it, or leave the waiting to `Memory.wait`."""
         queue = self._device.timing_queue if timed else self._device.queue
         kernel.set_args(*values)
-        if timed:
+        if queue is not self._device.queue:
             # No queue waits for another one: the first may have uploads in progress.
             self._device.queue.finish()
         event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * work_group,), (work_group,))
         if self.memory.recording is not None:
             self.memory.recording.launched(kernel, values, groups * work_group, work_group)
-        if timed:
-            event.wait()
-        elif deferred:
+        if deferred:
             self.memory.defer(values, event)
-            return None
-        self.memory.finish(written)
-        return (event.profile.end - event.profile.start) * 1e-9 if timed else None
+        else:
+            if queue is not self._device.queue:
+                event.wait()
+            self.memory.finish(written)
+        return partial(_device_seconds, event) if timed else None
 
     def keep_programs(self, limit_s: float) -> None:
         """Store the binaries."""
@@ -154,3 +165,8 @@ class LocalLauncher(Launcher):
             context, taken = self._taken.pop()
             if not self._device.is_given_up(context):
                 self._device.kernels.give_back(taken)
+
+
+def _device_seconds(event: cl.Event) -> float:
+    """Return how long a kernel took that has ended."""
+    return float(event.profile.end - event.profile.start) * 1e-9

@@ -119,7 +119,7 @@ class _WorkerServer:
         written: list[Any] = []
         arguments = [self._argument(value, dtype, written) for value, dtype in zip(values, types, strict=True)]
         seconds = self._launcher.launch(compiled, arguments, groups, work_group, written, timed=timed)
-        return {"seconds": seconds}
+        return {"seconds": None if seconds is None else seconds()}
 
     def _argument(self, value: Any, dtype: np.dtype | None, written: list[Any]) -> Any:
         if dtype is not None:
