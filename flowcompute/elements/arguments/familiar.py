@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from flowcompute.imports import difflib
@@ -237,6 +238,12 @@ TABLE_ATTRIBUTES = {
 """Replacements of attributes that tables of other libraries have."""
 
 
+@functools.lru_cache(64)
+def _closest(name: str, there: tuple[str, ...]) -> list[str]:
+    """Return the nearest name, if one is near. Tools that inspect modules ask for the same few again and again."""
+    return difflib.get_close_matches(name, there, 1, _CLOSE)
+
+
 def no_such_name(name: str, rooms: Mapping[str, Iterable[str]]) -> AttributeError:
     """Return the error for a name that a public module does not have. It says what stands for it.
 
@@ -247,7 +254,7 @@ def no_such_name(name: str, rooms: Mapping[str, Iterable[str]]) -> AttributeErro
     asked = next(iter(rooms))
     there = {own: f"{room}.{own}" for room in reversed(list(rooms)) for own in rooms[room]}
     plain = name.lower()
-    near = [plain] if plain in there else difflib.get_close_matches(plain, there, 1, _CLOSE)
+    near = [plain] if plain in there else _closest(plain, tuple(there))
     hint = ""
     if plain in FUNCTIONS and plain not in there:
         hint = f"; use {FUNCTIONS[plain]}"
