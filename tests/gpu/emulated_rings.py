@@ -73,7 +73,9 @@ class Rings:
         return index_value(value, names)
 
     def each(self, value: ir.IndexLike | ir.ConditionLike) -> np.ndarray:
-        return np.broadcast_to(self.integer(value), self.lid.shape)
+        made = self.integer(value)
+        # Most are of all work-items already, and a view of them costs more than a comparison.
+        return made if np.shape(made) == self.lid.shape else np.broadcast_to(made, self.lid.shape)
 
     def block(self, body: Iterable[Stmt]) -> None:
         for statement in body:
@@ -222,18 +224,16 @@ class Rings:
             top = lid // 32 * 16 + lid % 32 // 4
             steps = [(k, a, b) for k in range(0, multiply.depth, each) for a, b in zip(lefts, rights, strict=True)]
             for number, (k, a, b) in enumerate(steps):
-                with np.errstate(all="ignore"):
-                    made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
+                made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
                 for j, var in enumerate(multiply.sums):
                     left = 8 * j + lid % 4 * 2
                     own_sums = np.stack(
                         [made[top, left], made[top, left + 1], made[top + 8, left], made[top + 8, left + 1]], axis=-1
                     )
-                    with np.errstate(all="ignore"):
-                        total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
-                        before = 0 if multiply.fresh and number == 0 else total[mine]
-                        total[mine] = (before + own_sums).astype(np.float32)
-                        self.values[var.name] = total
+                    total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
+                    before = 0 if multiply.fresh and number == 0 else total[mine]
+                    total[mine] = (before + own_sums).astype(np.float32)
+                    self.values[var.name] = total
 
     def right(self, memory: np.ndarray, place: int, multiply: ir.GroupMultiply, columns: int) -> np.ndarray:
         """The right operand of a product: numbers of k by columns."""

@@ -81,7 +81,8 @@ class _WorkGroup(Rings):
         self.groups: list[list[_Arriving]] = []
 
     def run(self) -> None:
-        self.block(self.kernel.body)
+        with np.errstate(all="ignore"):
+            self.block(self.kernel.body)
 
     def statement(self, statement: Stmt) -> None:
         match statement:
@@ -208,78 +209,76 @@ class _WorkGroup(Rings):
         upper, lower = (made[:, half][:, LANE // 4] for half in (slice(0, 8), slice(8, 16)))
         columns = LANE % 4 * 2
         own = [part[:, LANE, columns + one] for part in (upper, lower) for one in (0, 1)]
-        with np.errstate(all="ignore"):
-            return (c + np.stack(own, axis=-1).reshape(-1, 4)).astype(np.float32)
+        return (c + np.stack(own, axis=-1).reshape(-1, 4)).astype(np.float32)
 
     def value(self, expr: ir.Expr, var: Var) -> np.ndarray:
         def of(one: Var) -> np.ndarray:
             return self.values[one.name]
 
         shape = (len(self.lid), var.lanes)
-        with np.errstate(all="ignore"):
-            match expr:
-                case ir.ConstantValue(number):
-                    return np.full(shape, number, var.dtype)
-                case ir.Integer(value, 0):
-                    return np.broadcast_to(self.each(value)[:, None], shape).astype(var.dtype)
-                case ir.ScalarArgument(argument):
-                    return np.full(shape, self.memory[argument.value][0], var.dtype)
-                case ir.Splat(operand):
-                    return np.broadcast_to(of(operand) if operand.lanes == var.lanes else of(operand)[:, :1], shape)
-                case ir.Half(operand, upper):
-                    return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
-                case ir.Picked(operands, lanes):
-                    return np.broadcast_to(np.hstack([of(one) for one in operands])[:, list(lanes)], shape)
-                case ir.ArrayItem(array, index, _) | EarlyRead(array, index):
-                    at = np.where(self.mask, self.each(index), 0)
-                    memory, itemsize = self.local[array], var.dtype.itemsize
-                    memory.read(at[self.mask] * itemsize, var.lanes * itemsize, self.lid[self.mask])
-                    return memory.bytes.view(var.dtype)[at[:, None] + np.arange(var.lanes)]
-                case ir.Load():
-                    return self.load(expr, var)
-                case ir.BlockRun():
-                    return self.run_of_block(expr)
-                case Fragment():
-                    return self.fragment(expr)
-                case FragmentMultiply():
-                    return self.multiply(expr)
-                case FragmentOf(low, high, dtype):
-                    both = np.concatenate([of(low), of(high)], axis=1).astype(dtype)
-                    return both.view(np.uint32)
-                case Words(array, indices):
-                    for index in indices:
-                        self.local[array].read(self.each(index) * 4, 4, self.lid)
-                    words = self.local[array].bytes.view(np.uint32)
-                    return np.stack([words[self.each(index)] for index in indices], axis=-1)
-                case Leading(operand):
-                    return (of(operand) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
-                case Rest(operand, leading):
-                    both = (np.ascontiguousarray(of(one)).view(np.float32) for one in (operand, leading))
-                    return np.subtract(*both).view(np.uint32)
-                case WordsOf(operand):
-                    return np.ascontiguousarray(of(operand)[:, [0, 2, 1, 3]]).view(np.uint32)
-                case Join(low, high):
-                    return np.concatenate([of(low), of(high)], axis=1)
-                case Across(operand, bit):
-                    return of(operand)[self.lid ^ bit]
-                case ir.NormalPower(operand):
-                    made = np.exp2(of(operand))
-                    return np.where(made < np.finfo(np.float32).tiny, np.float32(0), made)
-                case ir.MultiplyAdd(a, b, c):
-                    return (of(a).astype("f8") * of(b) + of(c)).astype(var.dtype)
-                case ir.Below(count):
-                    return np.arange(var.lanes) < self.each(count)[:, None]
-                case ir.Apply(op, operands, _, rounds):
-                    made = np.asarray(op.numpy(*map(of, operands)))
-                    return made if rounds is None else made.astype(rounds).astype(np.float32)
-                case ir.Combine(op, (left,), (right,), 0):
-                    return {"sum": np.add, "max": np.maximum}[op](of(left), of(right))
-                case ir.Select(mask, yes, no):
-                    return np.where(of(mask), of(yes), of(no))
-                case ir.Convert(operand, _, target):
-                    return of(operand).astype(target).astype(var.dtype)
-                case _:
-                    raise NotImplementedError(expr)
+        match expr:
+            case ir.ConstantValue(number):
+                return np.full(shape, number, var.dtype)
+            case ir.Integer(value, 0):
+                return np.broadcast_to(self.each(value)[:, None], shape).astype(var.dtype)
+            case ir.ScalarArgument(argument):
+                return np.full(shape, self.memory[argument.value][0], var.dtype)
+            case ir.Splat(operand):
+                return of(operand) if operand.lanes == var.lanes else np.repeat(of(operand)[:, :1], var.lanes, axis=1)
+            case ir.Half(operand, upper):
+                return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
+            case ir.Picked(operands, lanes):
+                return np.broadcast_to(np.hstack([of(one) for one in operands])[:, list(lanes)], shape)
+            case ir.ArrayItem(array, index, _) | EarlyRead(array, index):
+                at = np.where(self.mask, self.each(index), 0)
+                memory, itemsize = self.local[array], var.dtype.itemsize
+                memory.read(at[self.mask] * itemsize, var.lanes * itemsize, self.lid[self.mask])
+                return memory.bytes.view(var.dtype)[at[:, None] + np.arange(var.lanes)]
+            case ir.Load():
+                return self.load(expr, var)
+            case ir.BlockRun():
+                return self.run_of_block(expr)
+            case Fragment():
+                return self.fragment(expr)
+            case FragmentMultiply():
+                return self.multiply(expr)
+            case FragmentOf(low, high, dtype):
+                both = np.concatenate([of(low), of(high)], axis=1).astype(dtype)
+                return both.view(np.uint32)
+            case Words(array, indices):
+                for index in indices:
+                    self.local[array].read(self.each(index) * 4, 4, self.lid)
+                words = self.local[array].bytes.view(np.uint32)
+                return np.stack([words[self.each(index)] for index in indices], axis=-1)
+            case Leading(operand):
+                return (of(operand) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+            case Rest(operand, leading):
+                both = (np.ascontiguousarray(of(one)).view(np.float32) for one in (operand, leading))
+                return np.subtract(*both).view(np.uint32)
+            case WordsOf(operand):
+                return np.ascontiguousarray(of(operand)[:, [0, 2, 1, 3]]).view(np.uint32)
+            case Join(low, high):
+                return np.concatenate([of(low), of(high)], axis=1)
+            case Across(operand, bit):
+                return of(operand)[self.lid ^ bit]
+            case ir.NormalPower(operand):
+                made = np.exp2(of(operand))
+                return np.where(made < np.finfo(np.float32).tiny, np.float32(0), made)
+            case ir.MultiplyAdd(a, b, c):
+                return (of(a).astype("f8") * of(b) + of(c)).astype(var.dtype)
+            case ir.Below(count):
+                return np.arange(var.lanes) < self.each(count)[:, None]
+            case ir.Apply(op, operands, _, rounds):
+                made = np.asarray(op.numpy(*map(of, operands)))
+                return made if rounds is None else made.astype(rounds).astype(np.float32)
+            case ir.Combine(op, (left,), (right,), 0):
+                return {"sum": np.add, "max": np.maximum}[op](of(left), of(right))
+            case ir.Select(mask, yes, no):
+                return np.where(of(mask), of(yes), of(no))
+            case ir.Convert(operand, _, target):
+                return of(operand).astype(target).astype(var.dtype)
+            case _:
+                raise NotImplementedError(expr)
 
     def places(self, access: ir.Load | ir.Store, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         lane = np.arange(lanes)
