@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import SpecError
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 ARRAY = np.random.default_rng(7).integers(-9, 10, (6, 4, 3)).astype(np.float32)
 DEVICES = ("numpy", "cpu")
@@ -37,7 +37,7 @@ CALLS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("device", slow_but(["numpy"], DEVICES))
+@pytest.mark.parametrize("device", compiled_but(["numpy"], DEVICES))
 @pytest.mark.parametrize("of", [fc.source, fc.constant])
 def test_defaults_and_axes_are_numpys(device: str, of: Any) -> None:
     made = [call(of(ARRAY)) for call, _ in CALLS]

@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 SEVERAL = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all")
 NAMES = (*SEVERAL, "argmin", "argmax")
@@ -26,7 +26,7 @@ def check_all(made: list[Any], wanted: list[Any], device: str) -> None:
         np.testing.assert_array_equal(value, want)
 
 
-@pytest.mark.parametrize("device", slow_but(["numpy"], DEVICES))
+@pytest.mark.parametrize("device", compiled_but(["numpy"], DEVICES))
 def test_reductions_of_numbers(device: str) -> None:
     made, wanted = [], []
     dtypes = SUPPORTED_DTYPES if device == "numpy" else SUPPORTED_DTYPES[::3]
@@ -51,7 +51,7 @@ def test_reductions_of_reductions(device: str) -> None:
     check_all(made, wanted, device)
 
 
-@pytest.mark.parametrize("device", slow_but(["numpy"], DEVICES))
+@pytest.mark.parametrize("device", compiled_but(["numpy"], DEVICES))
 def test_no_axis_of_streams_and_of_resident_values(device: str) -> None:
     made, wanted = [], []
     for array in (ROWS, ROWS[:, 0], ROWS.astype("i1"), ROWS[:0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -69,11 +70,9 @@ CALLS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize(
     ("device", "of"),
-    [
-        ("numpy", fc.source),
-        ("cpu", fc.source),
-        *compiled_but([("numpy", fc.constant)], [("numpy", fc.constant), ("cpu", fc.constant)]),
-    ],
+    compiled_but(
+        [("numpy", fc.source), ("numpy", fc.constant)], itertools.product(("numpy", "cpu"), (fc.source, fc.constant))
+    ),
 )
 def test_functions_build_the_graph(device: str, of: Any) -> None:
     x = of(ARRAY)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import SpecError, SpecTypeError
-from tests.support.slow import slow_but
+from tests.support.slow import compiled_but
 
 SIZES = dict(zip("nijkb", (6, 4, 3, 5, 2), strict=True))
 SUBSCRIPTS = ["ni,ij->nj", "ij,nj->ni", "ni,nj->ij", "ni,nj->nij", "ni,ni->n", "ni,ni->i", "ni,ni->", "n,n->", "n,ni->i", "ni,n->i", "nij,jk->nik", "ij,njk->nik", "nij,njk->nik", "nbij,nbjk->nbik", "nbi,nbj->bij", "nij->", "nij->ij", "nij->nji", "nii->ni", "nii->n", "ni,i->n", "i,ni->n", "ni,j->ij", "ni,j->nij", "ni,n->ni", "nij,ni->nj", "nijk,jkb->nib", "nijk,kj->ni", "nbi,bij->nbj", "n,ni,nj->ij", "ni,ij,nj->n", "ni,ij,jk->nk", "ni->", "n", "nij,nji->", "nij,nij->ij", "nij,nkj->ik", "nij,bj->nbi", "ni,nj->ji", "...i,ij->...j", "ni,ni->in", "ij,nj->in", "ij,jk", "ii", "i,j->ji", "ijk,jk->i", "ij,kj->ik", "i...,...->...", ",ni->ni", "nii,jj,nj->ni"]  # fmt: skip
@@ -123,8 +123,13 @@ CALLS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
-@pytest.mark.parametrize("of", slow_but([fc.source], [fc.source, fc.constant]))
+@pytest.mark.parametrize(
+    ("device", "of"),
+    compiled_but(
+        [("numpy", fc.source), ("cpu", fc.source), ("numpy", fc.constant)],
+        itertools.product(("numpy", "cpu"), (fc.source, fc.constant)),
+    ),
+)
 def test_others_are_numpys(device: str, of: Any) -> None:
     array = np.random.default_rng(1).integers(-5, 6, (7, 3)).astype("f8")
     for place, (call, numpy) in enumerate(CALLS):

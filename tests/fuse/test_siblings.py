@@ -114,11 +114,19 @@ def test_what_stays_apart(made: Callable[[Element], list[Element]]) -> None:
     assert resolved(results, "cpu") == [resolved([one], "cpu")[0] for one in results]
 
 
-def test_a_kernel_takes_no_more_pointers_than_it_may() -> None:
+def many_products() -> list[Element]:
     x = fc.source(rows(4))
-    made = [x @ weights(seed, 16).T for seed in range(14)]
+    return [x @ weights(seed, 16).T for seed in range(14)]
+
+
+def test_a_kernel_takes_no_more_pointers_than_it_may() -> None:
     # Each has a weight, a result and the rows.
-    assert kernels(made, "cpu") == 3
+    assert kernels(many_products(), "cpu") == 3
+
+
+@pytest.mark.compiles
+def test_products_that_several_kernels_share_have_the_bits_of_each() -> None:
+    made = many_products()
     assert resolved(made, "cpu") == [resolved([one], "cpu")[0] for one in made]
 
 

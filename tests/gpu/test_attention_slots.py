@@ -42,8 +42,15 @@ def require_as_alone(arrays: Arrays, text: np.ndarray, made: np.ndarray, device:
         np.testing.assert_allclose(made[own], exact(*parts, at, options["window"]), rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("device", slow_but(["numpy", "cpu"], ["numpy", "cpu", "gpu"]))
-@pytest.mark.parametrize("window", slow_but([None], [None, 20]))
+@pytest.mark.parametrize(
+    ("device", "window"),
+    [
+        ("numpy", None),
+        ("cpu", None),
+        *(pytest.param(device, 20, marks=pytest.mark.slow) for device in ("numpy", "gpu")),
+        *(pytest.param(*case, marks=pytest.mark.compiles) for case in (("cpu", 20), ("gpu", None))),
+    ],
+)
 def test_a_text_has_the_bits_that_it_has_alone(device: str, window: int | None) -> None:
     lengths = [3, 70, 1, 66, 9]
     text = turns(lengths, 3, seed=len(device))

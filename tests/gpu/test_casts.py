@@ -90,7 +90,11 @@ def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return array.astype(dtype)
 
 
-@pytest.mark.parametrize("source", slow_but([FLOAT32, BFLOAT16, INT32], SUPPORTED_DTYPES), ids=str)
+BETWEEN = [np.dtype(name) for name in ("int8", "int16", "uint16", "uint32")]
+"""Integers whose kernels are those of uint8, int32, int64 and uint64 in all but the name of a type."""
+
+
+@pytest.mark.parametrize("source", slow_but([FLOAT32, BFLOAT16, INT32], SUPPORTED_DTYPES, BETWEEN), ids=str)
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_every_cast(source: np.dtype, device: str) -> None:
     array = numbers(source)

@@ -92,7 +92,7 @@ def test_half_formats_are_computed_in_float32(dtype: str, monkeypatch: pytest.Mo
         np.testing.assert_allclose(one, exact, rtol=0.02, atol=0.02 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("name", ["window", "mask"])
+@pytest.mark.parametrize("name", compiled_but(["mask"], ["window", "mask"]))
 def test_halves_have_the_bits_of_float32_without_tensor_cores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernels(monkeypatch)
     operands = tuple(one.astype("float16") for one in leaves(name, "f4"))
@@ -115,7 +115,7 @@ def test_kernels_read_views_of_masks_and_cotangents_where_they_lie(monkeypatch: 
     assert [step.name for one in plan.passes for step in one.steps if isinstance(step, NodeStep)] == []
 
 
-@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("device", compiled_but(["numpy"], ["numpy", "cpu"]))
 def test_halves_are_trained_where_no_tensor_cores_multiply_them(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_kernels(monkeypatch)
     q, k, v = leaves("causal", "f4")
