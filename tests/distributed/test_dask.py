@@ -197,7 +197,7 @@ def tell_at_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_gone_is_told(two: Client, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", numbers(60_000))
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
                "--dashboard-address", "127.0.0.1:0"]  # fmt: skip
@@ -227,8 +227,7 @@ def test_a_scheduler_that_is_gone_is_told(tmp_path: Path) -> None:
             process.kill()
             process.wait()
         client.close(timeout=1)
-    with cluster_of(1) as another:
-        made = fc.run(job, cluster=another, shards=4, device="numpy", memory="1MiB", checkpoint=kept, progress=False)
+    made = fc.run(job, cluster=two, shards=4, device="numpy", memory="1MiB", checkpoint=kept, progress=False)
     assert made.shards.resumed >= 1
     assert bits(made.values) == bits(fc.run(job, device="numpy", progress=False).values)
 
