@@ -341,6 +341,23 @@ class RingGroupBarrier(Copying):
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTurn(Copying):
+    """Wait until the group before, round the `groups` of a ring, has passed the turn once more than it was taken."""
+
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassTurn(Copying):
+    """Pass the turn to the next group, without waiting for it.
+
+    Each group takes and passes it by turns, as often as the others. The last group passes it once before, to the first.
+    """
+
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitStage(Copying):
     """Wait until the stage of a step is full, and prepared where the ring has preparers, and declare its name."""
 

@@ -106,6 +106,7 @@ class Rings:
         self.filled = self.freed = self.passed = 0
         self.stages_of: dict[str, int] = {}
         self.early: set[int] = set()
+        self.turns: dict[int, str] = {}
 
     def work(self, ring: ir.OpenRing, body: tuple[Stmt, ...]) -> None:
         """As if copies were as far ahead of the work as the ring allows."""
@@ -113,6 +114,18 @@ class Rings:
         self.fill()
         self.under(self.lid < ring.workers, body)
         assert self.filled == self.freed == self.passed == len(self.planned), "each stage is given back"
+        rounds = max((turns.count("take") for turns in self.turns.values()), default=0)
+        for group, turns in self.turns.items():
+            begin = "pass " if group == ring.workers // 128 - 1 else ""
+            assert turns == begin + "take pass " * rounds, "each group takes the turn and passes it, as often as others"
+
+    def turn(self, groups: int, done: str) -> None:
+        """Note that groups of the mask take the turn, or pass it."""
+        here, counts = np.unique(self.lid[self.mask] // 128, return_counts=True)
+        assert set(counts) == {128}, "all of a group meet"
+        for group in here:
+            assert group < groups, "a group that has no turn"
+            self.turns[group] = self.turns.get(group, "") + f"{done} "
 
     def plan_copies(self, fill: ir.RingLoop | ir.FillStages, prepare: tuple[Stmt, ...] = ()) -> None:
         """Note the copies of all steps with their places; `fill` does them when their stages are free."""

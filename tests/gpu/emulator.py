@@ -132,6 +132,10 @@ class _WorkGroup(Rings):
             case ir.RingGroupBarrier():
                 for memory in self.local.values():
                     memory.meet_in_groups(self.lid[self.mask])
+            case ir.TakeTurn(groups):
+                self.turn(groups, "take")
+            case ir.PassTurn(groups):
+                self.turn(groups, "pass")
             case ir.RingLoop():
                 self.ring(statement)
             case ir.AwaitStage():

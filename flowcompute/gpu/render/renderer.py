@@ -29,10 +29,12 @@ from flowcompute.gpu.render.ptx import (
     open_ring,
     overlapped_multiply,
     pass_steps,
+    pass_turn,
     registers_of,
     ring_copies,
     stage_prepared,
     store_packed,
+    take_turn,
     takes_packed,
 )
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
@@ -238,6 +240,10 @@ class _Renderer:
                 self._line(pass_steps(statement))
             case ir.RingGroupBarrier():
                 self._line(group_barrier())
+            case ir.TakeTurn():
+                self._line(take_turn(statement))
+            case ir.PassTurn():
+                self._line(pass_turn(statement))
             case ir.AwaitStage():
                 self._lines(await_stage(statement))
             case ir.FreeStage():

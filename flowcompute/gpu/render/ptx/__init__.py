@@ -14,9 +14,11 @@ from flowcompute.gpu.render.ptx.rings import (
     open_ring,
     overlapped_multiply,
     pass_steps,
+    pass_turn,
     registers_of,
     ring_copies,
     stage_prepared,
+    take_turn,
 )
 
 __all__ = [
@@ -36,10 +38,12 @@ __all__ = [
     "open_ring",
     "overlapped_multiply",
     "pass_steps",
+    "pass_turn",
     "registers_of",
     "ring_copies",
     "rounding_helper",
     "stage_prepared",
     "store_packed",
+    "take_turn",
     "takes_packed",
 ]

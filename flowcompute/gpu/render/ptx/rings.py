@@ -27,9 +27,11 @@ from flowcompute.ir import (
     OpenRing,
     OverlappedMultiply,
     PassSteps,
+    PassTurn,
     RingLoop,
     RingRoles,
     Stmt,
+    TakeTurn,
     TensorMap,
     Var,
     index_text,
@@ -223,6 +225,17 @@ def pass_steps(one: RingLoop | FillStages | PassSteps) -> str:
 def group_barrier() -> str:
     """Return the meeting of a group; barrier 0 is that of the work-group."""
     return f'asm volatile("bar.sync %0, 128;" :: "r"((uint){RING_GROUP.name} + 1) : "memory");'
+
+
+def take_turn(one: TakeTurn) -> str:
+    """Return the wait for the turn. Barriers behind those of groups are one a group: half of it waits, half passes."""
+    return f'asm volatile("bar.sync %0, 256;" :: "r"((uint){RING_GROUP.name} + {one.groups + 1}) : "memory");'
+
+
+def pass_turn(one: PassTurn) -> str:
+    """Return the statement that lets the next group take its turn."""
+    following = f"({RING_GROUP.name} + 1) % {one.groups} + {one.groups + 1}"
+    return f'asm volatile("bar.arrive %0, 256;" :: "r"((uint)({following})) : "memory");'
 
 
 def stage_prepared(loop: RingLoop) -> list[str]:
