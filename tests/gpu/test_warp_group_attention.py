@@ -121,6 +121,17 @@ def test_the_emulator_notices_queries_that_are_replaced_too_early(monkeypatch: p
         case.check(emulated(case.root(), streams(case), capabilities=HOPPER))
 
 
+def test_the_emulator_notices_a_turn_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.lower.attention.warp_group_attention.PassTurn", ir.TakeTurn)
+    PLANS.clear()
+    KERNELS.clear()
+    case = CASES["causal"]
+    with pytest.raises(AssertionError, match="takes the turn"):
+        emulated(case.root(), streams(case), capabilities=HOPPER)
+    PLANS.clear()
+    KERNELS.clear()
+
+
 @pytest.mark.parametrize(
     ("root", "why"),
     [

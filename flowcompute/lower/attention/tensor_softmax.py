@@ -55,12 +55,16 @@ class Weights:
         self.normal = one.q.argument.dtype == FLOAT16
         self.scale = None if one.mask is not None else scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
 
-    def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
-        """Compute the weights of a tile of keys, and set `shrink`, the factor for earlier sums."""
+    def next(self, scope: Scope, scores: Sequence[Var], highest: Sequence[Var] | None = None) -> list[Var]:
+        """Compute the weights of a tile of keys, and set `shrink`, the factor for earlier sums.
+
+        Args:
+            scope: where the statements go.
+            scores: scores of the tile.
+            highest: the largest scores up to this tile, where they are known.
+        """
         one = self.one
-        highest = [
-            self._highest(scope, scores, before, lower) for before, lower in zip(self.highest, HALVES, strict=True)
-        ]
+        highest = highest or self.largest(scope, scores, self.highest)
         units = [self._minus_powers(scope, score) for score in highest]
         shrinks = [self._power(scope, before, unit) for before, unit in zip(self.highest, units, strict=True)]
         shrink, unit = _joined(scope, shrinks), _joined(scope, units)
@@ -70,6 +74,10 @@ class Weights:
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
         self.shrink = shrink
         return weights
+
+    def largest(self, scope: Scope, scores: Sequence[Var], before: Sequence[Var]) -> list[Var]:
+        """Compute the largest scores so far of the upper and the lower query: of a tile, and of those before it."""
+        return [self._highest(scope, scores, one, lower) for one, lower in zip(before, HALVES, strict=True)]
 
     def share_of(self, scope: Scope, lower: bool, highest: Var) -> Var:
         """Return the factor of a query's sums where another sub-group found a larger score."""

@@ -4,7 +4,8 @@ A work-group keeps a compute unit to itself and takes one block of queries after
 of keys and values into a ring of stages in local memory, also those of the next block while one is stored. Each group
 of four sub-groups has 64 queries. It takes tiles in pairs: scores of both are one product. Weights are computed while
 weighted values of the pair before are added (FlashAttention-3, Shah et al., 2024). They stay in the registers in which
-the second product needs them. Sums are multiplied between the two tiles of a pair, as tile by tile.
+the second product needs them. Sums are multiplied between the two tiles of a pair, as tile by tile. Groups take turns:
+one starts its products when the other has its scores and computes weights.
 
 Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`).
 So are blocks of queries under a causal mask. No form changes a bit on a device.
@@ -46,10 +47,12 @@ from flowcompute.ir import (
     OpenRing,
     OverlappedMultiply,
     PassSteps,
+    PassTurn,
     PutItem,
     RingRoles,
     SetInteger,
     Splat,
+    TakeTurn,
     TensorMap,
     Var,
     choose,
@@ -171,7 +174,9 @@ class _WarpGroupAttentionLowering:
     def lower(self) -> Kernel:
         """Return the kernel; its work counts blocks of queries."""
         one, ring = self.one, self.ring
-        roles = RingRoles(ring, (self._each_block(self._copies),), (self._each_block(self._block),), REGISTERS)
+        # The first group has the turn at first.
+        begin = If(RING_GROUP > GROUPS - 2, (PassTurn(GROUPS),))
+        roles = RingRoles(ring, (self._each_block(self._copies),), (begin, self._each_block(self._block)), REGISTERS)
         operands = (self.queries + ring.stages * self.stage) * self.dtype.itemsize // FLOAT32.itemsize
         return Kernel(
             self.task.name,
@@ -283,41 +288,51 @@ class _WarpGroupAttentionLowering:
             # Beside an odd tile no number counts: its scores are none, and its weights are zeros.
             counts = half == 1 or tiles.odd < 1
             inner = scope.inner()
-            (weights,), (shrink,) = self._weigh(inner, [line], tiles.first + half * KEYS)
-            self._pack(inner, weights, of)
-            inner.add(Assign(later, Splat(shrink)))
+            self._mask(inner, [line], tiles.first + half * KEYS)
+            self._pack(inner, self.weights.next(inner, line), of)
+            inner.add(Assign(later, Splat(self.weights.shrink)))
             if counts is not False:
                 scope.add(*inner.statements if counts is True else [If(counts, tuple(inner.statements))])
         body = scope.inner()
         number = body.integer((TILE - tiles.first) // PAIR)
-        body.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES))
+        body.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES), TakeTurn(GROUPS))
         rescaling, weighing = body.inner(), body.inner()
         self._rescale(rescaling, later)
-        weighing.add(FreeStage(ring, _OF_KEYS))
-        both, shrinks = self._weigh(weighing, halves[0], TILE)
-        weighing.add(Assign(later, Splat(shrinks[1])))
-        # What is stored is computed. Otherwise the assembler computes weights when values have been awaited.
+        weighing.add(PassTurn(GROUPS), FreeStage(ring, _OF_KEYS))
+        self._mask(weighing, halves[0], TILE)
+        largest = self._largest(weighing, halves[0])
+        first = self.weights.next(weighing, halves[0][0], largest[0])
+        shrink = self.weights.shrink
+        # What is stored is computed. Otherwise the assembler computes these weights when values have been awaited.
         weighing.add(PutItem(WHOLE, ROWS + 4 * LID, self.weights.total, vector=True))
         behind = tuple(rescaling.statements), tuple(weighing.statements), ()
         body.add(OverlappedMultiply((values[0], product, values[1]), behind), FreeStage(ring, _OF_VALUES))
-        self._rescale(body, shrinks[0])
-        for weights, (_, of) in zip(both, pairs, strict=True):
+        # Powers of two are slow, and sums are multiplied beside them.
+        second = self.weights.next(body, halves[0][1], largest[1])
+        body.add(Assign(later, Splat(self.weights.shrink)))
+        self._rescale(body, shrink)
+        for weights, (_, of) in zip((first, second), pairs, strict=True):
             self._pack(body, weights, of)
         scope.add(For(TILE, tiles.first + PAIR, tiles.stop, PAIR, tuple(body.statements)))
         scope.add(AwaitStage(ring, 2 * tiles.pairs - 1, _OF_VALUES), values[0])
         self._rescale(scope, later)
         scope.add(values[1], FreeStage(ring, _OF_VALUES))
 
-    def _weigh(self, scope: Scope, tiles: Sequence[list[Var]], first: IndexLike) -> tuple[list[list[Var]], list[Var]]:
-        """Compute the weights of the scores of neighbouring tiles, and each tile's factor of earlier sums."""
+    def _mask(self, scope: Scope, tiles: Sequence[list[Var]], first: IndexLike) -> None:
+        """Mask the scores of neighbouring tiles."""
         for number, scores in enumerate(tiles):
             self.masking.add(scope, [scores], first + number * KEYS)
             self.masking.hide(scope, [scores], first + number * KEYS)
-        weights, shrinks = [], []
+
+    def _largest(self, scope: Scope, tiles: Sequence[list[Var]]) -> Sequence[list[Var] | None]:
+        """Compute the largest scores up to each of neighbouring tiles, or leave that to the weights of each."""
+        if not self.weights.normal:
+            # Such weights take four instructions in place of one, which then wait for all scores.
+            return [None] * len(tiles)
+        largest = [self.weights.highest]
         for scores in tiles:
-            weights.append(self.weights.next(scope, scores))
-            shrinks.append(self.weights.shrink)
-        return weights, shrinks
+            largest.append(self.weights.largest(scope, scores, largest[-1]))
+        return largest[1:]
 
     def _rescale(self, scope: Scope, shrink: Var) -> None:
         """Multiply the sums by the weight of the largest score before."""
