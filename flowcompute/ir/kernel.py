@@ -33,6 +33,7 @@ class Kernel:
         stages: how often it is launched over the same records; `phase` is the number of the launch.
         at_once: records up to which one launch does all stages; its `phase` is `stages`.
         few: what is launched instead for up to `few_rows` rows, or its own `few`. Its results have the same bits.
+        both: what does the work of this kernel and of the one that it follows in its work-groups, where that is faster.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
         form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
@@ -58,6 +59,7 @@ class Kernel:
     at_once: int = 0
     few: Kernel | None = None
     few_rows: int = 0
+    both: Kernel | None = None
     contract: bool = False
     tensor: bool = False
     form: str = ""

@@ -26,6 +26,7 @@ class LoweringTask:
         style: what kernels are to look like on the device.
         folds: what each fold of the plan computes, by its node's id.
         name: of the kernel.
+        before: the region that it follows in the same work-groups, if any.
     """
 
     graph: Graph
@@ -33,6 +34,7 @@ class LoweringTask:
     style: KernelStyle
     folds: dict[int, FoldSpec]
     name: str
+    before: Region | None = None
 
     @property
     def anchor(self) -> Node | None:

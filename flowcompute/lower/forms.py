@@ -113,13 +113,21 @@ def choose_form(task: LoweringTask) -> tuple[Form, tuple[Reason, ...]]:
     raise AssertionError(f"cannot lower {task.region.name}: no form accepts it; {'; '.join(map(str, reasons))}")
 
 
-def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """Lower a region to kernel IR, with the knobs that are set where its form has them."""
+def lower(
+    graph: Graph,
+    region: Region,
+    style: KernelStyle,
+    folds: dict[int, FoldSpec],
+    name: str,
+    before: Region | None = None,
+) -> Kernel:
+    """Lower a region to kernel IR, with the knobs that are set where its form has them; see `LoweringTask`."""
     if region.parts:
         runs: dict[int, list[Kernel]] = {}
         for part in region.parts:
             first = part.place if part.after is None else part.after
-            runs.setdefault(first, []).append(lower(graph, part, style, folds, name))
+            before = None if part.after is None else region.parts[part.after]
+            runs.setdefault(first, []).append(lower(graph, part, style, folds, name, before))
         kernel = joined([*runs.values()], name, region.name)
         follower = region.row_follower
         if follower is None:
@@ -127,7 +135,7 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
         return _followed(kernel, graph, follower, style)
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
-    task = LoweringTask(graph, region, style, folds, name)
+    task = LoweringTask(graph, region, style, folds, name, before)
     form, _ = choose_form(task)
     kernel = form.lower(task)
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name

@@ -39,6 +39,10 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
         name: of the kernel.
         region: name of what it computes.
     """
+    few = [[kernel.few for kernel in run if kernel.few is not None] for run in runs]
+    have_few = [len(run) for run in few] == [len(run) for run in runs]
+    few_rows = min(kernel.few_rows for run in runs for kernel in run)
+    runs = [run if run[-1].both is None else [run[-1].both] for run in runs]
     firsts = [run[0] for run in runs]
     parts, tiles = len(runs), [0, *accumulate(kernel.tile[1] for kernel in firsts)]
     begins = first_groups(tiles, GROUPS)
@@ -53,12 +57,10 @@ def joined(runs: Sequence[Sequence[Kernel]], name: str, region: str) -> Kernel:
             *_one_by_one(runs[part]),
         )
         body = (If(True, own),) if part == parts - 1 else (If(GROUP < ends[part], own, body),)
-    few = [[kernel.few for kernel in run if kernel.few is not None] for run in runs]
-    have_few = [len(run) for run in few] == [len(run) for run in runs]
     return replace(
         firsts[0],
         few=joined(few, name, region) if have_few else None,
-        few_rows=min(kernel.few_rows for run in runs for kernel in run),
+        few_rows=few_rows,
         name=name,
         region=region,
         arguments=tuple(one for run in runs for one in parameters([kernel.arguments for kernel in run])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,20 +30,24 @@ SHAPES = [("Q8_0", 16, 512), ("Q4_0", 3, 1024), ("Q5_0", 37, 512), ("Q8_0", 5, R
 
 def emulated_rows(x: np.ndarray, w: fc.Element) -> np.ndarray:
     """Each of these rows times weights, by the kernel of one row."""
-    plan = plan_on_paper(fc.source(x) @ w.T, capabilities=ONE_UNIT)
+    return emulated(x, lambda rows: rows @ w.T)[1]
+
+
+def emulated(x: np.ndarray, make: Callable[[fc.Element], fc.Element]) -> tuple[Kernel, np.ndarray]:
+    """The kernel of one row that makes something of rows, and what it makes of each of these."""
+    plan = plan_on_paper(make(fc.source(x)), capabilities=ONE_UNIT)
     (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
     assert step.kernel is not None
     kernel = step.kernel.of_items(1)
     nodes = plan.graph.nodes
     arrays = {}
     for one in kernel.arguments:
-        element = nodes[one.value].element
+        element, shape = nodes[one.value].element, nodes[one.value].spec.shape
         given = element.value if isinstance(element, Constant) else x
-        arrays[one.value] = (
-            np.zeros((len(x), *w.spec.shape[:1]), "f4") if one.kind == "output" else given.view(one.dtype)
-        )
-    ((value, made),) = emulate(kernel, arrays, len(x), 2).items()
-    return made.reshape(len(x), *nodes[value].spec.shape)
+        arrays[one.value] = np.zeros((len(x), *shape), "f4") if one.kind == "output" else given.view(one.dtype)
+    made = emulate(kernel, arrays, len(x), 2)
+    value = nodes[plan.graph.roots[0]].inputs[0]
+    return kernel, made[value].reshape(len(x), *nodes[value].spec.shape)
 
 
 @pytest.mark.parametrize(("name", "columns", "inner"), SHAPES)
@@ -81,6 +86,36 @@ def test_zeros_keep_their_sign_and_infinite_scales_stay(name: str) -> None:
     assert np.isinf(wanted).any()
     assert np.signbit(wanted[wanted == 0]).any()
     assert_bits(*(np.where(np.isnan(each), np.float32(np.nan), each) for each in (emulated_rows(x, w), wanted)))
+
+
+@pytest.mark.parametrize("odd", [False, True], ids=["tame", "odd scales"])
+@pytest.mark.parametrize("name", ["Q4_0", "Q5_0", "Q8_0"])
+def test_two_products_that_follow_each_other_share_a_work_group(name: str, odd: bool) -> None:
+    """Each has half of its sub-groups, and both are computed once more where one is zero or NaN."""
+    columns, inner = 11 if odd else 37, 1024
+    gate, first = odd_scales(name, inner) if odd else weights(name, columns, inner)
+    up, second = weights(name, columns, inner, seed=1)
+    x = np.stack([few_bits(1, inner)[0], np.full(inner, -0.0), np.full(inner, -1.0)]).astype("f4")
+    with np.errstate(all="ignore"):
+        wanted = in_order(x, first) * in_order(x, second)
+        made = [
+            emulated(x, lambda rows: (rows @ gate.T) * (rows @ up.T)),
+            emulated(x, lambda rows: (rows @ up.T) * (rows @ gate.T)),
+        ]
+    for kernel, rows in made:
+        assert_bits(*(np.where(np.isnan(each), np.float32(np.nan), each) for each in (rows, wanted)))
+        assert kernel.tile[1] == -(-columns // 16)
+        # A ring is filled once, or once more.
+        assert repr(kernel.body).count("AwaitCopies") == (1 if name == "Q8_0" else 2)
+
+
+def test_two_products_may_read_parts_of_one_matrix() -> None:
+    both, numbers = weights("Q4_0", 64, 1024)
+    x = few_bits(2, 1024)
+    kernel, made = emulated(x, lambda rows: (rows @ both[:32].T) * (rows @ both[32:].T))
+    wanted = in_order(x, numbers)
+    assert_bits(made, wanted[:, :32] * wanted[:, 32:])
+    assert repr(kernel.body).count("AwaitCopies") == 2
 
 
 def single_row(name: str, columns: int, inner: int, capabilities: DeviceCapabilities = NVIDIA) -> Kernel:
@@ -144,3 +179,12 @@ def test_a_gpu_adds_like_cpus() -> None:
     for name, columns, inner in SHAPES:
         product = fc.source(few_bits(1, inner)) @ weights(name, columns, inner)[0].T
         assert_bits(product.resolve(device=device), product.resolve(device="cpu"))
+
+
+def test_a_gpu_multiplies_two_products_like_cpus() -> None:
+    device = real_device()
+    for name, columns, inner in SHAPES:
+        (gate, _), (up, _) = (weights(name, columns, inner, seed) for seed in (1, 2))
+        rows = fc.source(few_bits(1, inner))
+        made = (rows @ gate.T) * (rows @ up.T)
+        assert_bits(made.resolve(device=device), made.resolve(device="cpu"))

@@ -12,8 +12,10 @@ zero or NaN computes these once more, with one operation for each step of the fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from flowcompute.elements.quantized import has_exact_bias
 from flowcompute.fuse import Region
@@ -21,6 +23,8 @@ from flowcompute.graph import Graph
 from flowcompute.ir import (
     LID,
     ROLLED,
+    RUN_NUMBERS,
+    Argument,
     Array,
     ArrayItem,
     AwaitCopies,
@@ -39,21 +43,25 @@ from flowcompute.ir import (
     Name,
     PutItem,
     SetInteger,
+    Stmt,
     SubGroupBarrier,
     Var,
     WorkGroupBarrier,
+    all_of,
     any_of,
     index_min,
+    views_of,
 )
-from flowcompute.lower.anchor_point import Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import LoweringTask
-from flowcompute.lower.matmul.lane_sums import LANES, RUN
+from flowcompute.lower.joined import aliases, parameters
+from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format
 from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.matmul.staged_matmul import (
     GROUP,
     PIECES,
+    PITCH,
     WORD,
     StagedLowering,
     chunk_of,
@@ -82,17 +90,22 @@ AGAIN = Name("again", narrow=True)
 
 
 class _RingLowering(StagedLowering):
-    """Lowering of a region with such a product.
+    """Lowering of a region with such a product, or of two that follow each other in the same work-groups.
 
     Attributes:
+        sides: the products. Each has its own sub-groups of a work-group.
         stages: the chunks of a ring.
         again: whether results are computed once more.
     """
 
-    def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities, stages: int) -> None:
-        super().__init__(graph, region, 1, capabilities, long=_is_raised(graph, region))
+    def __init__(
+        self, graph: Graph, regions: Sequence[Region], capabilities: DeviceCapabilities, stages: int, own: int | None
+    ) -> None:
+        super().__init__(graph, regions[0], 1, capabilities, long=_is_raised(graph, regions[0]), own=own)
+        self.sides = [self.contraction, *(MatmulAnchor(graph, region) for region in regions[1:])]
+        self.sources = [_blocks_of(graph, one) for one in self.sides]
         self.stages = stages
-        self.raised = _is_raised(graph, region)
+        self.raised = _is_raised(graph, regions[0])
         self.again = False
 
     @property
@@ -105,10 +118,18 @@ class _RingLowering(StagedLowering):
         """Numbers of the row that local memory holds."""
         return self.contraction.inner
 
+    @property
+    def tile_columns(self) -> int:
+        """Columns of each product that a work-group computes at once."""
+        return self.columns // len(self.sides)
+
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
         kernel = super().lower(name)
-        return replace(kernel, body=(Array(FINAL, FLOAT32, 1, 1, local=True), *kernel.body)) if self.raised else kernel
+        own = [one.arguments.ordered() for one in self.sides]
+        final = (Array(FINAL, FLOAT32, 1, 1, local=True),) if self.raised else ()
+        read = [alias for place, one in enumerate(own) for alias in aliases(one, [a for b in own[:place] for a in b])]
+        return replace(kernel, arguments=parameters(own), body=(*read, *final, *kernel.body))
 
     def tile(self, scope: Scope, place: TilePosition) -> None:
         """Compute some columns of a row. Those behind the last ones repeat these."""
@@ -127,23 +148,28 @@ class _RingLowering(StagedLowering):
         other = scope.inner()
         # What is seldom needed is not unrolled, so that it takes no registers.
         self.raised, self.again, self.unroll = False, True, ROLLED
-        self._sum(other, place, send, own)
+        self._sum(other, place, self._sender(other, place, ring, words), own)
         self.raised, self.unroll = True, 1
         scope.add(If(IsZero(final.name), tuple(other.statements)))
 
-    def store(self, scope: Scope, row: Row, column: IndexLike, total: Var) -> None:
-        """Store a result, or note that it is computed once more."""
+    def add_up(self, outer: Scope, place: TilePosition, first: int) -> None:  # noqa: ARG002 - there is one row
+        """Add up the lanes of the results as a tree by halves; store them, or note that they are computed once more."""
+        scope, columns = outer.inner(lanes=1), self.tile_columns
+        totals = [stored_sum(scope, "left", (LID + side * columns) * PITCH, LANES) for side in range(len(self.sides))]
+        column = scope.integer(place.column + LID)
         stored = scope.inner()
-        super().store(stored, row, column, total)
+        for one, total in zip(self.sides, totals, strict=True):
+            one.store(stored, one.row(stored, place.row), column, None, total)
         if self.again:
             scope.add(If(IsSet(AGAIN), tuple(stored.statements)))
         elif self.raised:
             noted = scope.inner()
             self._put_final(noted, 0.0)
-            doubtful = any_of(IsZero(total.name), IsNan(total.name))
+            doubtful = any_of(*(kind(total.name) for total in totals for kind in (IsZero, IsNan)))
             scope.add(If(doubtful, (SetInteger(AGAIN, 1, new=False), *noted.statements), tuple(stored.statements)))
         else:
             scope.add(*stored.statements)
+        outer.add(If(all_of(LID < columns, place.column + LID < self.contraction.columns), tuple(scope.statements)))
 
     @staticmethod
     def _put_final(scope: Scope, value: float) -> None:
@@ -194,11 +220,12 @@ class _RingLowering(StagedLowering):
             words: of a stage.
         """
         one, piece = self.contraction, self.chunk.piece // WORD
-        columns = self.columns * SUBGROUP // GROUP
+        columns, groups = self.columns * SUBGROUP // GROUP, GROUP // SUBGROUP // len(self.sides)
         length = words // columns
         base = one.of_b(scope, one.row(scope, place.row))
-        begin = place.column + LID // SUBGROUP * columns
-        pieces: list[tuple[IndexLike, IndexLike, bool]] = []
+        team = LID // SUBGROUP
+        begin = place.column + (team % groups if len(self.sides) > 1 else team) * columns
+        pieces: list[tuple[IndexLike, Name, bool]] = []
         for first in range(0, words // piece, SUBGROUP):
             whole = first + SUBGROUP <= words // piece
             number = scope.narrow(LID % SUBGROUP + first)
@@ -206,13 +233,24 @@ class _RingLowering(StagedLowering):
             column = index_min(one.columns - 1, begin + there * piece // length)
             block = (base + column * one.b.columns.stride) // self.format.numbers
             at = scope.integer(block * self.format.block_bytes // WORD + there * piece % length)
+            assert isinstance(at, Name), "it depends on the work-item"
             pieces.append((number, at, whole))
 
-        def send(inner: Scope, chunk: IndexLike) -> None:
+        def copies(side: int, chunk: IndexLike) -> Iterator[Stmt]:
+            apart = self.sides[side].b.lies.offset - one.b.lies.offset
+            behind = apart // self.format.numbers * self.format.block_bytes // WORD
             for number, at, whole in pieces:
                 to = ring + chunk % self.stages * words + number * piece
-                copy = Copy("right", to, self.words, at + chunk * length, piece)
-                inner.add(copy if whole else If(number < words // piece, (copy,)))
+                copy = Copy("right", to, self.sources[side], at + behind, piece)
+                yield copy if whole else If(number < words // piece, (copy,))
+
+        def send(inner: Scope, chunk: IndexLike) -> None:
+            chosen = tuple(copies(len(self.sides) - 1, chunk))
+            for side in reversed(range(len(self.sides) - 1)):
+                chosen = (If(LID < (side + 1) * groups * SUBGROUP, tuple(copies(side, chunk)), chosen),)
+            inner.add(*chosen)
+            # Places move on, so that no work-item multiplies for each piece.
+            inner.add(*(SetInteger(at, at + length, new=False) for _, at, _ in pieces))
 
         return send
 
@@ -233,24 +271,53 @@ class _RingLowering(StagedLowering):
             scope.add(*(PutItem("left", at, var, vector=together > 1) for at, var in loaded))
 
 
+def _blocks_of(graph: Graph, one: MatmulAnchor) -> Argument:
+    """Return the parameter of the blocks of a right factor, as words."""
+    root, _ = views_of(graph, one.node.inputs[1])
+    return one.arguments.get("input", np.dtype(np.uint32), graph.nodes[root].inputs[0])
+
+
 def ring_matmul(task: LoweringTask) -> Kernel | None:
     """Return the kernel of a product of one row with decoded numbers, on a GPU with asynchronous copies.
+
+    Where it follows another one in the same work-groups, `Kernel.both` is the kernel of the two.
 
     Return None where `staged_matmul` does, where pieces of columns have less than 16 bytes, and where rows are so long
     that a compute unit has no room for `GROUPS` of them.
     """
-    anchor, capabilities = MatmulAnchor(task.graph, task.region), task.style.capabilities
+    kernel = _kernel(task, [task.region])
+    if kernel is None or task.before is None or not _are_alike(task, task.before):
+        return kernel
+    return replace(kernel, both=_kernel(task, [task.before, task.region]))
+
+
+def _are_alike(task: LoweringTask, before: Region) -> bool:
+    """Check whether a product and the one that it follows have blocks that lie alike, and are decoded in few steps."""
+    units = task.style.capabilities.units
+    one, other = (MatmulAnchor(task.graph, region) for region in (before, task.region))
+    first, second = (chunk_of(task.graph, each, 1, units, long=True) for each in (one, other))
+    placed = replace(other.b, argument=one.b.argument, lies=replace(other.b.lies, base=one.b.lies.base, offset=0))
+    same = placed == replace(one.b, lies=replace(one.b.lies, offset=0))
+    return same and first == second and has_exact_bias(block_format(task.graph, other.node.inputs[1]))
+
+
+def _kernel(task: LoweringTask, regions: Sequence[Region]) -> Kernel | None:
+    """Return the kernel of one product, or of two whose results have one shape and whose blocks have one format."""
+    graph, capabilities = task.graph, task.style.capabilities
+    anchor = MatmulAnchor(graph, regions[0])
     if capabilities.host_memory or not anchor.is_computed(anchor.b) or not capabilities.tensor_cores:
         return None
-    raised = _is_raised(task.graph, task.region)
-    chunk = chunk_of(task.graph, anchor, 1, capabilities.units, long=raised)
+    raised = _is_raised(graph, regions[0])
+    chunk = chunk_of(graph, anchor, 1, capabilities.units, long=raised)
     if chunk is None or chunk.piece < max(PIECES):
         return None
-    is_long = raised and not is_narrow(anchor, capabilities.units)
+    # Two products have as many columns as one of twice their size.
+    is_long = len(regions) > 1 or (raised and not is_narrow(anchor, capabilities.units))
+    own = RUN_NUMBERS if is_long else None
     stages = LONG_STAGES if is_long else STAGES
-    kernel = _RingLowering(task.graph, task.region, capabilities, stages).lower(task.name)
+    kernel = _RingLowering(graph, regions, capabilities, stages, own).lower(task.name)
     if not is_long and not _begin_at_once(kernel, capabilities):
-        fewer = _RingLowering(task.graph, task.region, capabilities, FEW_STAGES).lower(task.name)
+        fewer = _RingLowering(graph, regions, capabilities, FEW_STAGES, own).lower(task.name)
         kernel = fewer if _begin_at_once(fewer, capabilities) else kernel
     return kernel if GROUPS * local_bytes(kernel) <= capabilities.local_bytes else None
 

@@ -167,7 +167,13 @@ class StagedLowering:
     """Lowering of a region with such a product."""
 
     def __init__(
-        self, graph: Graph, region: Region, rows: int, capabilities: DeviceCapabilities, long: bool = False
+        self,
+        graph: Graph,
+        region: Region,
+        rows: int,
+        capabilities: DeviceCapabilities,
+        long: bool = False,
+        own: int | None = None,
     ) -> None:
         self.region = region
         self.rows = rows
@@ -183,7 +189,7 @@ class StagedLowering:
         (raw,) = graph.nodes[root].inputs
         self.words = one.arguments.get("input", _UINT32, raw)
         self.wide = 1 if rows == 1 else WIDE
-        self.own = PAIR if rows == 1 and is_narrow(one, capabilities.units) else RUN_NUMBERS
+        self.own = own or (PAIR if rows == 1 and is_narrow(one, capabilities.units) else RUN_NUMBERS)
         team = LANES // self.own
         self.lines = GROUP // team
         # The work-item's first number of `LANES`, and its column. Neighbours read the same numbers of rows, so that
@@ -209,11 +215,16 @@ class StagedLowering:
         """Numbers of rows that local memory holds."""
         return SLOTS * self.rows * self.numbers
 
+    @property
+    def tile_columns(self) -> int:
+        """Columns of a result that a work-group computes at once."""
+        return self.columns
+
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows."""
         one, rows = self.contraction, self.rows
         scope = Scope(one.names, lanes=1)
-        place = place_of_tile(scope, one, rows, self.columns)
+        place = place_of_tile(scope, one, rows, self.tile_columns)
         self.tile(scope, place)
         summed = self.stored * self.columns * PITCH
         arrays = (
@@ -384,10 +395,10 @@ class StagedLowering:
                 at = (row * self.columns + column * self.lines + self.line) * PITCH + self.first
                 scope.add(PutItem("left", at, totals[first + row][column], vector=True))
             scope.add(WorkGroupBarrier())
-            self._store(scope, place, first)
+            self.add_up(scope, place, first)
         scope.add(WorkGroupBarrier())
 
-    def _store(self, outer: Scope, place: TilePosition, first: int) -> None:
+    def add_up(self, outer: Scope, place: TilePosition, first: int) -> None:
         """Add up the lanes of the results of some rows from `first` on as a tree by halves, and store them."""
         one, scope = self.contraction, outer.inner(lanes=1)
         own = LID % self.columns if self.stored > 1 else LID
@@ -397,12 +408,8 @@ class StagedLowering:
             number = scope.integer(place.row + (first + LID // self.columns))
             exists.append(place.row + (first + LID // self.columns) < place.until)
         total = stored_sum(scope, "left", LID * PITCH, LANES)
-        self.store(scope, one.row(scope, number), scope.integer(place.column + own), total)
+        one.store(scope, one.row(scope, number), scope.integer(place.column + own), None, total)
         outer.add(If(all_of(*exists, place.column + own < one.columns), tuple(scope.statements)))
-
-    def store(self, scope: Scope, row: Row, column: IndexLike, total: Var) -> None:
-        """Store a result."""
-        self.contraction.store(scope, row, column, None, total)
 
 
 def _shared_out(scope: Scope, many: int) -> Iterator[tuple[IndexLike, ConditionLike]]:
