@@ -42,7 +42,7 @@ from flowcompute.ir.launches import ROWS_PER_ITEM, by_strips, even_rows
 from flowcompute.lower.anchor_point import Operand, Row
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.halved_lanes import HALF, add_product, halves, halves_summed, put_halves
 from flowcompute.lower.matmul.lane_sums import LANES, RUN, added_up
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
@@ -50,7 +50,6 @@ from flowcompute.lower.matmul.panel_sums import K, sum_in_panels, zeros
 from flowcompute.lower.row_groups import group_arrays, group_end, group_rows, row_at
 from flowcompute.lower.rows import ProductRows
 from flowcompute.spec import FLOAT32
-from flowcompute.strategy import KernelKnobs
 
 STRIP = 16
 """Columns whose results are stored together: the vector of the epilogue."""
@@ -58,8 +57,9 @@ DECODED = 4
 """Columns that are decoded together. Those of many rows stay in the nearest cache for all of them."""
 UNROLL = 2
 """Vectors of k for each turn of the loop: as many as there are in most of the small blocks, whose scales they share."""
-TILE_ROWS = 2
-"""Rows of a tile of `DECODED` columns: halves of their sums take half of AVX2's 16 registers."""
+TILE_ROWS = 3
+"""Rows of a tile of `DECODED` columns: halves of their sums, of the rows and of a column take AVX2's 16 registers.
+Tiles of two rows have eight sums, as many as multiply-adds are in progress. They take rows that are left."""
 LEFT_BYTES = 384 << 10
 """Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache beside the columns."""
 STAGES = 2
@@ -103,8 +103,6 @@ class _DequantizedLowering:
         self.contraction = one = MatmulAnchor(graph, region)
         rows = region.row_maker
         self.rows = None if rows is None else ProductRows(graph, rows, style, one.arguments, one.names)
-        self.knobs = style.settled(DEQUANTIZED_MATMUL.knobs)
-        self.tile_rows = self.knobs.tile_rows or TILE_ROWS
         self.pitch = -(-one.inner // LANES) * LANES
         self.row_bytes = self.pitch * FLOAT32.itemsize
         in_place = not one.is_computed(one.a) and one.a.columns.stride == 1 and one.a.argument.dtype == FLOAT32
@@ -157,7 +155,6 @@ class _DequantizedLowering:
             tile=(self.block, self.strips),
             stages=1 if rows is None else STAGES,
             at_once=0 if rows is None else FEW_ROWS // one.units,
-            knobs=self.knobs if self.buffered else KernelKnobs(),
         )
 
     # -- rows and strips ----------------------------------------------------------------------------
@@ -185,7 +182,7 @@ class _DequantizedLowering:
         scope.add(
             SetInteger(FIRST_STRIP, TASK % self.strips),
             SetInteger(LAST_STRIP, index_min(self.strips, FIRST_STRIP + AFTER - TASK)),
-            SetInteger(HEIGHT, even_rows(each, self._blocks_of_matrix, self.block, self.tile_rows)),
+            SetInteger(HEIGHT, even_rows(each, self._blocks_of_matrix, self.block, TILE_ROWS)),
             SetInteger(BEGIN, begin),
             SetInteger(END, index_min(until, BEGIN + HEIGHT)),
         )
@@ -337,11 +334,12 @@ class _DequantizedLowering:
 
         self._along_k(line, vector, together=self.together)
         made.add(For(PART, 0, DECODED, 1, tuple(line.statements)))
-        high = self.tile_rows
+        rows = self.last - self.first
         made.add(
-            SetInteger(TILED, self.first + (self.last - self.first) // high * high),
-            For(ROW, self.first, TILED, high, tuple(self._tile(made, high))),
-            For(ROW, TILED, self.last, 1, tuple(self._tile(made, 1))),
+            # Two rows or more are some tiles of three, and at most two of two.
+            SetInteger(TILED, self.last - rows * 2 % TILE_ROWS * 2),
+            For(ROW, self.first, TILED, TILE_ROWS, tuple(self._tile(made, TILE_ROWS))),
+            For(ROW, TILED, self.last, 2, tuple(self._tile(made, 2))),
         )
         return made.statements
 
@@ -441,7 +439,6 @@ DEQUANTIZED_MATMUL = Form(
     accepts=_why_not,
     lower=_lower,
     geometry=by_strips,
-    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS),)),
     joins=True,
     takes_rows=True,
     family="matmul",

@@ -24,8 +24,8 @@ def added_up(scope: Scope, sums: Sequence[Var], rows: int, lanes: int) -> list[V
     Halves of two vectors are joined, so that as many lanes are added at once as processors have.
     """
     each = len(sums) // rows
-    if len(sums) > MOST_LANES and rows > 1:
-        some = rows // 2
+    if rows > 1 and (len(sums) > MOST_LANES or rows & (rows - 1)):
+        some = 1 << (rows - 1).bit_length() - 1
         upper = added_up(scope, sums[some * each :], rows - some, lanes)
         return [*added_up(scope, sums[: some * each], some, lanes), *upper]
     parts = list(sums)
