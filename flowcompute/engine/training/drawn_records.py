@@ -16,6 +16,9 @@ from flowcompute.errors import SourceError
 from flowcompute.rewrite import source_of
 from flowcompute.sources import ShuffledSource
 
+SEEN_STEPS = 16
+"""Steps whose records are seen at once where a reader gives views without waiting."""
+
 
 class DrawnRecords:
     """Readers of the sources of a training. Each epoch has an order of its own, which follows from its number.
@@ -38,6 +41,8 @@ class DrawnRecords:
         self._readers: dict[int, list[tuple[int, Reader]]] = {}
         self._in_use = Counter[int]()
         self._last: dict[int, tuple[int, np.ndarray]] = {}
+        # By source a view of what the next steps read, too, and the number of its first record.
+        self._seen: dict[int, tuple[int, np.ndarray]] = {}
 
     def turn_to(self, step: int) -> None:
         """Let records be counted from the first one of a step."""
@@ -61,9 +66,15 @@ class DrawnRecords:
                 return kept[1]
             # Let go before there is another one.
             self._last.pop(place, None)
+            first, seen = self._seen.get(place, (key, None))
+            if seen is not None and first <= key and key + end - begin <= first + len(seen):
+                array = seen[key - first : key - first + end - begin]
+                self._last[place] = key, array
+                return array
+            self._seen.pop(place, None)
             reader = self._taken(place, begin)
         try:
-            array = self._read(place, reader, end - begin)
+            array = self._read(place, reader, begin, end)
         finally:
             with self._asking:
                 self._in_use[place] -= 1
@@ -82,14 +93,18 @@ class DrawnRecords:
             self._last[place] = key, array
         return array
 
-    def _read(self, place: int, reader: Reader, items: int) -> np.ndarray:
+    def _read(self, place: int, reader: Reader, begin: int, end: int) -> np.ndarray:
         """Return the next records of a reader, fewer where its source ends."""
-        array = reader.view(items)
-        if array is None:
-            source = self._sources[place]
+        source, items = self._sources[place], end - begin
+        several = SEEN_STEPS if reader.immediate and self._parts == 1 else 1
+        seen = reader.view(min(items * several, self._schedule.records - begin))
+        if seen is None:
             array = np.empty((items, *source.spec.shape), source.dtype)
-            array = array[: reader.read(array)]
-        return array
+            return array[: reader.read(array)]
+        if len(seen) > items:
+            with self._asking:
+                self._seen[place] = self._epoch * self._schedule.records + begin, seen
+        return seen[:items]
 
     def _taken(self, place: int, position: int) -> Reader:
         """Take a reader that stands at a record of the epoch."""
@@ -113,4 +128,5 @@ class DrawnRecords:
         """Close all sources, until they are read again; harmless when called twice."""
         readers, self._readers = self._readers, {}
         self._last.clear()
+        self._seen.clear()
         close_all([reader for several in readers.values() for _, reader in several])
