@@ -187,6 +187,20 @@ class Executor(ABC):
         del arrays, leave
         return None
 
+    can_follow: bool = False
+    """Whether runs that `repeat` has left begin later, in a launch that has room for another one."""
+
+    def follow(self, arrays: dict[int, np.ndarray]) -> Mapping[int, np.ndarray]:
+        """Repeat a run over what the last one makes, in the launch of that one, where `can_follow`.
+
+        Args:
+            arrays: records of all sources, by value. Given values that no run makes are those of this one.
+
+        Returns:
+            What `repeat` gives.
+        """
+        raise NotImplementedError(f"{type(self).__name__} launches at once")
+
     def wait(self) -> None:  # noqa: B027 - most leave nothing in progress
         """Wait for the runs that `repeat` has left in progress.
 

@@ -94,7 +94,7 @@ class PassExecutor(Executor):
         if self._ahead is not None:
             self._ahead.begin_again(self._changing)
 
-    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool = False) -> dict[int, np.ndarray] | None:
+    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool = False) -> Mapping[int, np.ndarray] | None:
         """Repeat a run that a device has recorded, or whose launches are known; see `Executor.repeat`."""
         if self._in_place is not None:
             return self._in_place.repeat(arrays, leave=leave)
@@ -104,6 +104,16 @@ class PassExecutor(Executor):
     def in_progress(self) -> int:  # type: ignore[override]
         """Runs that were left in progress; see `Executor.in_progress`."""
         return 0 if self._in_place is None else self._in_place.in_progress
+
+    @property
+    def can_follow(self) -> bool:  # type: ignore[override]
+        """Whether another run goes in the launch of those that were left; see `Executor.follow`."""
+        return self._in_place is not None and self._in_place.can_follow
+
+    def follow(self, arrays: Arrays) -> Mapping[int, np.ndarray]:
+        """Repeat a run in the launch of the last one; see `Executor.follow`."""
+        assert self._in_place is not None
+        return self._in_place.follow(arrays)
 
     def wait(self) -> None:
         """Wait for runs that were left in progress; see `Executor.repeat`."""

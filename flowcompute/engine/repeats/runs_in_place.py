@@ -18,12 +18,12 @@ from flowcompute.engine.backend import NoRoomTogetherError
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import KnownLaunch, Runners
+from flowcompute.engine.repeats.prepared_run import Command, NewArrays, PreparedRun
 from flowcompute.engine.repeats.repeated_runs import is_launched, is_one_batch, read_by
 from flowcompute.engine.repeats.runs_together import RunsTogether
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
-from flowcompute.imports import dataclass
 from flowcompute.ir import Kernel, is_dense
 from flowcompute.schedule import NodeStep, RegionStep, Step
 
@@ -37,60 +37,6 @@ beside its kernel is a twentieth of that."""
 
 OWN_BYTES = 1 << 16
 """Bytes that late folds of a run read at most that is left in progress: they are there twice."""
-
-Command = Callable[[BatchSlice], None]
-"""Does a part of a run over records."""
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """Commands of a run, in order.
-
-    Attributes:
-        known: the launches that it was prepared of.
-        launches: the commands that launch these.
-        before: what computes resident values that change.
-        along: what computes with records.
-        after: what computes with folds.
-        late: folds of records that nothing of the run reads.
-        made: arrays of values along the stream, which stay.
-        ended: the folds of `late`, where the host reads nothing else that this run or the one before makes. Then the
-            next run may begin before this one has ended. None elsewhere.
-    """
-
-    known: Collection[KnownLaunch]
-    launches: Collection[Command]
-    before: Sequence[Command]
-    along: Sequence[Command]
-    after: Sequence[Command]
-    late: Sequence[Command]
-    made: Arrays
-    ended: Sequence[Node] | None
-
-    @property
-    def parts(self) -> Sequence[tuple[Sequence[Command], bool]]:
-        """The commands in order, each with whether they compute with records."""
-        return (self.before, False), (self.along, True), (self.after, False), (self.late, True)
-
-
-@dataclass(frozen=True)
-class NewArrays:
-    """A command that makes arrays for resident values that pass.
-
-    Attributes:
-        values: which ones.
-        room: gives the array of one.
-        resident: takes them.
-    """
-
-    values: Collection[int]
-    room: Callable[[int], np.ndarray]
-    resident: dict[int, np.ndarray]
-
-    def __call__(self, taken: BatchSlice) -> None:
-        """Put them among the resident values."""
-        del taken
-        self.resident.update((i, self.room(i)) for i in self.values)
 
 
 class RunsInPlace:
@@ -143,7 +89,7 @@ class RunsInPlace:
                 return None
         return cls(state, runners, steps, before)
 
-    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool) -> dict[int, np.ndarray] | None:
+    def repeat(self, arrays: Callable[[], Arrays], *, leave: bool) -> Mapping[int, np.ndarray] | None:
         """Repeat a run; see `Executor.repeat`."""
         made = self._repeated(arrays, leave=leave)
         if made is None:
@@ -155,6 +101,18 @@ class RunsInPlace:
     def in_progress(self) -> int:
         """Runs that were left in progress, or were not launched so far."""
         return len(self._together or ()) + (self._left is not None)
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether another run goes in the launch of the last ones; see `Executor.follow`."""
+        return self._together is not None and self._together.can_follow
+
+    def follow(self, arrays: Arrays) -> Mapping[int, np.ndarray]:
+        """Repeat a run in the launch of the last one; see `Executor.follow`."""
+        assert self._together is not None
+        assert self._prepared is not None
+        arrays.update(self._prepared.made)
+        return self._together.follow(BatchSlice(self._clock, 0, self._items, 0, arrays, self._state.resident))
 
     def wait(self) -> None:
         """Wait for runs that were left in progress.
@@ -191,7 +149,7 @@ class RunsInPlace:
                 made[node.id][...] = self._state.resident[node.id]
             self._left = None
 
-    def _repeated(self, arrays: Callable[[], Arrays], *, leave: bool) -> dict[int, np.ndarray] | None:
+    def _repeated(self, arrays: Callable[[], Arrays], *, leave: bool) -> Mapping[int, np.ndarray] | None:
         runner, prepared = self._runners[0], self._prepared
         if self._state.is_sliced:
             return None
@@ -219,7 +177,7 @@ class RunsInPlace:
             # It is done anew, in parts that there is room for.
             return None
 
-    def _again(self, prepared: PreparedRun, arrays: Arrays, *, leave: bool) -> dict[int, np.ndarray]:
+    def _again(self, prepared: PreparedRun, arrays: Arrays, *, leave: bool) -> Mapping[int, np.ndarray]:
         resident, items = self._state.resident, self._items
         if not leave:
             # The host reads what the run before has made.
@@ -227,8 +185,7 @@ class RunsInPlace:
         arrays.update(prepared.made)
         taken = BatchSlice(self._clock, 0, items, 0, arrays, resident)
         if leave and self._together is not None:
-            made = {**resident, **self._together.add(taken, prepared.before)}
-            return {sink.value: made[sink.value] for sink in self._one.sinks}
+            return self._together.add(taken)
         self._runners[0].begin_prepared()
         try:
             for commands, of_records in prepared.parts[:3] if leave else prepared.parts:
@@ -310,11 +267,9 @@ class RunsInPlace:
         return has_room and are_sound and read <= made and not self._reads_carried()
 
     def _make_own(self, values: Sequence[int], taken: BatchSlice) -> None:
-        """Make arrays of records that are those of one run."""
-        specs = [self._state.nodes[i].spec for i in values]
-        taken.values.update(
-            (i, np.empty((taken.items, *one.shape), one.dtype)) for i, one in zip(values, specs, strict=True)
-        )
+        """Make arrays of records that are those of one run, as far as they are not there."""
+        specs = {i: self._state.nodes[i].spec for i in values if i not in taken.values}
+        taken.values.update((i, np.empty((taken.items, *one.shape), one.dtype)) for i, one in specs.items())
 
     def _seen_first(self, values: Arrays, whole: Arrays) -> tuple[list[Command], set[int]]:
         """Find what is only seen of arrays that are there before a run: strided views, and all records as one array.
@@ -370,8 +325,8 @@ class RunsInPlace:
         launch = runner.together(launches[0], most, {*made, *carried, *folded})
         if launch is None:
             return None
-        room, fold = self._steps.whole, self._steps.fold_each
-        return RunsTogether(self._state, runner, launch, most, made, own, carried, prepared.ended, room, fold)
+        room, fold, see = self._steps.whole, self._steps.fold_each, prepared.before
+        return RunsTogether(self._state, runner, launch, most, made, own, carried, prepared.ended, see, room, fold)
 
     def _in_fewer(self, prepared: PreparedRun, commands: Sequence[Command]) -> list[Command]:
         """Join launches that follow each other. Their arrays are made before."""

@@ -30,6 +30,7 @@ class RunsTogether:
         own: others that pass.
         carried: given values that are results of the run before.
         folds: of records, which the host makes once the runs have ended.
+        see: what makes views and arrays of a run before the launch.
         room: gives the array of a whole value.
         fold: makes a fold of each of several slices.
     """
@@ -44,15 +45,18 @@ class RunsTogether:
         own: Sequence[int],
         carried: Sequence[int],
         folds: Sequence[Node],
+        see: Sequence[Callable[[BatchSlice], None]],
         room: Callable[[int], np.ndarray],
         fold: Callable[[Node, Sequence[BatchSlice]], Sequence[np.ndarray]],
     ) -> None:
         self._state, self._runner, self._launch, self._most = state, runner, launch, most
         self._made, self._own, self._folds, self._room, self._fold = made, own, folds, room, fold
+        self._see, self._sinks = see, [sink.value for sink in state.one_pass.sinks]
         self._carried, self._folded = carried, {i for node in folds for i in node.inputs}
         self._turns: tuple[Arrays, Arrays] = ({i: room(i) for i in made}, {i: room(i) for i in made})
         self._new: Arrays = {}
-        self._values: dict[int, int] = {}
+        self._links: Mapping[int, int] = {}
+        self._linked: Mapping[int, int] = {}
         self._noted: list[tuple[BatchSlice, Arrays]] = []
         self._known = set[int]()
         self._read: dict[int, Arrays] = {}
@@ -62,12 +66,16 @@ class RunsTogether:
         """Return the number of runs that have not ended."""
         return len(self._noted)
 
-    def add(self, taken: BatchSlice, see: Sequence[Callable[[BatchSlice], None]]) -> Mapping[int, np.ndarray]:
+    @property
+    def can_follow(self) -> bool:
+        """Whether the run that comes next may be one over what the last one makes: how it takes that is known."""
+        return bool(self._noted) and self._failure is None and len(self._links) == len(self._carried)
+
+    def add(self, taken: BatchSlice) -> Mapping[int, np.ndarray]:
         """Note a run over a slice, and launch all where there is no room for another.
 
         Args:
             taken: its records, and arrays of values that stay.
-            see: what makes views and arrays of it before the launch.
 
         Returns:
             Arrays of its results, once all runs have ended. What the next run takes is that of the last one.
@@ -77,28 +85,50 @@ class RunsTogether:
         """
         if self._failure is not None:
             raise self._failure
-        place = len(self._noted)
-        if not place:
+        if not self._noted:
             self._new = {i: self._room(i) for i in self._made}
-            self._values = {id(array): i for i, array in self._new.items()}
-        mine, before = self._turns[place % 2], self._turns[(place + 1) % 2]
-        links = [(given, self._values.get(id(self._state.resident[given]))) for given in self._carried]
-        linked = {given: before[value] for given, value in links if value is not None}
+        made, resident = {id(array): i for i, array in self._new.items()}, self._state.resident
+        links = {given: made.get(id(resident[given])) for given in self._carried}
+        linked = {given: value for given, value in links.items() if value is not None}
+        if self._noted:
+            self._links = linked
+        return self._note(taken, linked)
+
+    def follow(self, taken: BatchSlice) -> Mapping[int, np.ndarray]:
+        """Note a run over what the last one makes, where `can_follow`; see `add`."""
+        return self._note(taken, self._links)
+
+    def _note(self, taken: BatchSlice, linked: Mapping[int, int]) -> Mapping[int, np.ndarray]:
+        """Note a run that takes these values that the run before makes, by the given ones that they are now."""
+        place, values = len(self._noted), taken.values
+        are_turns = len(linked) == len(self._carried)
+        again = are_turns and place in self._known
+        if not again:
+            values.update(self._turns[place % 2])
+            values.update(self._linked_arrays(place, linked))
+        self._linked = linked
         own = {i: self._room(i) for i in self._own}
-        taken.values.update({**mine, **linked, **own})
+        values.update(own)
+        if place in self._read:
+            values.update(self._read[place])
         self._runner.begin_prepared()
-        for command in see:
+        for command in self._see:
             command(taken)
-        taken.values.update(self._read.setdefault(place, {i: taken.values[i] for i in self._folded}))
-        are_turns = len(linked) == len(links)
-        self._launch.note(place, taken, again=are_turns and place in self._known)
+        if place not in self._read:
+            self._read[place] = {i: values[i] for i in self._folded}
+        self._launch.note(place, taken, again=again)
         (self._known.add if are_turns else self._known.discard)(place)
         folded = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in self._folds}
         self._noted.append((taken, folded))
-        made = {**self._new, **own, **folded}
+        made, resident = {**self._new, **own, **folded}, self._state.resident
         if len(self._noted) == self._most:
             self.end()
-        return made
+        return {i: made[i] if i in made else resident[i] for i in self._sinks}
+
+    def _linked_arrays(self, place: int, linked: Mapping[int, int]) -> Arrays:
+        """Return what a run takes of the one before, by given value."""
+        before = self._turns[(place + 1) % 2]
+        return {given: before[value] for given, value in linked.items()}
 
     def end(self) -> None:
         """Launch the runs that were noted, wait for them, and make their folds.
@@ -124,11 +154,12 @@ class RunsTogether:
 
     def _do(self, noted: Sequence[tuple[BatchSlice, Arrays]]) -> None:
         """Launch runs, wait for them, and make their folds."""
-        last, _ = noted[-1]
+        place, (last, _) = len(noted) - 1, noted[-1]
+        last.values.update(self._linked_arrays(place, self._linked))
         last.values.update(self._new)
         try:
-            self._known.discard(len(noted) - 1)
-            self._launch.note(len(noted) - 1, last, again=False)
+            self._known.discard(place)
+            self._launch.note(place, last, again=False)
             self._launch.launch(len(noted))
         finally:
             self._runner.wait()

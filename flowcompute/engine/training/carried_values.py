@@ -72,6 +72,15 @@ class CarriedValues:
             before.let_go()
         return loss
 
+    def following(self, job: InnerJob, number: int, records: Records) -> np.ndarray | None:
+        """Take a step in the launch of the step before; None where it is none of one, and `step` takes it.
+
+        Values are those after the last step of the launch already.
+        """
+        if job is not self._job or not job.in_progress:
+            return None
+        return job.follow(lambda given: self.given(given, number), records)
+
     def given(self, given: Given, number: int) -> np.ndarray:
         """Return a value that a step is given.
 

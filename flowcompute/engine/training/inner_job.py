@@ -36,6 +36,7 @@ class InnerJob:
         self._job = job
         nodes = job.plan.graph.nodes
         self._given = {node.id: node.element for node in nodes if isinstance(node.element, Given)}
+        self._anew = [(i, element) for i, element in self._given.items() if not element.is_carried]
         sinks = [sink for one in job.plan.passes for sink in one.sinks]
         self._values = {sink.root: sink.value for sink in sinks}
         ids = {element.key: i for i, element in self._given.items()}
@@ -89,6 +90,31 @@ class InnerJob:
                 self._there = {**self._there, **{i: self._executors[index].lend(i) for i in lent}}
         self.has_failed = False
         return [None if self._values[root] in self._staying.handed_on else found[root] for root in sorted(found)]
+
+    def follow(self, values: Values, records: Records) -> np.ndarray | None:
+        """Run again behind runs that are launched later, with them; see `Executor.follow`.
+
+        Args:
+            values: gives what the run before does not make.
+            records: gives records of the sources.
+
+        Returns:
+            The value of the first root; None where `run` has to run.
+
+        Raises:
+            FlowError: as a run.
+        """
+        executor, clock = self._executors[0], self.plan.passes[0].clocks[0]
+        if not executor.can_follow:
+            return None
+        self.has_failed = True
+        check_stopped()
+        for i, element in self._anew:
+            self._resident[i] = values(element)
+        made = executor.follow(read(clock, 0, clock.length or 0, records))
+        part_done()
+        self.has_failed = False
+        return made[self._values[0]]
 
     def _made(self, index: int, values: Values, records: Records) -> Mapping[int, np.ndarray]:
         """Run a pass; gives what it makes."""

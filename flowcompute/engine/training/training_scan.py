@@ -86,34 +86,46 @@ class TrainingScan(Scan):
             self.values = CarriedValues(arrays)
         if start != self.step:
             raise ValueError(f"step {start}, where {self.step} is next")
-        for place in range(len(out)):
+        place = 0
+        while place < len(out):
             if self.stopped:
                 out[place] = 0
             elif self.overlaps and self._training.evaluation is None:
-                self._advance_and_leave(out[place : place + 1])
+                place += self._advance_and_leave(out[place:])
+                continue
             else:
                 out[place] = self._advance()
+            place += 1
 
-    def _advance_and_leave(self, out: np.ndarray) -> None:
-        """Take a step, and leave it in progress; `out` takes its loss once it has ended."""
-        epoch, start, stop = self._training.schedule.of_step(self.step)
-        if (epoch, stop - start) != self._last_kind:
+    def _advance_and_leave(self, out: np.ndarray) -> int:
+        """Take steps of one epoch and one size, and leave them in progress; gives how many.
+
+        Args:
+            out: takes their losses once they have ended.
+        """
+        schedule = self._training.schedule
+        epoch, start, stop = schedule.of_step(self.step)
+        size = stop - start
+        if (epoch, size) != self._last_kind:
             # Readers of the records before are closed, or their job.
             self.settle()
-        self._last_kind = epoch, stop - start
-        before, values = self._records_done, self._carried().kept()
-        try:
-            job, loss = self._step(leave=True)
-        except NoRoomTogetherError:
-            self._take_again()
-            out[0] = self._advance()
-            return
-        except BaseException:
-            # Its job may be closed before the next step.
-            self.settle()
-            raise
-        self._left.append(LeftStep(job, self.step, before, values, loss, out))
-        self._note_ended(job.in_progress)
+        self._last_kind = epoch, size
+        steps = min(len(out), (schedule.records - start) // size)
+        for place in range(steps):
+            before, values = self._records_done, self._carried().kept()
+            try:
+                job, loss = self._step(leave=True)
+            except NoRoomTogetherError:
+                self._take_again()
+                out[place] = self._advance()
+                return place + 1
+            except BaseException:
+                # Its job may be closed before the next step.
+                self.settle()
+                raise
+            self._left.append(LeftStep(job, self.step, before, values, loss, out[place : place + 1]))
+            self._note_ended(job.in_progress)
+        return steps
 
     def settle(self) -> None:
         """Wait for the steps that were left in progress."""
@@ -190,7 +202,10 @@ class TrainingScan(Scan):
         job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:
-            loss = self._carried().step(job, self.step + 1, self._records.read, leave=leave)
+            following = self._carried().following(job, self.step + 1, self._records.read) if leave else None
+            loss = following
+            if loss is None:
+                loss = self._carried().step(job, self.step + 1, self._records.read, leave=leave)
         except FlowError as error:
             if error.records is not None:
                 error.records = start + error.records[0], start + error.records[1]
@@ -251,6 +266,7 @@ class TrainingScan(Scan):
         def back() -> None:
             put_back()
             self.values, self.step, self.stopped = values, step, stopped
+            self.told = [one for one in self.told if one.step <= step]
 
         return back
 
