@@ -26,7 +26,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     work = computing.ComputeTask._work_through
 
     def count(self, turns):
-        seen.append(len(turns))
+        seen.append(self._batches_in(turns))
         return work(self, turns)
 
     monkeypatch.setattr(computing.ComputeTask, "_work_through", count)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
+import trio
 
 import flowcompute as fc
+from flowcompute.batch import Batch
+from flowcompute.elements.training import Given
+from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.repeats.runs_together import RunsTogether
+from flowcompute.engine.training.carried_values import CarriedValues
 from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.training_scan import TrainingScan
 from flowcompute.errors import DeviceFullError, RunError, SourceError
@@ -24,6 +31,7 @@ from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.schedule.memory import memory_plan
 from flowcompute.schedule.plan import NEXT_STEP, STEPS_IN_ONE_LAUNCH
+from flowcompute.sources.array_source import MemoryReader
 from tests.train.test_repeated_steps import X, fitted, same
 from tests.train.test_steps_in_place import HERE, derived, strided_records
 
@@ -66,6 +74,7 @@ def of_one_number() -> list[Any]:
 
 JOBS: dict[str, Callable[[], list[Any]]] = {
     "plain": many,
+    "no losses": lambda: many()[:-1],
     "shuffled": lambda: many(shuffle=3),
     "another rate each step": lambda: many(rate=fc.train.cosine(0.05, steps=90)),
     "steps of two sizes": lambda: many(batch=7),
@@ -283,6 +292,73 @@ def test_a_run_that_is_stopped_ends_with_nothing_in_progress(moment: str) -> Non
     assert not any(memory._deferred or memory._left for memory in memories)
 
 
+@contextmanager
+def hooked(moment: str, do: Callable[[], object]) -> Iterator[tuple[list[int], list[HostMemory]]]:
+    """Do something once, at a moment of the third launch; gives how many steps went in each, and where."""
+    note, launch, wait = ChainOfRuns.note, ChainOfRuns.launch, HostMemory.wait
+    calls, memories, done = list[int](), list[HostMemory](), list[str]()
+
+    def at(now: str) -> None:
+        if now == moment and not done:
+            done.append(now)
+            do()
+
+    def noted(self: ChainOfRuns, run: int, find: Any, *, again: bool) -> None:
+        note(self, run, find, again=again)
+        if len(calls) == 2 and run == 1:
+            at("among the steps of a launch")
+
+    def launched(self: ChainOfRuns, runs: int) -> None:
+        calls.append(runs)
+        memories.append(self._launcher.memory)
+        launch(self, runs)
+        if len(calls) == 3:
+            at("in a launch")
+
+    def waited(self: HostMemory) -> None:
+        if len(calls) == 3:
+            at("before the wait")
+        wait(self)
+
+    patched = (
+        mock.patch.multiple(ChainOfRuns, note=noted, launch=launched),
+        mock.patch.object(HostMemory, "wait", waited),
+    )
+    with patched[0], patched[1]:
+        yield calls, memories
+    assert done
+
+
+MOMENTS = ["among the steps of a launch", "in a launch", "before the wait"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_interrupt_ends_with_nothing_in_progress(moment: str) -> None:
+    wanted = fc.resolve(*many(), **HERE)
+    hook = hooked(moment, partial(signal.raise_signal, signal.SIGINT))
+    with together(), hook as (calls, memories), pytest.raises(KeyboardInterrupt):
+        fc.resolve(*many(epochs=400), **HERE)
+    assert 2 <= len(calls) < 400
+    assert not any(memory._deferred or memory._left for memory in memories)
+    with together():
+        same(fc.resolve(*many(), **HERE), wanted)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_cancelled_scope_ends_with_nothing_in_progress(moment: str) -> None:
+    async def main() -> tuple[list[int], list[HostMemory]]:
+        token, scope = trio.lowlevel.current_trio_token(), trio.CancelScope()
+        with hooked(moment, partial(token.run_sync_soon, scope.cancel)) as noted, scope:
+            await fc.aresolve(*many(epochs=400), **HERE)
+        assert scope.cancelled_caught
+        return noted
+
+    with together():
+        calls, memories = trio.run(main)
+    assert 2 <= len(calls) < 400
+    assert not any(memory._deferred or memory._left for memory in memories)
+
+
 def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     with together() as lengths:
         wanted = fc.resolve(*many(), **HERE)
@@ -294,3 +370,50 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) ->
         )
     with together():
         same(list(fc.run(*many(), checkpoint=kept, **HERE).values), wanted)
+
+
+def test_steps_behind_the_first_of_a_launch_look_up_what_differs_alone() -> None:
+    given, launched = list[str](), list[int]()
+    of_step = CarriedValues.given
+
+    def noted(self: CarriedValues, one: Given, number: int) -> np.ndarray:
+        given.append(one.key)
+        return of_step(self, one, number)
+
+    with together() as lengths, mock.patch.object(CarriedValues, "given", noted):
+        launched = lengths
+        fc.resolve(*many(rate=fc.train.cosine(0.05, steps=90)), **HERE)
+    parameters = sum(key.startswith("value.") for key in given) / len({*given} - {"step"})
+    assert given.count("step") == 90
+    # The first step of each launch, those that are launched alone, and the second one of the first launch.
+    assert parameters <= len(launched) + (90 - sum(launched)) + 1
+
+
+def test_steps_of_a_hand_over_are_one_batch() -> None:
+    batches: list[int] = []
+    process = PassExecutor.process
+
+    def processed(self: PassExecutor, batch: Batch, outputs: Any) -> Any:
+        if not batch.arrays:
+            batches.append(batch.items)
+        return process(self, batch, outputs)
+
+    with together(), mock.patch.object(PassExecutor, "process", processed):
+        fc.resolve(*many(), **HERE)
+    assert sum(batches) == 90
+    assert batches[:3] == [1, 16, 16]
+    assert len(batches) == 7
+
+
+def test_records_of_several_steps_are_seen_at_once() -> None:
+    seen: list[int] = []
+    view = MemoryReader.view
+
+    def viewed(self: MemoryReader, items: int) -> np.ndarray | None:
+        seen.append(items)
+        return view(self, items)
+
+    with mock.patch.object(MemoryReader, "view", viewed):
+        fc.resolve(*many(epochs=2), **HERE)
+    # Two sources with 30 steps of two records an epoch.
+    assert seen == [32, 32, 28, 28] * 2

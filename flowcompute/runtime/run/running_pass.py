@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
-from flowcompute.elements.training import Training
+from flowcompute.elements.training import TRAINED, Training
 from flowcompute.engine import PlannedJob, check_stopped
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.imports import LateModule, dataclass
@@ -366,6 +366,7 @@ class RunningPass:
             boundaries=boundaries,
             together=self._together(STEPS_TOGETHER if self._trains else self._plan.depth // 2),
             longer=STEPS_LONGER if self._trains else 1,
+            joins=self._trains_alone,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -382,6 +383,17 @@ class RunningPass:
         elements = [step.node.element for step in self._pass.steps if isinstance(step, NodeStep)]
         trainings = [one for one in elements if isinstance(one, Training)]
         return bool(trainings) and not any(one.evaluation is not None and one.evaluation.stops for one in trainings)
+
+    @property
+    def _trains_alone(self) -> bool:
+        """True where nothing is computed but such a training, in the host's own memory.
+
+        Discrete devices keep what a batch begins with, in place of a second result.
+        """
+        steps = [step.node for step in self._pass.steps if isinstance(step, NodeStep)]
+        alone = all(isinstance(node.element, Training) or node.op is TRAINED for node in steps)
+        in_place = self._plan.backend.capabilities.host_memory
+        return self._trains and in_place and alone and len(steps) == len(self._pass.steps)
 
     def _together(self, most: int) -> int:
         """Return the most batches that are computed in one hand-over: one where somebody looks at each of them.

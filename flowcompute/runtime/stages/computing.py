@@ -59,6 +59,7 @@ class ComputeTask:
         boundaries: where the batches of each root clock end.
         together: the most batches that are computed in one hand-over.
         longer: by what factor these may take longer than batches do that others wait for.
+        joins: whether those of one hand-over are one batch, where destinations give the memory for it.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ComputeTask:
         boundaries: Mapping[int, BatchBoundaries],
         together: int = 1,
         longer: int = 1,
+        joins: bool = False,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -97,6 +99,7 @@ class ComputeTask:
         self._channels = [sink.channel for output in outputs for sink in output.sinks]
         # A batch of one clock can let others advance, or end the streams: what is wanted next is asked for each.
         self._group = GroupSize(together if len(clocks) == 1 else 1, longer)
+        self._joins = joins
 
     async def run(self) -> None:
         """Compute until the sources end, then tell the destinations."""
@@ -130,7 +133,7 @@ class ComputeTask:
             try:
                 while (turn := await self._take_turn(root, seq + len(group))) is not None:
                     group.append(turn)
-                    if len(group) >= self._group.batches or not self._follows(self._clocks[root]):
+                    if self._batches_in(group) >= self._group.batches or not self._follows(self._clocks[root]):
                         break
             except Exception as error:
                 if not group:
@@ -150,6 +153,10 @@ class ComputeTask:
         finally:
             for turn in group:
                 turn.release()
+
+    def _batches_in(self, group: Sequence[BatchTurn]) -> int:
+        """Return how many batches some turns are, where they are not joined."""
+        return sum(turn.batch.items for turn in group if turn.batch is not None) if self._joins else len(group)
 
     async def _take_turn(self, root: int, seq: int) -> BatchTurn | None:
         """Take the next batch of a root clock, and the memory that it may fill; None at its end."""
@@ -225,7 +232,10 @@ class ComputeTask:
         """Return the next batch of a root clock, None at its end; what it lies in is added to `messages`."""
         clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
-            stop = min(self._boundaries[root].stop(start), clock.length or 0)
+            stop = self._boundaries[root].stop(start)
+            if self._joins and all(output.value in self._placed for output in self._outputs):
+                stop = start + (stop - start) * self._group.batches
+            stop = min(stop, clock.length or 0)
             return Batch(seq, start, stop, {}, root) if stop > start else None
         ends: list[int] = []
         for stage in clock.sources:
@@ -348,7 +358,7 @@ class ComputeTask:
         """
         # The context is the thread's own.
         MOVED.set(self._record.part_done)
-        if len(group) == 1:
+        if self._batches_in(group) == 1:
             return self._work_on_one(group[0])
         began_s, computed, failure = time.perf_counter(), 0, None
         with attributed(self._record.label, None, _span(group)), self._executor.together():
@@ -369,7 +379,7 @@ class ComputeTask:
                 computed, failure = position, error
                 break
         self._record.observe(self._executor)
-        self._group.took(time.perf_counter() - began_s, len(group))
+        self._group.took(time.perf_counter() - began_s, self._batches_in(group))
         return computed, failure
 
     def _work_on_one(self, turn: BatchTurn) -> tuple[int, None]:

@@ -267,9 +267,11 @@ class HostIntermediates:
         if value in self.not_on_host:
             return placeholder_array(spec, items)
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
-        if key not in self._memory:
-            self._memory[key] = np.empty(self._pass.clock_of(value).batch_items * item_bytes, np.uint8)
-        begin = offset * item_bytes
+        begin, room = offset * item_bytes, self._memory.get(key)
+        # Steps of a training may come several at a time.
+        if room is None or len(room) < begin + items * item_bytes:
+            most = max(self._pass.clock_of(value).batch_items, offset + items)
+            self._memory[key] = np.empty(most * item_bytes, np.uint8)
         part = self._memory[key][begin : begin + items * spec.item_bytes]
         return part.view(spec.dtype).reshape(items, *spec.shape)
 
