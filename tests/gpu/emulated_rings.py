@@ -40,6 +40,12 @@ def multiplied_bits(numbers: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(numbers).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
+def _swizzled(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the chunks of so many lines lie, and what lies where they would: their order is its own inverse."""
+    lines = np.arange(count)[:, None]
+    return lines, np.arange(8) ^ lines % 8
+
+
 @dataclass(frozen=True)
 class _Step:
     """What fills a stage, with the names that it is known by; the step behind which it waits, or -1; what prepares."""
@@ -216,9 +222,7 @@ class Rings:
         at = np.where(exists, view.begin + matrix + plane * planes.distance + row * view.pitch + column, 0)
         assert (at < len(source)).all(), "beyond the end"
         chunks = np.where(exists, source[at], source.dtype.type(0)).view(np.uint8).reshape(-1, 8, 16)
-        lines = np.empty_like(chunks)
-        for r in range(len(chunks)):
-            lines[r, np.arange(8) ^ r % 8] = chunks[r]
+        lines = chunks[_swizzled(len(chunks))]
         place = int(self.integer(copy.place)) * dtype.itemsize
         assert not place % 1024, "misaligned"
         self.local[array].bytes[place : place + lines.size] = lines.ravel()
@@ -234,19 +238,18 @@ class Rings:
             rights = [self.right(memory, int(place), multiply, columns) for (place,) in places]
             lefts = [self.rows_of(memory, fragments, multiply, mine) for fragments, _ in pairs]
             lid = self.lid[mine] % 128
-            top = lid // 32 * 16 + lid % 32 // 4
-            steps = [(k, a, b) for k in range(0, multiply.depth, each) for a, b in zip(lefts, rights, strict=True)]
-            for number, (k, a, b) in enumerate(steps):
-                made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
-                for j, var in enumerate(multiply.sums):
-                    left = 8 * j + lid % 4 * 2
-                    own_sums = np.stack(
-                        [made[top, left], made[top, left + 1], made[top + 8, left], made[top + 8, left + 1]], axis=-1
-                    )
-                    total = np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4)))
-                    before = 0 if multiply.fresh and number == 0 else total[mine]
-                    total[mine] = (before + own_sums).astype(np.float32)
-                    self.values[var.name] = total
+            # Where each work-item's four numbers of each fragment of sums lie in the product.
+            rows = (lid // 32 * 16 + lid % 32 // 4)[:, None] + [0, 0, 8, 8]
+            places_of_sums = 8 * np.arange(len(multiply.sums))[:, None, None] + (lid % 4 * 2)[:, None] + [0, 1, 0, 1]
+            every = [np.array(np.broadcast_to(self.values[var.name], (len(self.lid), 4))) for var in multiply.sums]
+            sums: Any = 0 if multiply.fresh else np.stack([one[mine] for one in every])
+            for k in range(0, multiply.depth, each):
+                for a, b in zip(lefts, rights, strict=True):
+                    made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
+                    sums = (sums + made[rows, places_of_sums]).astype(np.float32)
+            for var, one, made in zip(multiply.sums, every, sums, strict=True):
+                one[mine] = made
+                self.values[var.name] = one
 
     def right(self, memory: np.ndarray, place: int, multiply: ir.GroupMultiply, columns: int) -> np.ndarray:
         """The right operand of a product: numbers of k by columns."""
@@ -295,8 +298,7 @@ class Rings:
         """Lines of 128 bytes with their chunks in order."""
         assert not begin % 1024, "misaligned"
         chunks = memory[begin : begin + count * 128].reshape(count, 8, 16)
-        lines = np.stack([chunks[r, np.arange(8) ^ r % 8] for r in range(count)])
-        return lines.reshape(count, 128).view(dtype)
+        return chunks[_swizzled(count)].reshape(count, 128).view(dtype)
 
     @staticmethod
     def matrices(registers: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
