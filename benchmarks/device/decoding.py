@@ -96,9 +96,11 @@ def device_seconds(step: Callable[[], object]) -> float:
     """Return the seconds of all launches of a step on the device, each of which is waited for."""
     launch, spent = LocalLauncher.launch, list[float]()
 
-    def timed(launcher: LocalLauncher, *arguments: Any, **options: Any) -> float:
-        spent.append(launch(launcher, *arguments, **options | {"timed": True}) or 0.0)
-        return spent[-1]
+    def timed(launcher: LocalLauncher, *arguments: Any, **options: Any) -> Callable[[], float] | None:
+        seconds = launch(launcher, *arguments, **options | {"timed": True, "deferred": False})
+        if seconds is not None:
+            spent.append(seconds())
+        return seconds
 
     with mock.patch.object(LocalLauncher, "launch", timed):
         step()
