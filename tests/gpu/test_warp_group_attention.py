@@ -43,6 +43,8 @@ CASES = {
     "a window": Case(170, 300, 16, 16, causal=True, window=20),
     "a window and a mask": Case(140, 140, 16, 16, causal=True, window=9, masked=True),
     "no finite numbers": Case(130, 40, 16, 16, odd=True),
+    "in turns": Case(130, 64 * 7, 16, 96),
+    "in turns, causal": Case(200, 300, 16, 72, causal=True, dtype=BFLOAT16),
     "none where it is unseen": Case(166, 180, 8, 8, causal=True, odd=True),
 }
 LARGE = {
@@ -125,7 +127,7 @@ def test_the_emulator_notices_a_turn_that_is_kept(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("flowcompute.lower.attention.warp_group_attention.PassTurn", ir.TakeTurn)
     PLANS.clear()
     KERNELS.clear()
-    case = CASES["causal"]
+    case = CASES["in turns"]
     with pytest.raises(AssertionError, match="takes the turn"):
         emulated(case.root(), streams(case), capabilities=HOPPER)
     PLANS.clear()

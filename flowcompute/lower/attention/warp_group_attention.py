@@ -4,8 +4,8 @@ A work-group keeps a compute unit to itself and takes one block of queries after
 of keys and values into a ring of stages in local memory, also those of the next block while one is stored. Each group
 of four sub-groups has 64 queries. It takes tiles in pairs: scores of both are one product. Weights are computed while
 weighted values of the pair before are added (FlashAttention-3, Shah et al., 2024). They stay in the registers in which
-the second product needs them. Sums are multiplied between the two tiles of a pair, as tile by tile. Groups take turns:
-one starts its products when the other has its scores and computes weights.
+the second product needs them. Sums are multiplied between the two tiles of a pair, as tile by tile. Where values have
+two slabs, groups take turns: one starts its products when the other has its scores and computes weights.
 
 Tiles of keys, steps of k and the order of all sums are those of attention by single sub-groups (`tensor_attention`).
 So are blocks of queries under a causal mask. No form changes a bit on a device.
@@ -154,6 +154,8 @@ class _WarpGroupAttentionLowering:
         self.one = one = AttentionAnchor(task.graph, task.region)
         self.dtype = one.q.argument.dtype
         self.queries, self.stage = _local_numbers(one)
+        # Products of one slab are too short for that: weights are what takes time.
+        self.turns = _slabs(one.columns) > 1
         self.maps = [
             TensorMap(
                 side.argument,
@@ -175,8 +177,8 @@ class _WarpGroupAttentionLowering:
         """Return the kernel; its work counts blocks of queries."""
         one, ring = self.one, self.ring
         # The first group has the turn at first.
-        begin = If(RING_GROUP > GROUPS - 2, (PassTurn(GROUPS),))
-        roles = RingRoles(ring, (self._each_block(self._copies),), (begin, self._each_block(self._block)), REGISTERS)
+        begin = (If(RING_GROUP > GROUPS - 2, (PassTurn(GROUPS),)),) if self.turns else ()
+        roles = RingRoles(ring, (self._each_block(self._copies),), (*begin, self._each_block(self._block)), REGISTERS)
         operands = (self.queries + ring.stages * self.stage) * self.dtype.itemsize // FLOAT32.itemsize
         return Kernel(
             self.task.name,
@@ -295,21 +297,26 @@ class _WarpGroupAttentionLowering:
                 scope.add(*inner.statements if counts is True else [If(counts, tuple(inner.statements))])
         body = scope.inner()
         number = body.integer((TILE - tiles.first) // PAIR)
-        body.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES), TakeTurn(GROUPS))
-        rescaling, weighing = body.inner(), body.inner()
+        body.add(AwaitStage(ring, 2 * number, _OF_KEYS), AwaitStage(ring, 2 * number - 1, _OF_VALUES))
+        rescaling, weighing, further = body.inner(), body.inner(), body.inner()
         self._rescale(rescaling, later)
-        weighing.add(PassTurn(GROUPS), FreeStage(ring, _OF_KEYS))
+        if self.turns:
+            body.add(TakeTurn(GROUPS))
+            weighing.add(PassTurn(GROUPS))
+        weighing.add(FreeStage(ring, _OF_KEYS))
         self._mask(weighing, halves[0], TILE)
         largest = self._largest(weighing, halves[0])
         first = self.weights.next(weighing, halves[0][0], largest[0])
         shrink = self.weights.shrink
+        # Powers of two are slow. In turns, those of the second tile are computed beside multiplied sums.
+        rest = further if self.turns else weighing
+        second = self.weights.next(rest, halves[0][1], largest[1])
+        rest.add(Assign(later, Splat(self.weights.shrink)))
         # What is stored is computed. Otherwise the assembler computes these weights when values have been awaited.
         weighing.add(PutItem(WHOLE, ROWS + 4 * LID, self.weights.total, vector=True))
         behind = tuple(rescaling.statements), tuple(weighing.statements), ()
         body.add(OverlappedMultiply((values[0], product, values[1]), behind), FreeStage(ring, _OF_VALUES))
-        # Powers of two are slow, and sums are multiplied beside them.
-        second = self.weights.next(body, halves[0][1], largest[1])
-        body.add(Assign(later, Splat(self.weights.shrink)))
+        body.add(*further.statements)
         self._rescale(body, shrink)
         for weights, (_, of) in zip((first, second), pairs, strict=True):
             self._pack(body, weights, of)
@@ -326,8 +333,8 @@ class _WarpGroupAttentionLowering:
 
     def _largest(self, scope: Scope, tiles: Sequence[list[Var]]) -> Sequence[list[Var] | None]:
         """Compute the largest scores up to each of neighbouring tiles, or leave that to the weights of each."""
-        if not self.weights.normal:
-            # Such weights take four instructions in place of one, which then wait for all scores.
+        if not (self.turns and self.weights.normal):
+            # Weights that may not be normal take four instructions in place of one, which then wait for all scores.
             return [None] * len(tiles)
         largest = [self.weights.highest]
         for scores in tiles:
