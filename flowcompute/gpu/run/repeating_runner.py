@@ -249,11 +249,12 @@ class RepeatingRunner(TransferringRunner):
 
     def wait(self) -> None:
         """Wait for the launches that nobody has waited for."""
+        # Those of a run that fails have no seconds.
+        ended, self._untold = self._untold, deque()
         if self._memory is not None and self._launcher is not None:
             with self._launcher.told():
                 self._memory.wait()
-        while self._untold:
-            name, seconds = self._untold.popleft()
+        for name, seconds in ended:
             if self.log is not None:
                 self.log.timed(name, sum(one() for one in seconds))
 
