@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flowcompute.schedule.known_plans import plan_store
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 

@@ -17,8 +17,8 @@ import flowcompute as fc
 from flowcompute.checkpoint.job import describe_job, differences, rebuild_job
 from flowcompute.elements.element import Element
 from flowcompute.graph.graph import build_graph
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from tests.support.work import lines_run
 

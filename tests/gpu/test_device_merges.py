@@ -18,7 +18,7 @@ from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.graph import build_graph
 from flowcompute.ir import FoldSpec
 from flowcompute.lower import KernelStyle
-from flowcompute.schedule.step_maker import StepMaker
+from flowcompute.schedule.passes import StepMaker
 from flowcompute.strategy.strategy import Strategy
 from tests.gpu.shapes import gpu_shaped
 

@@ -7,8 +7,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.ir.nodes import If
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from tests.gpu.shared_memory import SharedMemory
 from tests.gpu.tensor_devices import emulated
 

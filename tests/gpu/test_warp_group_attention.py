@@ -17,8 +17,8 @@ from flowcompute.lower import forms
 from flowcompute.lower.attention import WARP_GROUP_ATTENTION
 from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import HOPPER
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper

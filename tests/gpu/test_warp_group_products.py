@@ -17,8 +17,8 @@ from flowcompute.gpu.device.retargeting import retargeted
 from flowcompute.gpu.render import MARK
 from flowcompute.lower import forms
 from flowcompute.lower.matmul import WARP_GROUP_MATMUL
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from tests.golden.test_golden import HOPPER
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 

@@ -12,8 +12,8 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.lower import forms
 from flowcompute.lower.matmul import TENSOR_MATMUL, WARP_GROUP_TERMS
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import HOPPER
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper

@@ -13,8 +13,8 @@ from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.lower import kernel_cache
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import CPU, GPU, GRAPHS
 from tests.gpu.tensor_devices import plan_on_paper

@@ -21,8 +21,8 @@ from flowcompute.schedule import planner
 from flowcompute.schedule.known_plans import plan_digest, plan_rows, plan_store
 from flowcompute.schedule.known_plans.plan_digest import digest
 from flowcompute.schedule.known_plans.plan_rows import PlanWriter, read_rows
+from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import KEPT, PLANS, make_plan
-from flowcompute.schedule.step_maker import KERNELS
 from flowcompute.strategy import Config, Strategy
 from tests.golden.test_golden import GRAPHS, PRECISIONS, graph_of, on_paper
 from tests.lower.test_kernel_cache import WIDTH, layers

@@ -18,11 +18,11 @@ from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
 
 if TYPE_CHECKING:
     from flowcompute import lower
-    from flowcompute.schedule import step_maker
+    from flowcompute.schedule import passes
     from flowcompute.schedule.plan import ExecutionPlan
 else:
     lower = LateModule("flowcompute.lower")
-    step_maker = LateModule("flowcompute.schedule.step_maker")
+    passes = LateModule("flowcompute.schedule.passes")
 
 
 def not_applied(
@@ -94,5 +94,5 @@ def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel
     style = lower.KernelStyle(
         plan.backend.placements[step.placement].capabilities, knobs.over(step.kernel.knobs), plan.config.precision
     )
-    kernel = step_maker.KERNELS.lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
+    kernel = passes.KERNELS.lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
     return replace(kernel, contract=step.kernel.contract)

@@ -32,8 +32,8 @@ from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
 from flowcompute.lower.scan import why_on_host
 from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.passes.step_order import in_order
 from flowcompute.schedule.plan import Pass
-from flowcompute.schedule.step_order import in_order
 from flowcompute.schedule.steps import FUSED, RESIDENT, NodeStep, RegionStep, Step, repeated_numbers
 from flowcompute.spec import FLOAT32, FLOAT64
 from flowcompute.strategy import Config, Strategy
