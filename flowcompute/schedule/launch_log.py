@@ -86,10 +86,11 @@ class LaunchLog:
             step: the name of the step.
             deferred: whether nobody waits for it otherwise.
         """
-        launches = self._of(step).launches
-        if self._tell is not None or launches < (FIRST_DEFERRED if deferred else FIRST):
+        numbers = self._of(step)
+        # Nobody is told the seconds of launches of a slice that fails, which is done again.
+        if self._tell is not None or numbers.timed < (FIRST_DEFERRED if deferred else FIRST):
             return True
-        return launches % (EVERY_DEFERRED if deferred else EVERY) == 0
+        return numbers.launches % (EVERY_DEFERRED if deferred else EVERY) == 0
 
     def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
         """Record that a kernel has been launched and has ended.
@@ -124,7 +125,7 @@ class LaunchLog:
         with self._lock:
             every = [self._of(step) for step in steps]
             if self._tell is not None or any(
-                one.launches < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
+                one.timed < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
             ):
                 return False
             for one in every:

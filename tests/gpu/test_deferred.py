@@ -92,6 +92,27 @@ def test_launches_that_are_timed_are_waited_for_once(waits: mock.Mock) -> None:
         assert all(row.device_s > 0 for row in rows)
 
 
+def test_kernels_have_seconds_where_their_first_launches_fail() -> None:
+    """Those were counted as timed: nobody looked again before launch 256."""
+    finish, left = HostBuffers.finish, [2]
+
+    def refused(self: HostBuffers, outputs: Any) -> None:
+        finish(self, outputs)
+        left[0] -= 1
+        if left[0] >= 0:
+            raise fc.DeviceFullError("no room")
+
+    feed = fc.feed(shape=(WIDTH,), dtype="float32")
+    with mock.patch.object(HostBuffers, "finish", refused), layers(feed).flow(device="cpu") as flow:
+        for seed in range(4):
+            with pytest.warns(fc.DeviceWarning, match="no room") if not seed else contextlib.nullcontext():
+                flow.send(numbers(8, seed))
+            np.testing.assert_array_equal(flow.receive(), wanted(numbers(8, seed)))
+        rows = [row for row in flow.metrics.values() if row.launches]
+    assert len(rows) == LAYERS
+    assert all(row.device_s > 0 for row in rows)
+
+
 def test_traced_launches_are_waited_for_one_by_one(waits: mock.Mock, tmp_path: Path) -> None:
     """A trace says when each has ended."""
     feed = fc.feed(shape=(WIDTH,), dtype="float32")
