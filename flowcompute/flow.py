@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from flowcompute.backends import choose_backend, device_names
-from flowcompute.elements import Destination, Element, VerbSlot, user_site
-from flowcompute.engine import PlannedJob
+from flowcompute.elements import Element, VerbSlot, user_site
 from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
-from flowcompute.gpu.worker import Isolation
-from flowcompute.graph import Graph, build_graph, draw_svg, draw_tree, hash_of_elements
+from flowcompute.graph import build_graph, draw_svg, draw_tree, hash_of_elements
 from flowcompute.html import folded, heading, lines_folded
 from flowcompute.imports import load_module, without_collector
+from flowcompute.jobs import plan_job
 from flowcompute.metrics import counted
-from flowcompute.rewrite import (
-    fold_selected,
-    move_lookups,
-    move_parts_to_sources,
-    move_shuffles_to_sources,
-    move_views,
-    multiply_halves,
-    replace_idle_reductions,
-    replace_small_windows,
-    share_repeated_matrices,
-    split_items,
-)
 from flowcompute.runtime.checkpoints import (
     CheckpointPolicy,
     Request,
@@ -45,13 +30,9 @@ from flowcompute.runtime.options import RunOptions, shows_options
 from flowcompute.runtime.run import Run, refuse_in_trio_task, warn_of_full_disks
 from flowcompute.runtime.run import start as start_run
 from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
-from flowcompute.schedule import Shaping, chosen_plan, make_plan
 from flowcompute.schedule.explain import Plan, describe_run
-from flowcompute.schedule.memory import BatchTooLargeError
-from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import (
-    Config,
     FlowOptions,
     PlanOptions,
     RunVerbOptions,
@@ -66,9 +47,6 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN = 300
 """Nodes of a graph that a notebook shows as a tree."""
-
-_ITEM_SHARES = (16, 1 << 14)
-"""Shares of the budget that an item may have before items are in pieces: for batches of any size, and whole blocks."""
 
 _OF_CLUSTERS = frozenset({"cluster", "shards", "insecure", "mixed_devices", "resources"})
 
@@ -102,53 +80,7 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
         TypeError: if there is no such option.
     """
     _check_elements("plan", elements)
-    return _plan(elements, RunOptions.parse("plan", options, PlanOptions)).plan
-
-
-@without_collector
-def _plan(
-    elements: tuple[Element, ...],
-    options: RunOptions,
-    *,
-    by_hand: bool = False,
-    resumable: bool = False,
-    shaping: Shaping | None = None,
-    searching: bool = False,
-) -> PlannedJob:
-    asked = _graph(elements)
-    names = device_names(options.device)
-    isolate, limit_s = Isolation(options.isolate, options.launch_timeout_s).checked(names)
-    backend = choose_backend(names, asked, isolate=isolate)
-    budget = options.memory_bytes
-    config = Config(budget, names, options.precision, by_hand, resumable, isolate, limit_s, options.device_memory_bytes)
-    first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
-    graph = move_shuffles_to_sources(replace_small_windows(replace_idle_reductions(asked)))
-    graph = multiply_halves(graph, backend.capabilities, windows=first.half_windows)
-    # Products of NumPy have other bits for other numbers of rows.
-    graph = share_repeated_matrices(graph) if first.fused else graph
-    graph = move_views(move_parts_to_sources(move_lookups(graph)))
-    graph = fold_selected(graph, float64=first.float64)
-    if first.piece_bytes is not None:
-        graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
-
-    def made(chosen: Strategy) -> Plan:
-        make = partial(make_plan, config=config, strategy=chosen, backend=backend.description, asked=asked)
-        try:
-            return make(graph, shaping=first)
-        except BatchTooLargeError as error:
-            refused = error
-        for share in _ITEM_SHARES if shaping is None else ():
-            piece_bytes = max(1, budget // share)
-            parts = split_items(graph, piece_bytes, fused=first.fused)
-            if parts is not None:
-                try:
-                    return make(parts, shaping=replace(first, piece_bytes=piece_bytes))
-                except BatchTooLargeError as error:
-                    refused = error
-        raise refused
-
-    chosen = chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
-    return PlannedJob.of(chosen, backend)
+    return plan_job(elements, RunOptions.parse("plan", options, PlanOptions)).plan
 
 
 @shows_options(StartOptions)
@@ -219,7 +151,7 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
     path = options.checkpoint_path
     policy = CheckpointPolicy.parse(options.checkpoint_every)
     request = Request(path, policy=policy, site=site, accept_touched=options.accept_touched)
-    made = _plan(
+    made = plan_job(
         elements,
         options,
         resumable=path is not None,
@@ -334,7 +266,7 @@ def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Stra
     """
     _check_elements("tune_ahead", elements)
     asked = RunOptions.parse("tune_ahead", {"tune": "full", **options}, TuneOptions)
-    made = _plan(elements, asked, searching=True)
+    made = plan_job(elements, asked, searching=True)
     _refuse_feeds(made.plan)
     why_not = why_not_rehearsed(made.plan)
     if why_not is not None:
@@ -362,7 +294,7 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
     _check_elements("open_flow", elements)
     asked = RunOptions.parse("open_flow", options, FlowOptions)
     path = asked.checkpoint_path
-    made = _plan(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path))
+    made = plan_job(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path))
     return FlowOpener(made, asked.mode, path, asked.observe)
 
 
@@ -417,10 +349,6 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
             got=type(element).__name__,
             hint=hint,
         )
-
-
-def _graph(elements: tuple[Element, ...]) -> Graph:
-    return build_graph([e if isinstance(e, Destination) else to_array().bind(e) for e in elements])
 
 
 def _refuse_feeds(made: Plan) -> None:

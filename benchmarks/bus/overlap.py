@@ -49,7 +49,7 @@ def waiting(seconds: float) -> Callable[..., None]:
 def one_device(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
     """Runs on one device, with so many batches uploaded at a time."""
     job = (fc.source(np.zeros(options.batches * 1024, np.float32)) * 2) >> fc.discard()
-    with mock.patch("flowcompute.flow.choose_backend", return_value=gpu_shaped()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=gpu_shaped()):
         strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
         plan = fc.plan(job, memory=1 << 28, strategy=strategy)
 
@@ -67,7 +67,7 @@ def two_devices(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
     """Runs on two devices that take turns, and on two that compute different batches."""
     job = ((fc.source(np.zeros(options.batches * 1024, np.float32)) * 2).on("gpu") + 1).on("gpu:1") >> fc.discard()
     strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
-    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()):
         ahead = fc.plan(job, memory=1 << 28, strategy=strategy)
         with mock.patch("flowcompute.schedule.planner.count_early_steps", return_value=0):
             alone = fc.plan(job, memory=1 << 28, strategy=strategy)

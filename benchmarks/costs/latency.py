@@ -11,13 +11,13 @@ import numpy as np
 import trio
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.programs import build
 from flowcompute.gpu.render.renderer import render
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.work_division import division
+from flowcompute.jobs import job_of
 from flowcompute.schedule.steps import RegionStep
 
 ITEMS, NUMBERS = 8, 4

@@ -24,11 +24,11 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.measuring.interleaved import interleaved
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.dot_product_attention import _naive_attention, attention_of
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.jobs import job_of
 
 try:
     import torch

@@ -18,12 +18,12 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.measuring.interleaved import interleaved
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.engine.batch_slice import BatchSlice
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
+from flowcompute.jobs import job_of
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.config import Precision

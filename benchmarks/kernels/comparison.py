@@ -24,8 +24,8 @@ import flowcompute as fc
 from benchmarks.measuring.interleaved import interleaved
 from benchmarks.measuring.report import environment
 from benchmarks.measuring.workloads import COLUMNS, ROW, WEIGHT_COLUMNS
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
+from flowcompute.jobs import job_of
 
 PEERS = ("c", "numpy", "jax", "torch", "tinygrad")
 

@@ -17,10 +17,10 @@ from collections.abc import Callable
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
 from flowcompute.ir.kernel import Kernel
+from flowcompute.jobs import job_of
 from flowcompute.lower.forms import candidates
 from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend

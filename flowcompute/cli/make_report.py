@@ -8,7 +8,6 @@ import tempfile
 from typing import Any
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.overview import COMMANDS
 from flowcompute.cli.running import (
@@ -19,6 +18,7 @@ from flowcompute.cli.running import (
     measured,
     options_of,
 )
+from flowcompute.jobs import job_of
 from flowcompute.observe import write_report
 from flowcompute.strategy import PlanOptions
 

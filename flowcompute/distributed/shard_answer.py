@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources, rebuild_job
 from flowcompute.checkpoint.store import pack, unpack
 from flowcompute.distributed.kept import ShardFolder, TakenOverError, check_owner
@@ -28,6 +27,7 @@ from flowcompute.engine import CHECK, PlannedJob
 from flowcompute.errors import CheckpointError, FlowError, PlanError, RunError
 from flowcompute.files import FILES, explain, shown
 from flowcompute.flow import plan as make_plan
+from flowcompute.jobs import choose_backend
 from flowcompute.ring import Ring
 from flowcompute.thread_pool import own_cores
 

@@ -9,7 +9,6 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Constant, Element, user_site
 from flowcompute.elements.creation import Trainable
 from flowcompute.elements.training import StepSchedule
@@ -19,6 +18,7 @@ from flowcompute.files import path_text, shown
 from flowcompute.flow import resolve
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import build_graph
+from flowcompute.jobs import choose_backend, device_names
 from flowcompute.model_files import weights
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, plan_step

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.backends import choose_backend
 from flowcompute.distributed import ShardedJob, ShardStart, ShardState, run_shard, shard_ranges
 from flowcompute.distributed.shard_ranges import shard_unit
 from flowcompute.elements import Element
 from flowcompute.engine import PlannedJob, fold_block
+from flowcompute.jobs import choose_backend
 from tests.properties.cases import cases
 
 Job = Callable[[Element], tuple[Element, ...]]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.engine.backend import Executor
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.step_runner import StepRunner
+from flowcompute.jobs import job_of
 from flowcompute.schedule.explain.plan_view import Plan
 
 

@@ -35,7 +35,6 @@ from unittest import mock
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.errors import FlowError
 from flowcompute.gpu import OpenCLBackend, rendered_programs
 from flowcompute.gpu.device._cl import cl
@@ -43,6 +42,7 @@ from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.render.renderer import render
 from flowcompute.ir.kernel import Kernel
+from flowcompute.jobs import job_of
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
 from tests.gpu.oclgrind_families import FAMILIES

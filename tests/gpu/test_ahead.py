@@ -40,14 +40,14 @@ LONG_S = 20
 
 
 def planned(*roots: Element, **options: Any) -> fc.Plan:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()):
         return fc.plan(
             *roots, memory="256MiB", **{"strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 14), **options}
         )
 
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()):
         return fc.run(
             *roots, progress=False, **{"strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 14), **options}
         )
@@ -70,7 +70,7 @@ def stays(x: Element) -> list[Element]:
 
 
 def expected(roots: Sequence[Element]) -> list[bytes]:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=NumpyBackend()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=NumpyBackend()):
         return bits(fc.run(*roots, progress=False))
 
 

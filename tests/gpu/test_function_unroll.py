@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.engine.backend import PlannedJob
 from flowcompute.ir.kernel import Kernel
+from flowcompute.jobs import job_of
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu

@@ -96,7 +96,7 @@ def test_parts_of_a_graph_have_workers_of_their_own() -> None:
     rows = ((fc.source(DATA) * 2).on("a") + 1).on("b")
     inside = (rows @ np.ones((DATA.shape[1], 3), DATA.dtype)).on("numpy")
     roots = [(inside.sum(axis=1).on("numpy") * 2).on("b"), rows]
-    with mock.patch("flowcompute.flow.choose_backend", return_value=NumpyBackend()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=NumpyBackend()):
         expected = fc.resolve(*roots, memory=MEMORY)
     sizes: dict[object, int] = {}
     room = IsolatedMemory._room
@@ -107,7 +107,7 @@ def test_parts_of_a_graph_have_workers_of_their_own() -> None:
         return room(memory, key, size)
 
     with (
-        mock.patch("flowcompute.flow.choose_backend", return_value=backend),
+        mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=backend),
         mock.patch.object(IsolatedMemory, "_room", measured),
     ):
         run = fc.run(*roots, memory=MEMORY, progress=False, isolate=True)

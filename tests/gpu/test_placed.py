@@ -38,7 +38,7 @@ def placements() -> SplitBackend:
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:
     small = fc.Strategy(joined_batches=1, batch_bytes=1 << 13, depth=options.pop("depth", None))
-    with mock.patch("flowcompute.flow.choose_backend", return_value=placements()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=placements()):
         return fc.run(*roots, progress=False, strategy=small, **options)
 
 
@@ -148,7 +148,7 @@ def test_batches_fit_each_device() -> None:
     x = fc.source(DATA)
     wide = (x * 2).on("gpu") @ np.ones((24, 512), np.float32)
     roots = [(x * 2).on("gpu").sum(axis=1), wide.on("gpu:1")]
-    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()):
         made = fc.plan(*roots, device_memory="300KiB")
         assert 1 < made.batch_items < 300
         assert made.memory.device_bytes <= 2 * 300 << 10
@@ -163,7 +163,7 @@ def test_the_plan_counts_what_is_pinned_for_all_devices() -> None:
     # A job that is known to move little pins nothing; nobody knows how many records are selected.
     root = doubled[doubled[:, 0] > -1e9]
     with (
-        mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()),
+        mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()),
         mock.patch("flowcompute.gpu.memory.device_memory.Transfers", wraps=Transfers) as made,
     ):
         run = fc.run(root, progress=False, memory="1GiB")
@@ -177,7 +177,10 @@ def test_a_flow_with_pins() -> None:
     x = fc.feed((4,), "float32")
     y = ((x * 2).on("gpu") + 1).on("numpy")
     total = y.sum(axis=0).on("cpu")
-    with mock.patch("flowcompute.flow.choose_backend", return_value=placements()), fc.open_flow(y, total) as flow:
+    with (
+        mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=placements()),
+        fc.open_flow(y, total) as flow,
+    ):
         for part in np.split(np.arange(64, dtype=np.float32).reshape(16, 4), 4):
             flow.send(part)
             assert flow.receive().tobytes() == (part * 2 + 1).tobytes()

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job.kept import KeptJob
 from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.distributed import ShardedJob
@@ -20,6 +19,7 @@ from flowcompute.engine import PlannedJob
 from flowcompute.engine.accumulators import products
 from flowcompute.errors import RunError
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.jobs import choose_backend
 from flowcompute.schedule import Shaping
 from tests.gpu.test_sharing import DEVICES
 
@@ -40,7 +40,7 @@ def by_blas() -> Any:
 
 def order_1() -> Any:
     """Plan as jobs were planned before there was order 2."""
-    return mock.patch("flowcompute.flow.Shaping", partial(Shaping, product_order=1))
+    return mock.patch("flowcompute.jobs.job_planner.Shaping", partial(Shaping, product_order=1))
 
 
 def of_unknown_length(array: np.ndarray) -> Any:

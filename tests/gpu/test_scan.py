@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
@@ -20,6 +19,7 @@ from flowcompute.gpu import OpenCLBackend
 from flowcompute.graph.graph import build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.scan_order import scan_tile
+from flowcompute.jobs import job_of
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config

@@ -282,7 +282,7 @@ def test_devices_that_cannot_share(device: list[Any], words: str) -> None:
 
 def test_devices_that_share_are_not_isolated() -> None:
     first = DEVICES["cpu", 2].devices
-    chosen = mock.patch("flowcompute.backends.select_devices", return_value=first)
+    chosen = mock.patch("flowcompute.jobs.backend_choice.select_devices", return_value=first)
     with chosen, pytest.raises(PlanError, match="cannot isolate kernels where devices share the batches"):
         fc.plan(fc.source(DATA) * 2, device=["cpu", "cpu:1"], isolate=True)
 

@@ -222,7 +222,7 @@ def test_devices_share_what_is_decoded() -> None:
     """Each of two devices reads blocks, and one the numbers that the other has decoded."""
     x, d = fc.source(X), fc.dequantize(fc.constant(RAW), NAME)
     roots = [(x @ d.T).on("gpu") + 1, ((x + 1) @ d.T).on("gpu:1"), (d.on("gpu") * 2).on("gpu:1")]
-    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=two_gpus()):
         run = fc.run(*roots, progress=False)
     np.testing.assert_allclose(run.values[0], X @ W.T + 1, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(run.values[1], (X + 1) @ W.T, rtol=1e-4, atol=1e-3)

@@ -145,6 +145,6 @@ def test_what_needs_a_whole_item_is_refused_with_the_number(name: str, tmp_path:
 
 
 def test_items_that_fit_are_never_split(tmp_path: Path) -> None:
-    with mock.patch("flowcompute.flow.split_items") as split:
+    with mock.patch("flowcompute.jobs.job_planner.split_items") as split:
         opened(tmp_path, X).sum(axis=1).resolve(device="numpy", strategy=READ, progress=False)
     split.assert_not_called()

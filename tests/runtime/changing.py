@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.elements.source import Reader
 from flowcompute.engine.backend import PlannedJob
+from flowcompute.jobs import job_of
 from flowcompute.observe import BatchComputed, EventStream
 from flowcompute.runtime.run.run import Run
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.errors import DestinationError, PlanError, RunError
+from flowcompute.jobs import job_of
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.running_pass import PassSettings

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.errors import DestinationError, RunError
+from flowcompute.jobs import job_of
 from flowcompute.metrics import Skipped
 from flowcompute.runtime.channels.progress_line import describe
 from tests.runtime.dropping import Function, dead_letters, fails_at, kept, rows, run, with_files, written

@@ -246,7 +246,7 @@ def test_nothing_is_planned_or_compiled_after_opening() -> None:
     opener = fc.open_flow(fc.tanh(x).sum(axis=1), fc.window(x, 3).sum(axis=1), x.sum(axis=0) * 2, device="cpu")
     with (
         mock.patch("flowcompute.gpu.worker.launcher.build", wraps=build) as built,
-        mock.patch("flowcompute.flow.make_plan") as plan,
+        mock.patch("flowcompute.jobs.job_planner.make_plan") as plan,
         opener as flow,
     ):
         compiled = built.call_count

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device.discovery import select_device
+from flowcompute.jobs import job_of
 from flowcompute.observe import EventStream, TrialMeasured
 from flowcompute.runtime.tuning import kernel_trials as room
 from flowcompute.runtime.tuning.kernel_trials import KernelTrials

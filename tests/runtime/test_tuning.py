@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
+from flowcompute.jobs import job_of
 from flowcompute.observe import TrialMeasured
 from flowcompute.runtime.channels.run_pace import pace_of
 from flowcompute.runtime.tuning.rehearsal import Rehearsals

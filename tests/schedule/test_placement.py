@@ -108,7 +108,7 @@ def without_float64() -> OpenCLBackend:
 
 
 def planned_on(placements: Sequence[OpenCLBackend | NumpyBackend], *roots: Element) -> Plan:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=SplitBackend(placements, {"numpy": 1})):
+    with mock.patch("flowcompute.jobs.job_planner.choose_backend", return_value=SplitBackend(placements, {"numpy": 1})):
         return fc.plan(*roots)
 
 

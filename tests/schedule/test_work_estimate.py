@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.backends import job_of
 from flowcompute.cli.command import main
 from flowcompute.elements.nn.dot_product_attention import visible_keys
 from flowcompute.errors import PlanError
 from flowcompute.gpu.device import limits as measuring
 from flowcompute.gpu.device.discovery import select_device
+from flowcompute.jobs import job_of
 from flowcompute.metrics import NodeMetrics
 from flowcompute.schedule.explain.roofline_table import rooflines
 from flowcompute.schedule.launch_log import LaunchLog

@@ -42,7 +42,7 @@ def value_bytes(values: Any) -> list[bytes]:
 
 def order_1() -> Any:
     """Plan as jobs were planned before there was order 2."""
-    return mock.patch("flowcompute.flow.Shaping", partial(Shaping, product_order=1))
+    return mock.patch("flowcompute.jobs.job_planner.Shaping", partial(Shaping, product_order=1))
 
 
 def by_blas() -> Any:

@@ -10,7 +10,6 @@ from dataclasses import field
 from itertools import count
 from typing import Any
 
-from flowcompute.backends import choose_backend
 from flowcompute.checkpoint.job import check_sources
 from flowcompute.checkpoint.store import pack
 from flowcompute.distributed.cluster._dask import DaskWorkers
@@ -41,6 +40,7 @@ from flowcompute.flow import plan
 from flowcompute.graph import structural_hash
 from flowcompute.imports import dataclass
 from flowcompute.ir import ORDER_VERSION
+from flowcompute.jobs import choose_backend
 from flowcompute.metrics import Metrics, Progress
 from flowcompute.runtime.checkpoints import refuse_foreign_writes
 from flowcompute.schedule.explain import Plan
