@@ -197,7 +197,7 @@ class Executor(ABC):
             arrays: records of all sources, by value. Given values that no run makes are those of this one.
 
         Returns:
-            What `repeat` gives.
+            What `repeat` gives, but for what it has given for the run before, too.
         """
         raise NotImplementedError(f"{type(self).__name__} launches at once")
 

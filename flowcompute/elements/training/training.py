@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class StepSchedule:
     epochs: int
     seed: int | None
 
-    @property
+    @cached_property
     def steps_an_epoch(self) -> int:
         """Steps in which all records are read once."""
         return -(-self.records // self.batch)
@@ -67,7 +68,7 @@ class StepSchedule:
         """All steps."""
         return self.steps_an_epoch * self.epochs
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of steps, each once: of whole ones, and of a shorter last one."""
         first, last = min(self.batch, self.records), self.records % self.batch

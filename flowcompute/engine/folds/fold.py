@@ -134,7 +134,7 @@ class Fold(BlockedAccumulator):
         # Places count from the first record of a lot.
         if not self.is_one_block(records) or self.spec.op in ("argmin", "argmax"):
             return None
-        arrays = tuple(np.concatenate(parts) for parts in zip(*map(self.arrays, several), strict=True))
+        arrays = self.arrays([np.concatenate(parts) for parts in zip(*several, strict=True)])
         with np.errstate(all="ignore"):
             return self._finish(self.reduce(arrays, records, 0), records)
 

@@ -268,8 +268,10 @@ class RunsInPlace:
 
     def _make_own(self, values: Sequence[int], taken: BatchSlice) -> None:
         """Make arrays of records that are those of one run, as far as they are not there."""
-        specs = {i: self._state.nodes[i].spec for i in values if i not in taken.values}
-        taken.values.update((i, np.empty((taken.items, *one.shape), one.dtype)) for i, one in specs.items())
+        for i in values:
+            if i not in taken.values:
+                spec = self._state.nodes[i].spec
+                taken.values[i] = np.empty((taken.items, *spec.shape), spec.dtype)
 
     def _seen_first(self, values: Arrays, whole: Arrays) -> tuple[list[Command], set[int]]:
         """Find what is only seen of arrays that are there before a run: strided views, and all records as one array.
@@ -293,13 +295,17 @@ class RunsInPlace:
             elif node.op is ALL_RECORDS and is_dense(graph, node.inputs[0]):
                 array = values.get(node.inputs[0])
                 if array is None:
-                    commands.append(partial(self._steps.fold_at_once, node))
+                    commands.append(partial(self._see_all, node.id, node.inputs[0]))
                 else:
                     whole[node.id] = array
             else:
                 continue
             seen.add(node.id)
         return commands, seen
+
+    def _see_all(self, value: int, records: int, taken: BatchSlice) -> None:
+        """Put all records among the resident values as one array: the very one, where it lies in order."""
+        self._state.resident[value] = np.ascontiguousarray(taken.values[records])
 
     def _joined(self, prepared: PreparedRun) -> PreparedRun:
         """Return a run that has fewer launches, where its device can do several as one."""

@@ -92,10 +92,11 @@ class RunsTogether:
         linked = {given: value for given, value in links.items() if value is not None}
         if self._noted:
             self._links = linked
-        return self._note(taken, linked)
+        results = {**self._new, **self._note(taken, linked)}
+        return {i: results[i] if i in results else resident[i] for i in self._sinks}
 
     def follow(self, taken: BatchSlice) -> Mapping[int, np.ndarray]:
-        """Note a run over what the last one makes, where `can_follow`; see `add`."""
+        """Note a run over what the last one makes, where `can_follow`; see `add`. Gives what is its own."""
         return self._note(taken, self._links)
 
     def _note(self, taken: BatchSlice, linked: Mapping[int, int]) -> Mapping[int, np.ndarray]:
@@ -120,10 +121,9 @@ class RunsTogether:
         (self._known.add if are_turns else self._known.discard)(place)
         folded = {node.id: np.empty(node.spec.shape, node.spec.dtype) for node in self._folds}
         self._noted.append((taken, folded))
-        made, resident = {**self._new, **own, **folded}, self._state.resident
-        if len(self._noted) == self._most:
+        if place + 1 == self._most:
             self.end()
-        return {i: made[i] if i in made else resident[i] for i in self._sinks}
+        return {**own, **folded}
 
     def _linked_arrays(self, place: int, linked: Mapping[int, int]) -> Arrays:
         """Return what a run takes of the one before, by given value."""

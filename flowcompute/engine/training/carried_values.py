@@ -77,7 +77,7 @@ class CarriedValues:
 
         Values are those after the last step of the launch already.
         """
-        if job is not self._job or not job.in_progress:
+        if job is not self._job:
             return None
         return job.follow(lambda given: self.given(given, number), records)
 

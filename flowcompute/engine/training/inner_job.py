@@ -104,9 +104,11 @@ class InnerJob:
         Raises:
             FlowError: as a run.
         """
-        executor, clock = self._executors[0], self.plan.passes[0].clocks[0]
-        if not executor.can_follow:
+        # Runs that are left are those of the only pass.
+        executor = self._executors[0] if self._executors else None
+        if executor is None or not executor.can_follow:
             return None
+        clock = self._job.plan.passes[0].clocks[0]
         self.has_failed = True
         check_stopped()
         for i, element in self._anew:
@@ -130,7 +132,8 @@ class InnerJob:
     @property
     def in_progress(self) -> int:
         """The last runs that have not ended; see `Executor.in_progress`."""
-        return max((one.in_progress for one in self._executors), default=0)
+        # Only those of a plan with one pass are left.
+        return self._executors[0].in_progress if self._executors else 0
 
     def wait(self) -> None:
         """Wait for the runs that were left in progress; see `Executor.wait`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from flowcompute.engine.training.drawn_records import DrawnRecords
 from flowcompute.engine.training.inner_job import InnerJob
 from flowcompute.errors import FlowError
 from flowcompute.graph import Node
-from flowcompute.imports import dataclass
 from flowcompute.metrics import StepTold
 
 
-@dataclass(frozen=True)
-class LeftStep:
+class LeftStep(NamedTuple):
     """A step that was left in progress.
 
     Attributes:
@@ -56,7 +54,6 @@ class TrainingScan(Scan):
         stopped: whether a criterion has ended the training.
         overlaps: whether a step may be in progress while the next one begins. What `advance` writes of the last ones is
             there after `settle`.
-        said: the loss of the last step, the pace and the last measures, in words; empty before the first.
         told: the steps that nobody has asked for yet.
     """
 
@@ -67,7 +64,8 @@ class TrainingScan(Scan):
         self.stopped = self.overlaps = False
         self._last_kind = (0, 0)
         self._left = deque[LeftStep]()
-        self.said = self._measured = ""
+        self._last_told: tuple[float, int, float] | None = None
+        self._measured = ""
         self.told: list[StepTold] = []
         self._name = node.name
         self._began_s, self._records_done = time.perf_counter(), 0
@@ -111,8 +109,9 @@ class TrainingScan(Scan):
             self.settle()
         self._last_kind = epoch, size
         steps = min(len(out), (schedule.records - start) // size)
+        carried = self._carried()
         for place in range(steps):
-            before, values = self._records_done, self._carried().kept()
+            before, values = self._records_done, carried.kept()
             try:
                 job, loss = self._step(leave=True)
             except NoRoomTogetherError:
@@ -158,7 +157,7 @@ class TrainingScan(Scan):
 
     def _note_ended(self, in_progress: int) -> None:
         """Note the steps that were left, but for the last ones, which are in progress."""
-        while len(self._left) > in_progress:
+        for _ in range(len(self._left) - in_progress):
             ended = self._left.popleft()
             ended.out[0] = ended.loss
             self._tell(ended.number, ended.loss)
@@ -166,12 +165,20 @@ class TrainingScan(Scan):
     def _tell(self, step: int, loss: np.ndarray) -> dict[str, float]:
         """Tell a step that has ended; more numbers may be added to what is told."""
         pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
-        self.said = (
-            f"loss {float(loss):.4g} at step {step:,} of {self._training.schedule.steps:,}, {pace:,.0f} records/s"
-        )
-        numbers = {"loss": float(loss)}
+        number = float(loss)
+        self._last_told = number, step, pace
+        numbers = {"loss": number}
         self.told.append(StepTold(self._name, step, numbers))
         return numbers
+
+    @property
+    def said(self) -> str:
+        """The loss of the last step, the pace and the last measures, in words; empty before the first."""
+        if self._last_told is None:
+            return ""
+        loss, step, pace = self._last_told
+        steps = self._training.schedule.steps
+        return f"loss {loss:.4g} at step {step:,} of {steps:,}, {pace:,.0f} records/s{self._measured}"
 
     def _advance(self) -> Any:
         """Take a step, and evaluate after it where it is time; gives the record of it."""
@@ -192,26 +199,24 @@ class TrainingScan(Scan):
             self._measured = "".join(
                 f", {name} {value:.4g}" for name, value in zip(evaluation.names, measures, strict=True)
             )
-        self.said += self._measured
         return (float(loss), True, evaluated, *measures)
 
     def _step(self, *, leave: bool = False) -> tuple[InnerJob, np.ndarray]:
         """Take a step, or leave it in progress; gives its job and its loss."""
-        schedule = self._training.schedule
+        schedule, carried, read, number = self._training.schedule, self._carried(), self._records.read, self.step + 1
         _, start, stop = schedule.of_step(self.step)
         job = self._alone(schedule.sizes.index(stop - start))
         self._records.turn_to(self.step)
         try:
-            following = self._carried().following(job, self.step + 1, self._records.read) if leave else None
-            loss = following
+            loss = carried.following(job, number, read) if leave else None
             if loss is None:
-                loss = self._carried().step(job, self.step + 1, self._records.read, leave=leave)
+                loss = carried.step(job, number, read, leave=leave)
         except FlowError as error:
             if error.records is not None:
                 error.records = start + error.records[0], start + error.records[1]
-            error.message = f"{error.message} (in step {self.step + 1} of {schedule.steps})"
+            error.message = f"{error.message} (in step {number} of {schedule.steps})"
             raise
-        self.step += 1
+        self.step = number
         self._records_done += stop - start
         return job, loss
 

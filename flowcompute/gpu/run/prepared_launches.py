@@ -196,7 +196,8 @@ class _Found:
     """
 
     def __init__(self, batch_slice: BatchSlice, memory: Memory, scalar: Callable[[int], Any]) -> None:
-        self._batch_slice, self._memory, self._scalar = batch_slice, memory, scalar
+        self._values, self._resident = batch_slice.values, batch_slice.resident
+        self._memory, self._scalar = memory, scalar
         self.held = list[np.ndarray]()
         self._known: dict[int, int] = {}
 
@@ -205,8 +206,10 @@ class _Found:
         if argument.kind == "scalar":
             return self._scalar(value)
         if value not in self._known:
-            array = self._batch_slice.array(value)
-            if not (array.flags.c_contiguous and array.flags.aligned):
+            # As `BatchSlice.array`, which is a call more for each argument of a step.
+            array = self._values[value] if value in self._values else self._resident[value]
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
                 # Kernels may still be computing it.
                 self._memory.wait()
                 array = np.array(array, order="C")

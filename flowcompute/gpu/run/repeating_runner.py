@@ -227,7 +227,8 @@ class RepeatingRunner(TransferringRunner):
         """See `RegionRunner.begin_prepared`."""
         self._passed.begin()
         self._residents.forget(self.state.changing)
-        self.memory.forget(self._cyclic)
+        if self._cyclic:
+            self.memory.forget(self._cyclic)
 
     def _maker(self, argument: Argument) -> Callable[[BatchSlice], Any]:
         """Return what makes a value for an argument that passes."""

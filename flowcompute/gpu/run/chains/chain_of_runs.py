@@ -65,15 +65,22 @@ class ChainOfRuns:
             find: gives the address of an array that passes, or a number.
             again: whether values that stay have the arrays that they had when this run was noted last.
         """
-        holes = self._others if again else self._every
-        found = np.array([bits_of(find(one), dtype) for one, dtype in holes.asked], np.uint64)
-        self._tables[run, holes.places] = found[holes.found_at]
+        if not run:
+            # What stays of runs whose launch failed is there when they are noted again.
+            self._fill()
+        (self._others if again else self._every).note(run, find)
 
     def launch(self, runs: int) -> None:
         """Launch the first runs that were noted, and leave the waiting to others."""
+        self._fill()
         self._counters[:runs] = 0
         values = [*self._buffers, runs * self._phases, 0, 0, 0]
         self._launcher.launch(self._compiled, values, self._workers, 1, (), timed=False, deferred=True)
+
+    def _fill(self) -> None:
+        """Fill in what was noted. A run that is noted twice for a launch has other arrays that stay the second time."""
+        self._others.fill(self._tables)
+        self._every.fill(self._tables)
 
 
 class _Holes:
@@ -82,16 +89,27 @@ class _Holes:
     Args:
         holes: arguments, each with its dtype and its places.
 
-    Attributes:
-        asked: each argument with its dtype.
-        places: all places.
-        found_at: for each place which argument it takes.
     """
 
     def __init__(self, holes: Sequence[Hole]) -> None:
-        self.asked = [(argument, dtype) for argument, dtype, _ in holes]
-        self.places = np.array([place for _, _, places in holes for place in places], np.int64)
-        self.found_at = np.repeat(np.arange(len(holes)), [len(places) for _, _, places in holes])
+        self._runs: list[int] = []
+        self._asked = [(argument, dtype) for argument, dtype, _ in holes]
+        self._places = np.array([place for _, _, places in holes for place in places], np.int64)
+        self._found_at = np.repeat(np.arange(len(holes)), [len(places) for _, _, places in holes])
+        self._found: list[int] = []
+
+    def note(self, run: int, find: Callable[[Argument], Any]) -> None:
+        """Note what a run fills in."""
+        found = [find(one) if dtype is None else bits_of(find(one), dtype) for one, dtype in self._asked]
+        self._runs.append(run)
+        self._found += found
+
+    def fill(self, tables: np.ndarray) -> None:
+        """Fill the holes of all runs that were noted, each the last time that it was."""
+        if self._runs:
+            found = np.array(self._found, np.uint64).reshape(len(self._runs), -1)
+            tables[np.array(self._runs)[:, None], self._places] = found[:, self._found_at]
+            self._runs, self._found = [], []
 
 
 def bits_of(value: Any, dtype: np.dtype | None) -> int:
