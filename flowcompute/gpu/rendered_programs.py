@@ -48,9 +48,9 @@ def program_of(kernel: Kernel) -> tuple[str, str]:
     network have, are then compiled once, and those that share their body are rendered once. The text of a kernel is
     kept for as long as the kernel: plans that are followed again have the same one.
     """
-    kept = _PROGRAMS.get(id(kernel))
-    if kept is not None:
-        return kept[1]
+    program = _kept(kernel)
+    if program is not None:
+        return program
     program = _program_of_equal(kernel)
     if program is None:
         name = _name(kernel)
@@ -64,8 +64,8 @@ class RenderedTexts:
 
     def known(self, kernel: Kernel) -> str | None:
         """Return the text of a kernel if it was rendered; nothing is rendered for it."""
-        kept = _PROGRAMS.get(id(kernel))
-        return None if kept is None else kept[1][0]
+        kept = _kept(kernel)
+        return None if kept is None else kept[0]
 
     def note(self, kernel: Kernel, text: str) -> None:
         """Note the text that an equal kernel had, which this one need not be rendered for."""
@@ -74,6 +74,13 @@ class RenderedTexts:
 
 def _name(kernel: Kernel) -> str:
     return f"fused_{kernel.work}"
+
+
+def _kept(kernel: Kernel) -> tuple[str, str] | None:
+    """Return the program that was noted for this very kernel."""
+    reference, program = _PROGRAMS.get(id(kernel), (None, None))
+    # An interrupt may come while Python forgets a kernel, and the next one may lie at its address.
+    return program if reference is not None and reference() is kernel else None
 
 
 def _note(kernel: Kernel, program: tuple[str, str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.gpu import rendered_programs
 from flowcompute.gpu.render import render
 from flowcompute.gpu.rendered_programs import program_of
 from flowcompute.lower import kernel_cache
@@ -62,6 +64,20 @@ def test_kernels_with_one_body_have_one_text() -> None:
         text, name = program_of(kernel.ir)
         assert text is bodies[id(kernel.ir.body)]
         assert text.replace(f" {name}(", f" {kernel.ir.name}(") == render(kernel.ir)
+
+
+def test_texts_of_kernels_that_are_gone_are_those_of_no_other() -> None:
+    """An interrupt while Python forgot a kernel left its text, which the next one at its address got."""
+    kernel = (fc.source(np.ones(3, np.float32)) + 1).plan(device="cpu").kernels[0].ir
+    of_another, gone = replace(kernel), replace(kernel)
+    with mock.patch.object(rendered_programs, "_forget"):
+        rendered_programs._note(gone, ("another text", "another"))
+        left = rendered_programs._PROGRAMS.pop(id(gone))
+        del gone
+    assert left[0]() is None
+    with mock.patch.dict(rendered_programs._PROGRAMS, {id(of_another): left}):
+        assert rendered_programs.RenderedTexts().known(of_another) is None
+        assert program_of(of_another) == program_of(kernel)
 
 
 @pytest.mark.parametrize("capabilities", [CPU, GPU], ids=["cpu", "gpu"])
