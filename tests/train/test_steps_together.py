@@ -27,6 +27,7 @@ from flowcompute.errors import DeviceFullError, RunError, SourceError
 from flowcompute.gpu.memory.device_memory import HostMemory
 from flowcompute.gpu.run.chains.chain_of_runs import ChainOfRuns
 from flowcompute.gpu.run.chains.chain_program import NAME
+from flowcompute.gpu.run.repeating_runner import RepeatingRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.stages.group_size import GroupSize
 from flowcompute.schedule.memory import memory_plan
@@ -417,3 +418,32 @@ def test_records_of_several_steps_are_seen_at_once() -> None:
         fc.resolve(*many(epochs=2), **HERE)
     # Two sources with 30 steps of two records an epoch.
     assert seen == [32, 32, 28, 28] * 2
+
+
+def test_steps_that_are_launched_before_the_next_one_keep_what_they_were_given() -> None:
+    """Launches are forgotten when the next step has been given its own number and values."""
+    forgotten: list[int] = []
+    knows = RepeatingRunner.still_knows
+
+    def forgets(self: RepeatingRunner, known: Any) -> bool:
+        if chains and not forgotten:
+            forgotten.append(chains[0])
+            return False
+        return knows(self, known)
+
+    note, chains = ChainOfRuns.note, list[int]()
+
+    def noted(self: ChainOfRuns, run: int, find: Any, *, again: bool) -> None:
+        chains.append(run)
+        note(self, run, find, again=again)
+
+    def job() -> list[Any]:
+        return many(rate=fc.train.cosine(0.5, steps=90))
+
+    with derived():
+        wanted = fc.resolve(*job(), **HERE)
+    patched = mock.patch.object(ChainOfRuns, "note", noted), mock.patch.object(RepeatingRunner, "still_knows", forgets)
+    with together() as lengths, patched[0], patched[1]:
+        same(fc.resolve(*job(), **HERE), wanted)
+    assert forgotten
+    assert lengths[0] == 1

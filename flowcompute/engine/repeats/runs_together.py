@@ -115,6 +115,8 @@ class RunsTogether:
         self._runner.begin_prepared()
         for command in self._see:
             command(taken)
+        # The last run is noted again, when the next one may have been given its own values.
+        taken.resident = {**self._state.resident}
         if place not in self._read:
             self._read[place] = {i: values[i] for i in self._folded}
         self._launch.note(place, taken, again=again)
