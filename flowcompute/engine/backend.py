@@ -188,7 +188,7 @@ class Executor(ABC):
         return None
 
     can_follow: bool = False
-    """Whether runs that `repeat` has left begin later, in a launch that has room for another one."""
+    """True where runs that `repeat` has left begin later, in a launch that has room for another one."""
 
     def follow(self, arrays: dict[int, np.ndarray]) -> Mapping[int, np.ndarray]:
         """Repeat a run over what the last one makes, in the launch of that one, where `can_follow`.

@@ -107,7 +107,7 @@ class PassExecutor(Executor):
 
     @property
     def can_follow(self) -> bool:  # type: ignore[override]
-        """Whether another run goes in the launch of those that were left; see `Executor.follow`."""
+        """True where another run goes in the launch of those that were left; see `Executor.follow`."""
         return self._in_place is not None and self._in_place.can_follow
 
     def follow(self, arrays: Arrays) -> Mapping[int, np.ndarray]:

@@ -41,7 +41,7 @@ def multiplied_bits(numbers: np.ndarray) -> np.ndarray:
 
 
 def _swizzled(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the chunks of so many lines lie, and what lies where they would: their order is its own inverse."""
+    """Return where the chunks of so many lines lie, and what lies there: their order is its own inverse."""
     lines = np.arange(count)[:, None]
     return lines, np.arange(8) ^ lines % 8
 

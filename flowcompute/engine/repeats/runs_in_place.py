@@ -104,7 +104,7 @@ class RunsInPlace:
 
     @property
     def can_follow(self) -> bool:
-        """Whether another run goes in the launch of the last ones; see `Executor.follow`."""
+        """True where another run goes in the launch of the last ones; see `Executor.follow`."""
         return self._together is not None and self._together.can_follow
 
     def follow(self, arrays: Arrays) -> Mapping[int, np.ndarray]:

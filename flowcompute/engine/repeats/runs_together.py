@@ -68,7 +68,7 @@ class RunsTogether:
 
     @property
     def can_follow(self) -> bool:
-        """Whether the run that comes next may be one over what the last one makes: how it takes that is known."""
+        """True where the next run may be one over what the last one makes: how it takes that is known."""
         return bool(self._noted) and self._failure is None and len(self._links) == len(self._carried)
 
     def add(self, taken: BatchSlice) -> Mapping[int, np.ndarray]:

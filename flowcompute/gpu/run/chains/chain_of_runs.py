@@ -88,7 +88,6 @@ class _Holes:
 
     Args:
         holes: arguments, each with its dtype and its places.
-
     """
 
     def __init__(self, holes: Sequence[Hole]) -> None:
