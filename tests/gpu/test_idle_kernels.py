@@ -10,9 +10,10 @@ import numpy as np
 from pyopencl import invoker
 
 import flowcompute as fc
-from flowcompute.gpu.device import Device, all_devices, build, select_device
+from flowcompute.gpu.device import Device, all_devices, build, idle_kernels, select_device
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.idle_kernels import _MOST_KERNELS, IdleKernels
+from flowcompute.gpu.device.limits import measure_limits
 from flowcompute.gpu.worker.launcher import LocalLauncher
 
 TEXT = "kernel void one(global float *x, long n) { if (get_global_id(0) < n) x[get_global_id(0)] = 1; }"
@@ -75,6 +76,19 @@ def test_pyopencl_writes_for_one_kernel_at_a_time() -> None:
             thread.join()
     # Each is written for when it is made, and when it has types.
     assert met == [True] * 4
+
+
+def test_limits_are_measured_by_kernels_that_are_written_one_at_a_time() -> None:
+    met, original = [], invoker.generate_enqueue_and_set_args
+
+    def write(*given: Any, **named: Any) -> Any:
+        met.append(idle_kernels._generating.locked())
+        return original(*given, **named)
+
+    with mock.patch.object(invoker, "generate_enqueue_and_set_args", write):
+        measure_limits(device_of_its_own())
+    assert met
+    assert all(met), "another thread may write for a kernel meanwhile"
 
 
 def test_only_some_are_kept() -> None:

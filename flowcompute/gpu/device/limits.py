@@ -13,7 +13,7 @@ from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.programs import build
 from flowcompute.imports import LateModule
-from flowcompute.spec import FLOAT16, FLOAT32, FLOAT64
+from flowcompute.spec import FLOAT16, FLOAT32, FLOAT64, INT32, INT64
 from flowcompute.strategy import Limits, Unit
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def _copy(device: Device, program: cl.Program) -> float:
         count = size_bytes // (64 if cpu else 16)
         groups, group = _groups(device)
         arguments = (*buffers, np.int64(count), np.int64(-(-count // groups) if cpu else 0))
-        return 2 * size_bytes / _min_seconds(device, cl.Kernel(program, "fc_copy"), arguments, groups * group, group)
+        kernel = device.kernels.take(program, "fc_copy", (None, None, INT64, INT64)).kernel
+        return 2 * size_bytes / _min_seconds(device, kernel, arguments, groups * group, group)
     finally:
         for buffer in buffers:
             buffer.release()
@@ -146,7 +147,8 @@ def _rate(device: Device, program: cl.Program, unit: Unit) -> float:
     try:
         # Numbers stay near 2, since subnormal ones would be slower. Tensor cores are as fast on zeros.
         arguments = (out, *np.array([0.5, 1.0]).astype(dtype), np.int32(turns))
-        seconds = _min_seconds(device, cl.Kernel(program, f"fc_{unit}"), arguments, groups * group, group)
+        kernel = device.kernels.take(program, f"fc_{unit}", (None, dtype, dtype, INT32)).kernel
+        seconds = _min_seconds(device, kernel, arguments, groups * group, group)
         return groups * group * turns * _CHAINS * each / seconds
     finally:
         out.release()
