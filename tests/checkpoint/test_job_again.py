@@ -120,3 +120,25 @@ def test_bits_of_constants_are_kept(value: float) -> None:
     (again,) = round_trip(fc.constant(bits))
     kept: Any = again.inputs[0]
     assert kept.value.tobytes() == bits.tobytes()
+
+
+def test_a_training_goes_on_whose_steps_read_weights_of_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows, first = (rng.standard_normal(shape, dtype=np.float32) for shape in ((40, 4), (5, 2)))
+    held = fc.source(rng.standard_normal((4, 5), dtype=np.float32)) >> fc.save(tmp_path / "w.safetensors", key="w")
+    fc.run(held, device="numpy", progress=False)
+
+    def job() -> fc.Element:
+        w = fc.weights(tmp_path / "w.safetensors")["w"]
+        a = fc.parameter(first, name="a")
+        loss = (fc.nn.relu(fc.source(rows) @ w) @ a).sum(axis=1).mean()
+        return fc.train.fit(loss, fc.train.adam(0.1), batch=8, epochs=2)["a"]
+
+    kept = tmp_path / "kept"
+    with pytest.raises(fc.RunError, match="frozen"):
+        job().run(checkpoint=kept, device="numpy", progress=False, on_batch=lambda run: run.freeze())
+    os.utime(tmp_path / "w.safetensors")
+    with pytest.raises(fc.CheckpointError, match=r"w\.safetensors has changed: its time of change"):
+        job().run(checkpoint=kept, device="numpy", progress=False)
+    run = job().run(checkpoint=kept, device="numpy", progress=False, accept_touched=True)
+    np.testing.assert_array_equal(run.value, job().resolve(device="numpy", progress=False))

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.cli import main
 from flowcompute.errors import PlanError, SourceError, SpecError
 
 N = 20_011
@@ -34,6 +35,21 @@ def read_or_refused(path: Path) -> None:
         for name in table:
             if table.length < 1000:
                 table[name].resolve(progress=False)
+
+
+def frozen(job: Any, target: Path, kept: Path) -> None:
+    with pytest.raises(fc.RunError):
+        (job >> fc.save(target)).run(
+            checkpoint=kept, progress=False, strategy=fc.Strategy(batch_bytes=3000),
+            on_batch=lambda run: run.progress.items > 9000 and run.freeze(),
+        )  # fmt: skip
+
+
+def parts(folder: Path) -> list[Path]:
+    folder.mkdir()
+    bounds = zip((0, 5000, 9500), (5000, 9500, N), strict=True)
+    columns = [{name: column[begin:end] for name, column in COLUMNS.items()} for begin, end in bounds]
+    return [parquet(folder / f"part-{i}.parquet", pa.table(one)) for i, one in enumerate(columns)]
 
 
 def arrow(path: Path, table: Any, chunk: int = 4001, **options: Any) -> Path:
@@ -263,10 +279,30 @@ def test_a_frozen_job_goes_on_within_a_group(tmp_path: Path, kind: str) -> None:
     table = fc.open(FILES[kind](tmp_path, pa.table(COLUMNS)))
     job = table["a"] * 2 + table["b"].astype("f4")
     whole = fc.run(job >> fc.save(tmp_path / "whole.npy"), progress=False).value
-    with pytest.raises(fc.RunError):
-        (job >> fc.save(tmp_path / "y.npy")).run(
-            checkpoint=tmp_path / "kept", progress=False, strategy=fc.Strategy(batch_bytes=3000),
-            on_batch=lambda run: run.progress.items > 9000 and run.freeze(),
-        )  # fmt: skip
+    frozen(job, tmp_path / "y.npy", tmp_path / "kept")
     fc.thaw(tmp_path / "kept").resolve(progress=False)
     assert (tmp_path / "y.npy").read_bytes() == Path(whole).read_bytes()
+
+
+def test_a_frozen_job_over_a_folder_of_parts_goes_on_by_its_own_program(tmp_path: Path) -> None:
+    parts(tmp_path / "x.parquet")
+    frozen(fc.open(tmp_path / "x.parquet")["a"] * 2, tmp_path / "y.npy", tmp_path / "kept")
+    again = fc.open(tmp_path / "x.parquet")["a"] * 2 >> fc.save(tmp_path / "y.npy")
+    fc.run(again, checkpoint=tmp_path / "kept", progress=False)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), X[:, 0] * 2)
+
+
+def test_the_state_of_each_part_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    last = parts(tmp_path / "x.parquet")[-1]
+    frozen(fc.open(tmp_path / "x.parquet")["a"] * 2, tmp_path / "y.npy", tmp_path / "kept")
+    os.utime(last)
+
+    def job() -> Any:
+        return fc.open(tmp_path / "x.parquet")["a"] * 2 >> fc.save(tmp_path / "y.npy")
+
+    with pytest.raises(fc.CheckpointError, match=r"part-2.*has changed: its time of change"):
+        fc.run(job(), checkpoint=tmp_path / "kept", progress=False)
+    assert main(["checkpoint", "verify", str(tmp_path / "kept")]) == 1
+    assert f"{last} has changed" in capsys.readouterr().out
+    fc.run(job(), checkpoint=tmp_path / "kept", progress=False, accept_touched=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), X[:, 0] * 2)

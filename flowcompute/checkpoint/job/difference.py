@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, refuse, refused
-from flowcompute.checkpoint.job.fingerprint import changed_file, changes, files_of, read_state
+from flowcompute.checkpoint.job.fingerprint import changed_file, changes, files_of, own_files, read_state
 from flowcompute.checkpoint.store import DTYPES
 from flowcompute.files import FILES, Files, shown
 
@@ -77,13 +77,20 @@ def _compared(node: Mapping[str, Any], ignored: frozenset[str]) -> dict[str, Any
 
 
 def _without(node: Mapping[str, Any], states: frozenset[str]) -> Mapping[str, Any]:
-    """Return a node whose files lack these entries of their states."""
+    """Return a node whose files lack these entries of their states, and those of its own graphs too."""
 
     def bare(file: Any) -> Any:
         return {key: value for key, value in file.items() if key not in states} if isinstance(file, Mapping) else file
 
+    if _INNER in node:
+        graphs = [
+            {**one, "nodes": [_without(each, states) for each in _nodes(one)]} if isinstance(one, Mapping) else one
+            for one in Fields(node, "a node").items(_INNER)
+        ]
+        node = {**node, _INNER: graphs}
     if "file" in node:
-        return {**node, "file": bare(node["file"])}
+        first, *more = map(bare, own_files(node))
+        return {**node, "file": first} | ({"more": more} if "more" in node else {})
     if "files" in node:
         files = [{**one, "file": bare(one.get("file"))} if isinstance(one, Mapping) else one
                  for one in Fields(node, "a node").items("files", MOST_NODES)]  # fmt: skip
@@ -107,7 +114,7 @@ def check_sources(stored: Mapping[str, Any], files: Files = FILES, *, accept_tou
         for one in files_of(node):
             path, state = read_state(Fields(one, "a file"))
             lines += changed_file(path, state, files, accept_touched=accept_touched)
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def _nodes(data: Mapping[str, Any]) -> Nodes:
@@ -238,7 +245,9 @@ class _Comparison:
                 yield from (f"{start}: {line}" for line in _inner_differences(one, other))
             elif key == "attrs":
                 yield from (f"{start} {line}" for line in _attr_differences(one, other))
-            elif key in ("file", "files"):
+            elif key == "more" and not _same(then.get("file"), now.get("file")):
+                continue  # told with the first file
+            elif key in ("file", "files", "more"):
                 yield from (f"{start} {line}" for line in _file_differences(then, now))
             else:
                 said = _SAID.get(key)
@@ -272,7 +281,7 @@ def _attr_differences(then: Any, now: Any) -> Iterator[str]:
 
 
 def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    before, after = files_of(then), files_of(now)
+    before, after = own_files(then), own_files(now)
     if len(before) != len(after):
         yield f"reads {len(after)} files, and read {len(before)}"
         return

@@ -160,13 +160,21 @@ def _count(state: Mapping[str, Any]) -> int:
 _COUNTS = range(2, _CONTENT_BLOCKS + 1)
 
 
-def files_of(node: Mapping[str, Any]) -> list[Any]:
-    """Return the descriptions of a node's files in job data."""
+def own_files(node: Mapping[str, Any]) -> list[Any]:
+    """Return the descriptions of a node's files in job data. A table of several parts has `more` than one file."""
+    fields = Fields(node, "a node")
     if "file" in node:
-        return [node["file"]]
+        return [node["file"], *(fields.items("more", MOST_NODES) if "more" in node else ())]
     if "files" not in node:
         return []
-    return [Fields(one, "a file").take("file") for one in Fields(node, "a node").items("files", MOST_NODES)]
+    return [Fields(one, "a file").take("file") for one in fields.items("files", MOST_NODES)]
+
+
+def files_of(node: Mapping[str, Any]) -> list[Any]:
+    """Return the descriptions of a node's files, and of those that only the graphs of its steps read."""
+    graphs = Fields(node, "a node").items("steps") if "steps" in node else ()
+    inner = [one for graph in graphs for one in Fields(graph, "a graph").items("nodes", MOST_NODES)]
+    return own_files(node) + [file for one in inner for file in own_files(one)]
 
 
 def changed_file(path: str, then: dict[str, Any], files: Files = FILES, *, accept_touched: bool = False) -> list[str]:

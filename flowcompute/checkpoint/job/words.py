@@ -118,7 +118,7 @@ class JobWords:
                 yield f"{brief(node.name)}: {node.spec}, {' '.join(filter(None, (_HELD[node.tag], held)))}"
             elif kept := files_of(node.data):
                 yield f"{brief(node.name)}: {node.spec}"
-                yield from (f"  {_file(one, files)}" for one in kept)
+                yield from dict.fromkeys(f"  {_file(one, files)}" for one in kept)
 
     def destinations(self) -> Iterator[str]:
         """Yield a line for each destination, with its promise."""
@@ -130,7 +130,8 @@ class JobWords:
 
     def files(self) -> list[str]:
         """Return absolute paths of the files that the job reads."""
-        return [read_state(Fields(one, "a file"))[0] for node in self.nodes for one in files_of(node.data)]
+        found = (read_state(Fields(one, "a file"))[0] for node in self.nodes for one in files_of(node.data))
+        return list(dict.fromkeys(found))
 
     def targets(self) -> list[str]:
         """Return absolute paths of the files that the job makes, those of dropped records among them."""
