@@ -70,6 +70,7 @@ class NodeMetrics:
         credits: buffers of its output that are in use now.
         peak_bytes: the most bytes that the buffers of its output took.
         passes: passes that it worked in.
+        uneven: whether they had different numbers of records, as the first one of a run that goes on.
         place: the user's lines of what it computes: "script.py:7, 9".
         recent: its last batches, oldest first; 128 at most.
     """
@@ -90,6 +91,7 @@ class NodeMetrics:
     credits: int = 0
     peak_bytes: int = 0
     passes: int = 1
+    uneven: bool = False
     place: str = ""
     recent: tuple[BatchMetrics, ...] = field(default=(), repr=False)
 
@@ -105,7 +107,7 @@ class NodeMetrics:
             what: the word for a record; texts of runs have always said "item".
         """
         each = self.items // self.passes
-        if self.passes > 1 and each * self.passes == self.items:
+        if self.passes > 1 and not self.uneven and each * self.passes == self.items:
             records = f"{counted(each, what)} in each of {self.passes} passes"
         else:
             records = counted(self.items, what) + (f" in {self.passes} passes" if self.passes > 1 else "")

@@ -52,13 +52,16 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
         return inputs, shape, stream
     for other in streams[1:]:
         if other.ndim != first.ndim:
+            numbers = any(_giver(one).base_name == "range" for one in (first, other))
             raise SpecError(
                 "cannot align streams of unequal rank",
                 element=op,
                 site=user_site(),
                 expected=f"{first.ndim} axes as in {format_shape(first.shape)}",
                 got=format_shape(other.shape),
-                hint="reduce with keepdims=True (or index s[:, None]) so that item axes line up",
+                hint="fc.range is a stream; np.arange makes an array that each record meets"
+                if numbers
+                else "reduce with keepdims=True (or index s[:, None]) so that item axes line up",
             )
     length = common_length(op, streams)
     aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
@@ -78,24 +81,38 @@ def common_length(op: str, streams: list[Element]) -> int | None:
     for other, length in known[1:]:
         first, wanted = known[0]
         if length != wanted:
+            givers = _giver(first), _giver(other)
+            short = min(length, wanted)
+            hint = f"x[:{short}] is as much of the longer one"
+            if any(one.base_name == "window" for one in givers):
+                # Cut at its end, each record would meet the window that begins there.
+                last = (
+                    f"x[{abs(length - wanted)}:] has the records that windows end at, x[:{short}] those they begin at"
+                )
+                hint = f"{last}; fc.window(..., pad=) gives one for each record"
             raise SpecError(
                 "cannot align streams of different length",
                 element=op,
                 site=user_site(),
-                expected=f"{wanted} records as in {_giver(first)}",
-                got=f"{length} records in {_giver(other)}",
-                hint=f"x[:{min(length, wanted)}] is as much of the longer one",
+                expected=f"{wanted} records as in {_named(givers[0])}",
+                got=f"{length} records in {_named(givers[1])}",
+                hint=hint,
             )
     return known[0][1] if known else None
 
 
-def _giver(stream: Element) -> str:
-    """Name what gives a stream as many records as it has: its user's name, a file, or a function with its line."""
+def _giver(stream: Element) -> Element:
+    """Find what gives a stream as many records as it has: what its user named, a source, or a function."""
     while stream.name is None:
         before = [one for one in stream.inputs if one.spec.is_stream and one.spec.length == stream.spec.length]
         if not before:
             break
         stream = before[0]
+    return stream
+
+
+def _named(stream: Element) -> str:
+    """Name a stream: its user's name, a file, or a function with its line."""
     where = "" if stream.site is None else f" ({stream.site.short})"
     return stream.name or stream.origin or f"{stream.base_name}{where}"
 

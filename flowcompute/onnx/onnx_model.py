@@ -291,7 +291,8 @@ def load(
     file = read_model(path)
     graph = file.graph
     for name, given in (("shapes", shapes), ("batch_axis", batch_axis)):
-        unknown = sorted(set(given or ()) - {port.name for port in graph.inputs})
+        is_map = given is None or isinstance(given, Mapping)
+        unknown = sorted(set(given or ()) - {port.name for port in graph.inputs}) if is_map else [repr(given)]
         if unknown:
             raise SpecError(
                 f"cannot take {name}=",
@@ -299,6 +300,7 @@ def load(
                 site=user_site(),
                 expected=f"names of inputs: {', '.join(port.name for port in graph.inputs)}",
                 got=", ".join(map(str, unknown)),
+                hint=None if is_map else f'{name}={{"{graph.inputs[0].name}": {given!r}}}' if graph.inputs else None,
             )
     if shapes:
         ports = (

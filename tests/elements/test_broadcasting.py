@@ -124,6 +124,20 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
         f"({N},)",
         "keepdims=True",
     ),
+    "numbers that were meant to be an array": (
+        lambda: fc.range(3) == stream(1),
+        "equal: cannot align streams of unequal rank",
+        "1 axes as in (3,)",
+        f"({N}, 1)",
+        "np.arange makes an array that each record meets",
+    ),
+    "windows": (
+        lambda: stream(3, name="x") - fc.window(stream(3), 4).mean(axis=1),
+        "subtract: cannot align streams of different length",
+        f"{N} records as in x",
+        f"{N - 3} records in window",
+        f"x[3:] has the records that windows end at, x[:{N - 3}] those they begin at",
+    ),
     "length": (
         lambda: stream(3, name="x") + fc.source(np.ones((4, 3)), name="y"),
         'add: cannot align streams of different length',

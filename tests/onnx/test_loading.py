@@ -104,6 +104,8 @@ def test_shapes_may_be_given() -> None:
         fc.onnx.load(made, shapes={"x": (None, 4)})(X)
     with pytest.raises(fc.SpecError, match="names of inputs: x"):
         fc.onnx.load(made, shapes={"z": (1,)})
+    with pytest.raises(fc.SpecError, match=r"names of inputs: x\n *got +1\n *do +batch_axis=\{\"x\": 1\}"):
+        fc.onnx.load(made, batch_axis=1)  # type: ignore[arg-type]
     square = model([node("Add", "x z", "y")], [port("x", ("N", "M")), port("z", ("N", "M"))])
     with pytest.raises(fc.SpecError, match="two sizes for 'M'"):
         fc.onnx.load(square)(X, np.ones((5, 1), "f4"))

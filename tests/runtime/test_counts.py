@@ -20,6 +20,21 @@ def standardised() -> Any:
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
+def test_a_run_that_goes_on_tells_the_records_that_it_read_itself(tmp_path: Path) -> None:
+    def run(**options: Any) -> Any:
+        x = fc.source(ITEMS, name="x")
+        job = (x - x.mean(axis=0)) / x.std(axis=0)
+        return fc.run(job, device="numpy", progress=False, strategy=SMALL, checkpoint=tmp_path / "kept", **options)
+
+    with pytest.raises(fc.RunError, match="frozen"):
+        run(on_batch=lambda made: made.progress.items >= len(ITEMS) // 2 and made.freeze())
+    made = run()
+    total = made.metrics["x"].items
+    assert len(ITEMS) < total < 2 * len(ITEMS)
+    assert total % 2 == 0  # so that it could be taken for two passes over as many records
+    assert f"{total:,} items in 2 passes" in str(made)
+
+
 def test_records_of_two_passes_are_not_added_up() -> None:
     seen = []
     run = fc.run(

@@ -295,6 +295,7 @@ def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
         credits=a.credits + b.credits,
         peak_bytes=max(a.peak_bytes, b.peak_bytes),
         passes=a.passes + b.passes,
+        uneven=a.uneven or b.uneven or a.items * b.passes != b.items * a.passes,
         place=a.place,
         recent=(*a.recent, *b.recent)[-BATCHES:],
     )

@@ -432,7 +432,7 @@ class ComputeTask:
             records=(ends[short], ends[long]),
             expected=f"as many records from {ended.name!r} as from {other.name!r}: {more}",
             got=f"{ends[short]}",
-            hint="make the streams equally long before they meet",
+            hint="make the streams equally long before they meet, by x[:n], or pad= of fc.window",
         )
 
 
