@@ -2,6 +2,7 @@
 
 from flowcompute.gpu.render.ptx.aligned_vectors import LANES, load_packed, store_packed, takes_packed
 from flowcompute.gpu.render.ptx.fragments import copying, multiply_helper, of_fragments, rounding_helper
+from flowcompute.gpu.render.ptx.group_products import group_multiply, overlapped_multiply
 from flowcompute.gpu.render.ptx.rings import (
     MARK,
     await_stage,
@@ -10,9 +11,7 @@ from flowcompute.gpu.render.ptx.rings import (
     fill_stages,
     free_stage,
     group_barrier,
-    group_multiply,
     open_ring,
-    overlapped_multiply,
     pass_steps,
     pass_turn,
     registers_of,

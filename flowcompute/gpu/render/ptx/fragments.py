@@ -137,7 +137,7 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             suffix = "_transposed" if transposed else ""
             name = f"fc_fragment{suffix}"
             helpers.setdefault(name, _FRAGMENT.format(suffix=suffix, trans=".trans" if transposed else ""))
-            return f"{name}({_place(array, index, dtype)})"
+            return f"{name}({local_place(array, index, dtype)})"
         case FragmentMultiply(a, b, part, c, dtype):
             name, text = multiply_helper(dtype)
             helpers.setdefault(name, text)
@@ -200,7 +200,7 @@ def copying(statement: Copying, helpers: dict[str, str]) -> str:
 
 def _copy(copy: Copy, helpers: dict[str, str]) -> str:
     argument, dtype = copy.argument, copy.argument.dtype
-    size, to = copy.numbers * dtype.itemsize, _place(copy.array, copy.place, dtype)
+    size, to = copy.numbers * dtype.itemsize, local_place(copy.array, copy.place, dtype)
     if size == 2:
         # No instruction copies so few bytes, so this is not asynchronous.
         number = f"((const __global ushort *){argument.name})[{index_text(copy.index)}]"
@@ -210,6 +210,6 @@ def _copy(copy: Copy, helpers: dict[str, str]) -> str:
     return f"fc_copy_{size}({to}, {argument.name} + ({index_text(copy.index)}), {index_text(copy.exists)});"
 
 
-def _place(array: str, index: IndexLike, dtype: np.dtype) -> str:
+def local_place(array: str, index: IndexLike, dtype: np.dtype) -> str:
     """Return a place in a local array, counted in numbers of a dtype."""
     return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"

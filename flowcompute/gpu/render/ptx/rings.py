@@ -1,20 +1,15 @@
-"""Rings of stages in inline PTX: tensor copies, their maps and barriers, and products by four sub-groups.
+"""Rings of stages in inline PTX: tensor copies, their maps and barriers. `group_products` has what multiplies stages.
 
-The instructions are `cp.async.bulk.tensor`, `tensormap.replace`, `mbarrier` and `wgmma` of the PTX ISA (sections
-9.7.9.25 to 9.7.9.27, 9.7.13.15 and 9.7.15), for compute capability 9.0. OpenCL C is compiled for a target that lacks
-some of them. Those are comments behind `MARK`, which become instructions in the program's PTX;
-`gpu/device/retargeting.py` does that.
+The instructions are `cp.async.bulk.tensor`, `tensormap.replace` and `mbarrier` of the PTX ISA (sections 9.7.9.25 to
+9.7.9.27 and 9.7.13.15), for compute capability 9.0. OpenCL C is compiled for a target that lacks some of them. Those
+are comments behind `MARK`, which become instructions in the program's PTX; `gpu/device/retargeting.py` does that.
 
 Maps of copies are made by the kernel itself, field by field, since only CUDA's driver makes them on the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-
-from flowcompute.gpu.render.ptx.fragments import FORMATS
+from flowcompute.gpu.render.ptx.fragments import local_place
 from flowcompute.ir import (
     MAP_BYTES,
     RING_GROUP,
@@ -22,18 +17,13 @@ from flowcompute.ir import (
     BoxCopy,
     FillStages,
     FreeStage,
-    GroupMultiply,
-    IndexLike,
     OpenRing,
-    OverlappedMultiply,
     PassSteps,
     PassTurn,
     RingLoop,
     RingRoles,
-    Stmt,
     TakeTurn,
     TensorMap,
-    Var,
     index_text,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
@@ -78,10 +68,6 @@ _COPY_BOX = """static inline void fc_copy_box{suffix}(uint to, ulong map, {param
 }}
 """
 _BULK_COPY = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-_OPERAND = """static inline ulong fc_operand(const __local void *from, ulong step) {
-    return (ulong)(((uint)(size_t)from & 0x3ffff) >> 4) | step >> 4 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62;
-}
-"""
 
 
 def open_ring(ring: OpenRing, helpers: dict[str, str]) -> list[str]:
@@ -297,7 +283,7 @@ def _box_copy(loop: RingLoop | FillStages, copy: BoxCopy, helpers: dict[str, str
         places=", ".join(f'"r"({axis})' for axis in axes),
     )
     helpers.setdefault(f"fc_copy_box{suffix}", text)
-    to = f"(uint)(size_t)({_numbers(loop.array, copy.map.argument.dtype, copy.place)})"
+    to = f"(uint)(size_t)({local_place(loop.array, copy.place, copy.map.argument.dtype)})"
     place = ", ".join(f"(int)({index_text(index)})" for index in places.values())
     map = f"ring_map{loop.ring.maps.index(copy.map)}"
     return f"fc_copy_box{suffix}({to}, {map}, {place}, ring_full + 8 * (uint){loop.stage.name});"
@@ -321,127 +307,3 @@ def await_stage(one: AwaitStage) -> list[str]:
 def free_stage(one: FreeStage) -> str:
     """Return the statement that gives a stage back."""
     return f"if (lid % 32 == 0) fc_arrive(ring_empty + 8 * (uint){one.stage.name});"
-
-
-def group_multiply(multiply: GroupMultiply, helpers: dict[str, str]) -> list[str]:
-    """Return the statements that multiply and wait.
-
-    All instructions and the wait for them are one statement: in between, the compiler could move the sums to other
-    registers while they are being written.
-    """
-    lines = _begun(multiply, "", helpers, wait=" wgmma.wait_group.sync.aligned 0;")
-    return ["{", *("    " + line for line in [*lines, *_ended(multiply)]), "}"]
-
-
-def overlapped_multiply(
-    overlapped: OverlappedMultiply, helpers: dict[str, str]
-) -> Iterator[tuple[list[str], tuple[Stmt, ...]]]:
-    """Yield, for each product, the lines that start the next one and wait for this one, and what is behind it."""
-    products, declared = overlapped.products, set[Var]()
-    begun = [_begun(one, f"p{number}_", helpers, declared=declared) for number, one in enumerate(products)]
-    for number, (one, behind) in enumerate(zip(products, overlapped.behind, strict=True)):
-        first, following = begun[:1] if number == 0 else [], begun[number + 1 : number + 2]
-        lines = [line for lines in [*first, *following] for line in lines]
-        yield [*lines, *_awaited(one, len(following)), *_ended(one)], behind
-
-
-def _scalars(variables: tuple[Var, ...]) -> list[str]:
-    """Return the names of the lanes of variables: instructions of groups take registers, one by one."""
-    return [f"{one.name}_{lane}" for one in variables for lane in range(4)]
-
-
-def _fragments(multiply: GroupMultiply) -> list[tuple[Var, ...]]:
-    """Return the left operands that are fragments, in the order in which a step multiplies them."""
-    last = [multiply.a] if isinstance(multiply.a, tuple) else []
-    return [*(fragments for fragments, _ in multiply.before), *last]
-
-
-def _words(multiply: GroupMultiply) -> list[str]:
-    """Return the operands of assembly that are fragments, each once."""
-    several = dict.fromkeys(one for fragments in _fragments(multiply) for one in fragments)
-    return [f'"r"({one.name}.s{word})' for one in several for word in range(4)]
-
-
-def _begun(
-    multiply: GroupMultiply, prefix: str, helpers: dict[str, str], wait: str = "", declared: set[Var] | None = None
-) -> list[str]:
-    """Return the statements that start a product, as one piece of assembly.
-
-    `declared` are variables whose lanes have been declared as registers; those of the product are added.
-    """
-    helpers.setdefault("fc_operand", _OPERAND)
-    kind, k_of_step = FORMATS[multiply.dtype]
-    columns, count = 8 * len(multiply.sums), 4 * len(multiply.sums)
-    itemsize = multiply.dtype.itemsize
-    # Bytes from one step of k to the next, in the units of operands.
-    own, other = (32 * (1 if along_k else 64) >> 4 for along_k in (not multiply.turned, multiply.along_k))
-    further = [distance * itemsize >> 4 for distance in multiply.further]
-    step = 16 if multiply.along_k else multiply.aside * itemsize
-    registers = ", ".join(f"%{i}" for i in range(count))
-    words = _words(multiply)
-    number = {word: f"%{count + i}" for i, word in enumerate(words)}
-    left = None if isinstance(multiply.a, tuple) else f"%{count + len(words)}"
-    first_right = count + len(words) + (left is not None)
-    # Factors of 32 bits have no flag of transposition.
-    turned = "" if itemsize == 4 else f", {0 if multiply.along_k else 1}"
-    text = "{.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0;"
-    text += " .reg .pred no; setp.eq.b32 no, 1, 0;" if multiply.fresh else ""
-    text += " wgmma.fence.sync.aligned;"
-    added = "no" if multiply.fresh else "yes"
-    for k in range(multiply.depth * itemsize // 32):
-        for term, fragments in enumerate(_fragments(multiply) or [None]):
-            if fragments is None:
-                a = "a"
-                text += f" add.s64 a, {left}, {k % 4 * own + k // 4 * further[0]};"
-            else:
-                of_step = (f'"r"({fragments[k].name}.s{word})' for word in range(4))
-                a = "{" + ", ".join(number[word] for word in of_step) + "}"
-            text += f" add.s64 b, %{first_right + term}, {k % 4 * other + k // 4 * further[1]};"
-            text += f" wgmma.mma_async.sync.aligned.m64n{columns}{k_of_step}.f32.{kind}.{kind} {{{registers}}}, {a}, b,"
-            text += f" {added}, 1, 1{'' if fragments or not turned else f', {int(multiply.turned)}'}{turned};"
-            added = "yes"
-    text += f" wgmma.commit_group.sync.aligned;{wait}}}"
-    names = _scalars(multiply.sums)
-    again = declared is not None and declared.issuperset(multiply.sums)
-    if declared is not None:
-        declared.update(multiply.sums)
-    lines = []
-    places = [*(place for _, place in multiply.before), multiply.b]
-    operands = [(f"right{i or ''}", index, step) for i, index in enumerate(places)]
-    if not isinstance(multiply.a, tuple):
-        operands.insert(0, ("left", multiply.a, 16))
-    for name, index, distance in operands:
-        place = "(const " + _numbers(multiply.array, multiply.dtype, index)[1:]
-        lines.append(f"const ulong {prefix}{name} = fc_operand({place}, {distance});")
-        words.append(f'"l"({prefix}{name})')
-    given = [f" = {one.name}.s{lane}" for one in multiply.sums for lane in range(4)]
-    begin = [""] * count if multiply.fresh else given
-    sign = "=" if multiply.fresh else "+"
-    return [
-        *lines,
-        ("" if again else "float ") + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
-        f'asm volatile("{MARK}{text}"',
-        "             : " + ", ".join(f'"{sign}f"({name})' for name in names),
-        f'             : {", ".join(words)} : "memory");',
-    ]
-
-
-def _numbers(array: str, dtype: np.dtype, index: IndexLike) -> str:
-    """Return a place in a local array, counted in numbers of a dtype."""
-    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"
-
-
-def _awaited(multiply: GroupMultiply, pending: int) -> list[str]:
-    """Return the wait for a product, behind which so many others are pending.
-
-    Its sums are operands, so that no statement that reads them goes before it. So are its fragments: what replaces
-    them is not computed into the same registers before.
-    """
-    sums = ", ".join(f'"+f"({name})' for name in _scalars(multiply.sums))
-    words = ", ".join(_words(multiply))
-    return [f'asm volatile("{MARK}wgmma.wait_group.sync.aligned {pending};" : {sums} : {words} : "memory");']
-
-
-def _ended(multiply: GroupMultiply) -> list[str]:
-    """Return the statements that take a product's sums as vectors again."""
-    return [f"{one.name} = (float4)({', '.join(f'{one.name}_{lane}' for lane in range(4))});" for one in multiply.sums]
