@@ -148,8 +148,14 @@ def is_strided(node: Node) -> bool:
 
 def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
     """Check whether a stream's numbers are contiguous from the start of its memory; see `storage`."""
+    is_run = storage(graph, value, entered).record == graph.nodes[value].spec.item_numbers
+    return is_run and has_dense_items(graph, value, entered)
+
+
+def has_dense_items(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
+    """Check whether the numbers of an item, or of a whole value, are contiguous, the first ones from the start on."""
     spec, place = graph.nodes[value].spec, storage(graph, value, entered)
-    if place.offset or place.record != spec.item_numbers:
+    if place.offset:
         return False
     own = c_strides(spec.shape)
     return all(a == b for a, b, size in zip(place.strides, own, spec.shape, strict=True) if size > 1)

@@ -43,6 +43,18 @@ def test_kernels_give_what_numpy_gives() -> None:
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.compiles
+def test_a_small_matrix_is_read_turned_by_what_updates_another() -> None:
+    """Kernels of steps read through views of it."""
+    w, v = (fc.parameter(np.random.default_rng(i).standard_normal((5, 5)).astype("f4"), name="wv"[i]) for i in (0, 1))
+    x = fc.source(np.resize(X, (50, 5)))
+    total = fc.mean(fc.square(fc.sum(x @ w, axis=1))) + fc.sum(w * fc.permute_dims(v, (1, 0)))
+    trained = fc.train.fit(total, fc.train.sgd(0.25), batch=25)
+    made, known = (fc.resolve(trained["w"], trained["v"], **{**NUMPY, "device": one}) for one in ("cpu", "numpy"))
+    for one, other in zip(made, known, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
+
+
 def test_no_budget_and_no_neighbour_changes_a_bit() -> None:
     trained = fitted(batch=None, epochs=3)
     first = fc.resolve(trained["w"], trained.losses, **NUMPY)

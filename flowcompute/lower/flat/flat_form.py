@@ -35,6 +35,7 @@ from flowcompute.ir import (
     all_of,
     choose,
     equal,
+    has_dense_items,
     index_min,
     is_dense,
     names,
@@ -89,7 +90,8 @@ def _fits(graph: Graph, region: Region, access: Access) -> bool:
             region.numbers == 1 or is_dense(graph, access.value, region.entered)
         )
     if spec.item_numbers == region.numbers:
-        return True
+        # Kernels read through views of some residents.
+        return has_dense_items(graph, access.value)
     return spec.item_numbers == 1 or is_suffix(spec.shape, access, region)
 
 
