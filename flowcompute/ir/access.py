@@ -123,7 +123,7 @@ def is_seen_through(graph: Graph, value: int) -> bool:
     node = graph.nodes[value]
     if node.kind is not Kind.VIEW:
         return False
-    if node.spec.is_stream:
+    if node.spec.is_stream or node.attrs.get("is_seen"):
         return True
     base = graph.nodes[below_views(graph, value)]
     return base.op is ALL_RECORDS or (isinstance(base.element, Given) and base.element.is_viewed)

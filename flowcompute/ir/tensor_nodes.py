@@ -122,7 +122,7 @@ class Join(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Across(OfFragments):
-    """The floats of the work-item in the sub-group whose number differs in bit `bit`."""
+    """The numbers of 32 bits of the work-item in the sub-group whose number differs in bit `bit`."""
 
     operand: Var
     bit: int
@@ -376,7 +376,9 @@ class FreeStage(Copying):
 
 @dataclass(frozen=True, slots=True)
 class GroupMultiply(Copying):
-    """Add `a @ b` to sums, by four sub-groups together: 64 rows times 8 columns for each of `sums`, in float32.
+    """Add `a @ b` to sums, by four sub-groups together: 64 rows times 8 columns for each of `sums`.
+
+    Sums are float32, or int32 for whole numbers of a byte, which wrap.
 
     The operands lie as boxes in a local array. Lines of a box run along k, or across it in several boxes side by
     side. Sub-group g holds rows 16 * g to 16 * g + 15, as fragments like those of `FragmentMultiply`. Sums run in
@@ -387,7 +389,7 @@ class GroupMultiply(Copying):
         array: where the operands are.
         a: place of the left operand, counted in numbers, or its fragments, one for each 32 bytes of k.
         b: place of the right operand, counted in numbers.
-        along_k: whether lines of `b` run along k, as those of `a` do and those of 32-bit numbers must.
+        along_k: whether lines of `b` run along k, as those of `a` do. Only 16-bit numbers may lie across k.
         depth: numbers of k, a multiple of 32 bytes; at most 128 bytes where lines of `b` run across k.
         dtype: of the factors; of 32-bit numbers only the first 11 bits of the significand are used.
         further: distance in numbers from 128 bytes of k to the next, in `a` and in `b`.
@@ -395,6 +397,7 @@ class GroupMultiply(Copying):
         before: fragments and places of other pairs of operands, which each step multiplies and adds first.
         aside: distance in numbers from one box of `b` to the next, where its lines run across k.
         turned: whether lines of `a` in the array run across k, in one box; of 16-bit numbers only.
+        right_dtype: of `b`, where one factor has a sign and the other one none.
     """
 
     sums: tuple[Var, ...]
@@ -409,6 +412,7 @@ class GroupMultiply(Copying):
     before: tuple[tuple[tuple[Var, ...], IndexLike], ...] = ()
     aside: int = 64 * 64
     turned: bool = False
+    right_dtype: np.dtype | None = None
 
 
 @dataclass(frozen=True, slots=True)

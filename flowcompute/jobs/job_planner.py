@@ -22,11 +22,13 @@ from flowcompute.rewrite import (
     replace_small_windows,
     share_repeated_matrices,
     split_items,
+    turn_byte_factors,
 )
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import BatchTooLargeError
+from flowcompute.schedule.placement import staying_bytes
 from flowcompute.sinks import to_array
 from flowcompute.strategy import Config, Strategy
 
@@ -73,6 +75,8 @@ def plan_job(
     graph = share_repeated_matrices(graph) if first.fused else graph
     graph = move_views(move_parts_to_sources(move_lookups(graph)))
     graph = fold_selected(graph, float64=first.float64)
+    room = staying_bytes(backend.capabilities.memory_bytes, options.device_memory_bytes)
+    graph = turn_byte_factors(graph, backend.capabilities, room)
     if first.piece_bytes is not None:
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
 

@@ -15,6 +15,7 @@ from flowcompute.rewrite.products import (
     multiply_all_records,
     multiply_halves,
     share_repeated_matrices,
+    turn_byte_factors,
     view_small_matrices,
 )
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
@@ -45,5 +46,6 @@ __all__ = [
     "source_of",
     "split_items",
     "store_copied_views",
+    "turn_byte_factors",
     "view_small_matrices",
 ]

@@ -17,7 +17,7 @@ from flowcompute.elements.nn import attention_part
 from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import Graph, build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.rewrite import multiply_halves
+from flowcompute.rewrite import multiply_halves, turn_byte_factors
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config, Precision
@@ -164,6 +164,10 @@ GRAPHS = {
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "matmul_by_copies": (lambda: [rows(40) @ fc.constant(np.zeros((40, 256), "f4"))], NVIDIA),
+    "bytes_by_warp_groups": (
+        lambda: [fc.matmul(rows(64, "i1"), fc.constant(np.zeros((64, 128), "u1")), dtype="int32")],
+        HOPPER,
+    ),
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "transpose_on_a_gpu": (lambda: [turned()], GPU),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
@@ -191,7 +195,8 @@ PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
 
 def graph_of(elements: list[fc.Element], capabilities: DeviceCapabilities) -> Graph:
     """The graph that is planned for such a device."""
-    return multiply_halves(build_graph([element >> fc.discard() for element in elements]), capabilities)
+    graph = multiply_halves(build_graph([element >> fc.discard() for element in elements]), capabilities)
+    return turn_byte_factors(graph, capabilities, 1 << 40)
 
 
 def text_of(name: str) -> str:

@@ -228,7 +228,8 @@ class Rings:
         self.local[array].bytes[place : place + lines.size] = lines.ravel()
 
     def group_multiply(self, multiply: ir.GroupMultiply) -> None:
-        """As steps of 32 bytes in float64, rounded once each: devices round differently."""
+        """As steps of 32 bytes in float64, rounded once each: devices round differently. Whole numbers are exact."""
+        wide, made_of = (np.int64, np.int32) if multiply.dtype.kind in "iu" else (np.float64, np.float32)
         columns = 8 * len(multiply.sums)
         memory, each = self.local[multiply.array].bytes, 32 // multiply.dtype.itemsize
         pairs = [*multiply.before, (multiply.a, multiply.b)]
@@ -245,17 +246,17 @@ class Rings:
             sums: Any = 0 if multiply.fresh else np.stack([one[mine] for one in every])
             for k in range(0, multiply.depth, each):
                 for a, b in zip(lefts, rights, strict=True):
-                    made = a[:, k : k + each].astype("f8") @ b[k : k + each].astype("f8")
-                    sums = (sums + made[rows, places_of_sums]).astype(np.float32)
+                    made = a[:, k : k + each].astype(wide) @ b[k : k + each].astype(wide)
+                    sums = (sums + made[rows, places_of_sums]).astype(made_of)
             for var, one, made in zip(multiply.sums, every, sums, strict=True):
                 one[mine] = made
                 self.values[var.name] = one
 
     def right(self, memory: np.ndarray, place: int, multiply: ir.GroupMultiply, columns: int) -> np.ndarray:
         """The right operand of a product: numbers of k by columns."""
-        itemsize, depth = multiply.dtype.itemsize, multiply.depth
+        itemsize, depth, dtype = multiply.dtype.itemsize, multiply.depth, multiply.right_dtype or multiply.dtype
         if multiply.along_k:
-            return self.slabs(memory, place * itemsize, multiply.further[1] * itemsize, columns, multiply).T
+            return self.slabs(memory, place * itemsize, multiply.further[1] * itemsize, columns, depth, dtype).T
         assert itemsize == 2, "tensor cores transpose 16-bit numbers only"
         begin = place * itemsize
         boxes = (
@@ -275,15 +276,17 @@ class Rings:
         if multiply.turned:
             assert dtype.itemsize == 2, "tensor cores transpose 16-bit numbers only"
             return self.lines(memory, int(place), multiply.depth, dtype).T
-        return self.slabs(memory, int(place), multiply.further[0] * dtype.itemsize, 64, multiply)
+        return self.slabs(memory, int(place), multiply.further[0] * dtype.itemsize, 64, multiply.depth, dtype)
 
-    def slabs(self, memory: np.ndarray, begin: int, further: int, count: int, multiply: ir.GroupMultiply) -> np.ndarray:
+    def slabs(
+        self, memory: np.ndarray, begin: int, further: int, count: int, depth: int, dtype: np.dtype
+    ) -> np.ndarray:
         """Lines along k, as many as are multiplied, from any step of the first 128 bytes on."""
-        dtype, skipped = multiply.dtype, begin % 128 // multiply.dtype.itemsize
+        skipped = begin % 128 // dtype.itemsize
         assert not begin % 32, "misaligned"
-        slabs = range(-(-(skipped + multiply.depth) * dtype.itemsize // 128))
+        slabs = range(-(-(skipped + depth) * dtype.itemsize // 128))
         whole = np.hstack([self.lines(memory, begin // 128 * 128 + i * further, count, dtype) for i in slabs])
-        return multiplied_bits(whole[:, skipped : skipped + multiply.depth])
+        return multiplied_bits(whole[:, skipped : skipped + depth])
 
     def left(self, fragments: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """64 rows of 32 bytes of k that four teams hold as fragments of a left operand."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from flowcompute.elements import Kind
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.element import Element
 from flowcompute.errors import PlanError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import all_devices, select_device
 from flowcompute.gpu.device.programs import build
+from flowcompute.ir import view_array
 from flowcompute.ir.capabilities import DeviceCapabilities
+from flowcompute.lower.kernel_cache import RegionPart
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.steps import RegionStep
@@ -39,23 +43,43 @@ def plan_on_paper(
 
 
 def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:
-    """The value of a root that is one kernel; the arrays of its streams by the name of their source."""
+    """The value of a root that is one kernel of its streams, whose arrays go by the name of their source."""
     plan = plan_on_paper(element, **config)
-    (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
+    *before, step = (step for step in plan.steps if isinstance(step, RegionStep))
+    assert not any(one.region.stream for one in before), "one kernel of streams"
     assert step.kernel is not None
     nodes = plan.graph.nodes
+    # Bodies have the numbers of the part of the graph that was lowered.
+    values = RegionPart(plan.graph, step.region).values
     items = len(next(iter(streams.values()))) if nodes[step.region.outputs[0]].spec.is_stream else 1
     arrays = {}
     for argument in step.kernel.arguments:
         node = nodes[argument.value]
         if argument.kind == "maps":
             continue
+        place = values.index(node.id)
         if argument.kind == "output":
-            arrays[node.id] = np.empty((items, *node.spec.shape), node.spec.dtype)
+            arrays[place] = np.empty((items, *node.spec.shape), node.spec.dtype)
         else:
-            arrays[node.id] = node.element.value if isinstance(node.element, Constant) else streams[node.name]
-    ((value, made),) = emulate(step.kernel, arrays, items * step.kernel.units, GROUPS).items()
-    return made.reshape(items, *nodes[value].spec.shape)
+            arrays[place] = streams[node.name] if node.spec.is_stream else _resident(plan, node.id)
+    numbered = (
+        replace(one, value=values.index(one.value) if one.value >= 0 else one.value) for one in step.kernel.arguments
+    )
+    kernel = replace(step.kernel, arguments=tuple(numbered))
+    ((place, made),) = emulate(kernel, arrays, items * kernel.units, GROUPS).items()
+    return made.reshape(items, *nodes[values[place]].spec.shape)
+
+
+def _resident(plan: Plan, value: int) -> np.ndarray:
+    """A resident value, by NumPy."""
+    node = plan.graph.nodes[value]
+    if isinstance(node.element, Constant):
+        return node.element.value
+    operands = [_resident(plan, i) for i in node.inputs]
+    if node.kind is Kind.VIEW:
+        return view_array(node, operands, stream=False)
+    assert node.op is not None
+    return np.asarray(node.op.numpy(*operands), order="C")
 
 
 def real_device() -> str:

@@ -132,8 +132,8 @@ def test_the_emulator_notices_a_wrong_place(monkeypatch: pytest.MonkeyPatch) -> 
     root, array, wanted = PRODUCTS["more steps than stages"]()
     stage = "flowcompute.lower.matmul.tensor_cores.warp_group_matmul.GroupMultiply"
 
-    def shifted(sums: Any, tiles: str, a: Any, b: Any, *rest: Any, turned: bool) -> ir.GroupMultiply:
-        return ir.GroupMultiply(sums, tiles, a, b - 64 * 64, *rest, turned=turned)
+    def shifted(sums: Any, tiles: str, a: Any, b: Any, *rest: Any, **more: Any) -> ir.GroupMultiply:
+        return ir.GroupMultiply(sums, tiles, a, b - 64 * 64, *rest, **more)
 
     monkeypatch.setattr(stage, shifted)
     PLANS.clear()

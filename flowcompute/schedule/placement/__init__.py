@@ -24,6 +24,7 @@ from flowcompute.schedule.placement.weight_residency import (
     device_budget,
     direct_inputs,
     kernels_of,
+    staying_bytes,
 )
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "place_nodes",
     "placements_of",
     "single_placement",
+    "staying_bytes",
     "why_dependent",
     "why_not_shared",
 ]

@@ -43,10 +43,15 @@ def device_budget(memory_bytes: int, asked_bytes: int | None) -> int:
     return min(int(memory_bytes * USED), memory_bytes if asked_bytes is None else asked_bytes)
 
 
+def staying_bytes(memory_bytes: int, asked_bytes: int | None) -> float:
+    """Return the bytes that operands which stay may take of a discrete device with `memory_bytes` of memory."""
+    return STAYING * device_budget(memory_bytes, asked_bytes)
+
+
 def all_stay(graph: Graph, memory_bytes: int, asked_bytes: int | None) -> bool:
     """Check whether a discrete device has room for all operands that a graph is given, beside batches."""
     given = sum(node.spec.item_bytes for node in graph.nodes if not node.inputs and not node.spec.is_stream)
-    return given <= STAYING * device_budget(memory_bytes, asked_bytes)
+    return given <= staying_bytes(memory_bytes, asked_bytes)
 
 
 @dataclass(frozen=True)

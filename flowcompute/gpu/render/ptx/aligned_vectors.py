@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.ir import Store, index_text
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, UINT8, is_float
 
 LANES = 4
 
@@ -34,19 +34,19 @@ _HALF = """static inline void fc_store_{name}_4(__global {memory} *to, float4 x)
 }}
 """
 
+_WHOLE = """static inline void fc_store_{name}_4(__global {kind} *to, {kind}4 x) {{
+    if ((ulong)to % {size} == 0) *(__global {kind}4 *)to = x;
+    else vstore4(x, 0, to);
+}}
+"""
+
 _STORED = {
     FLOAT16: _HALF.format(name="float16", memory="half", packed="fc_packed"),
     BFLOAT16: _HALF.format(name="bfloat16", memory="ushort", packed="fc_packed_bfloat16"),
-    FLOAT32: """static inline void fc_store_float32_4(__global float *to, float4 x) {
-    if ((ulong)to % 16 == 0) *(__global float4 *)to = x;
-    else vstore4(x, 0, to);
-}
-""",
-    BOOL: """static inline void fc_store_bool_4(__global uchar *to, uchar4 x) {
-    if ((ulong)to % 4 == 0) *(__global uchar4 *)to = x;
-    else vstore4(x, 0, to);
-}
-""",
+    **{
+        dtype: _WHOLE.format(name=dtype.name, kind=kind, size=LANES * dtype.itemsize)
+        for dtype, kind in ((FLOAT32, "float"), (BOOL, "uchar"), (INT8, "char"), (UINT8, "uchar"), (INT32, "int"))
+    },
 }
 
 _FIRST_HALF = """static inline void fc_store_first_{name}_4(__global {memory} *first, float4 x, long count) {{
@@ -88,7 +88,8 @@ def takes_packed(store: Store) -> bool:
     if store.each is not None or store.stride != 1 or store.var.lanes != LANES:
         return False
     dtype = store.argument.dtype
-    return dtype in (_STORED if store.count is None else _FIRST_STORED) and (store.canonical or dtype == BOOL)
+    has_one_nan = store.canonical or not is_float(dtype)
+    return dtype in (_STORED if store.count is None else _FIRST_STORED) and has_one_nan
 
 
 def store_packed(store: Store, value: str, helpers: dict[str, str]) -> str:

@@ -31,7 +31,7 @@ from flowcompute.ir import (
     WordsOf,
     index_text,
 )
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT8, is_float
 
 _FRAGMENT = """static inline uint4 fc_fragment{suffix}(const __local void *from) {{
     uint a, b, c, d;
@@ -73,11 +73,11 @@ _LEADING = """static inline uint4 fc_leading(uint4 x) {
 }
 """
 
-_ACROSS = """static inline float fc_across(float a, uint bit) {
-    float b;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(b) : "f"(a), "r"(bit));
+_ACROSS = """static inline {kind} {name}({kind} a, uint bit) {{
+    {kind} b;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "={place}"(b) : "{place}"(a), "r"(bit));
     return b;
-}
+}}
 """
 
 _POWER = """static inline float fc_normal_power(float x) {
@@ -102,7 +102,17 @@ _READ = """static inline float4 fc_read_early(uint from) {
 }
 """
 
-FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
+FORMATS = {
+    FLOAT16: ("f16", "k16"),
+    BFLOAT16: ("bf16", "k16"),
+    FLOAT32: ("tf32", "k8"),
+    INT8: ("s8", "k32"),
+    UINT8: ("u8", "k32"),
+}
+"""Name of a factor's numbers in instructions, and how many of k these multiply."""
+
+_MEMORY = {1: "uchar", 2: "ushort", 4: "uint"}
+"""Types of places in local memory by the bytes of a number."""
 
 
 def rounding_helper(dtype: np.dtype, lanes: int, name: str) -> str:
@@ -162,8 +172,11 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
         case Join(low, high):
             return f"({type_of(low.dtype, low.lanes + high.lanes, 0)})({low.name}, {high.name})"
         case Across(operand, bit):
-            helpers.setdefault("fc_across", _ACROSS)
-            return _each_lane(operand, "fc_across({}, " + f"{bit})")
+            kind, place, name = (
+                ("float", "f", "fc_across") if is_float(operand.dtype) else ("int", "r", "fc_across_int")
+            )
+            helpers.setdefault(name, _ACROSS.format(kind=kind, place=place, name=name))
+            return _each_lane(operand, f"{name}({{}}, {bit})")
         case NormalPower(operand):
             helpers.setdefault("fc_normal_power", _POWER)
             return _each_lane(operand, "fc_normal_power({})")
@@ -212,4 +225,4 @@ def _copy(copy: Copy, helpers: dict[str, str]) -> str:
 
 def local_place(array: str, index: IndexLike, dtype: np.dtype) -> str:
     """Return a place in a local array, counted in numbers of a dtype."""
-    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index_text(index)})"
+    return f"(__local {_MEMORY[dtype.itemsize]} *){array} + ({index_text(index)})"

@@ -10,12 +10,27 @@ from collections.abc import Iterator
 
 from flowcompute.gpu.render.ptx.fragments import FORMATS, local_place
 from flowcompute.gpu.render.ptx.rings import MARK
+from flowcompute.imports import dataclass
 from flowcompute.ir import GroupMultiply, OverlappedMultiply, Stmt, Var
 
 _OPERAND = """static inline ulong fc_operand(const __local void *from, ulong step) {
     return (ulong)(((uint)(size_t)from & 0x3ffff) >> 4) | step >> 4 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62;
 }
 """
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of products: their name in instructions, the letter of their registers, and their type."""
+
+    kind: str
+    place: str
+    memory: str
+
+
+_WHOLE, _REAL = _Sums("s32", "r", "int"), _Sums("f32", "f", "float")
+_SUMS = {1: _WHOLE, 2: _REAL, 4: _REAL}
+"""Sums by the bytes of a factor's numbers."""
 
 
 def group_multiply(multiply: GroupMultiply, helpers: dict[str, str]) -> list[str]:
@@ -77,8 +92,12 @@ def _begun(
     number = {word: f"%{count + i}" for i, word in enumerate(words)}
     left = None if isinstance(multiply.a, tuple) else f"%{count + len(words)}"
     first_right = count + len(words) + (left is not None)
-    # Factors of 32 bits have no flag of transposition.
-    turned = "" if itemsize == 4 else f", {0 if multiply.along_k else 1}"
+    right_kind, _ = FORMATS[multiply.right_dtype or multiply.dtype]
+    kinds = f"{_SUMS[itemsize].kind}.{kind}.{right_kind}"
+    # Behind the flag of addition stand the signs of factors, which whole numbers have not. Only numbers of 16 bits have
+    # flags of transposition.
+    signs = "" if itemsize == 1 else ", 1, 1"
+    turned = f", {0 if multiply.along_k else 1}" if itemsize == 2 else ""
     text = "{.reg .pred yes; .reg .b64 a, b; setp.ne.b32 yes, 1, 0;"
     text += " .reg .pred no; setp.eq.b32 no, 1, 0;" if multiply.fresh else ""
     text += " wgmma.fence.sync.aligned;"
@@ -92,8 +111,8 @@ def _begun(
                 of_step = (f'"r"({fragments[k].name}.s{word})' for word in range(4))
                 a = "{" + ", ".join(number[word] for word in of_step) + "}"
             text += f" add.s64 b, %{first_right + term}, {k % 4 * other + k // 4 * further[1]};"
-            text += f" wgmma.mma_async.sync.aligned.m64n{columns}{k_of_step}.f32.{kind}.{kind} {{{registers}}}, {a}, b,"
-            text += f" {added}, 1, 1{'' if fragments or not turned else f', {int(multiply.turned)}'}{turned};"
+            text += f" wgmma.mma_async.sync.aligned.m64n{columns}{k_of_step}.{kinds} {{{registers}}}, {a}, b,"
+            text += f" {added}{signs}{'' if fragments or not turned else f', {int(multiply.turned)}'}{turned};"
             added = "yes"
     text += f" wgmma.commit_group.sync.aligned;{wait}}}"
     names = _scalars(multiply.sums)
@@ -111,12 +130,13 @@ def _begun(
         words.append(f'"l"({prefix}{name})')
     given = [f" = {one.name}.s{lane}" for one in multiply.sums for lane in range(4)]
     begin = [""] * count if multiply.fresh else given
-    sign = "=" if multiply.fresh else "+"
+    sign = f"{'=' if multiply.fresh else '+'}{_SUMS[itemsize].place}"
+    declaration = "" if again else f"{_SUMS[itemsize].memory} "
     return [
         *lines,
-        ("" if again else "float ") + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
+        declaration + ", ".join(name + value for name, value in zip(names, begin, strict=True)) + ";",
         f'asm volatile("{MARK}{text}"',
-        "             : " + ", ".join(f'"{sign}f"({name})' for name in names),
+        "             : " + ", ".join(f'"{sign}"({name})' for name in names),
         f'             : {", ".join(words)} : "memory");',
     ]
 
@@ -127,11 +147,13 @@ def _awaited(multiply: GroupMultiply, pending: int) -> list[str]:
     Its sums are operands, so that no statement that reads them goes before it. So are its fragments: what replaces
     them is not computed into the same registers before.
     """
-    sums = ", ".join(f'"+f"({name})' for name in _scalars(multiply.sums))
+    place = _SUMS[multiply.dtype.itemsize].place
+    sums = ", ".join(f'"+{place}"({name})' for name in _scalars(multiply.sums))
     words = ", ".join(_words(multiply))
     return [f'asm volatile("{MARK}wgmma.wait_group.sync.aligned {pending};" : {sums} : {words} : "memory");']
 
 
 def _ended(multiply: GroupMultiply) -> list[str]:
     """Return the statements that take a product's sums as vectors again."""
-    return [f"{one.name} = (float4)({', '.join(f'{one.name}_{lane}' for lane in range(4))});" for one in multiply.sums]
+    kind = _SUMS[multiply.dtype.itemsize].memory
+    return [f"{one.name} = ({kind}4)({', '.join(f'{one.name}_{lane}' for lane in range(4))});" for one in multiply.sums]

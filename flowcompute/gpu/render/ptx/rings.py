@@ -26,7 +26,7 @@ from flowcompute.ir import (
     TensorMap,
     index_text,
 )
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT8
 
 MARK = "//sm_90a "
 """Begin of a line of PTX that is an instruction for the target that is meant, and a comment for the compiler's."""
@@ -35,8 +35,8 @@ _TURN = "ring_turn"
 """Steps so far: their stages, and how often these were filled."""
 _SUBGROUP = "ring_subgroup"
 """Number of the work-item's sub-group."""
-_ELEMENTS = {FLOAT16: 6, FLOAT32: 7, BFLOAT16: 10}
-"""Codes of element types in maps."""
+_ELEMENTS = {INT8: 0, UINT8: 0, FLOAT16: 6, FLOAT32: 7, BFLOAT16: 10}
+"""Codes of element types in maps, which copy bytes whatever their sign."""
 _MANY = (1 << 31) - 1
 """Matrices of a map that has several: no copy asks for one that is not there."""
 _SWIZZLED = 3

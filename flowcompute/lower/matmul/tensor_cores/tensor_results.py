@@ -138,7 +138,7 @@ class Results:
             for lower in (False, True):
                 vectors = [self._exchanged(scope, odd, *pair, lower) for pair in pairs[begin : begin + together]]
                 inside, place = scope.inner(LANES), row + 8 * lower
-                joined = [inside.let(Picked(vector, (0, 1, 2, 3)), FLOAT32, LANES) for vector in vectors]
+                joined = [inside.let(Picked(pair, (0, 1, 2, 3)), pair[0].dtype, LANES) for pair in vectors]
                 if self.store_row is None:
                     self.store(inside, place, column + 16 * begin, joined[0])
                 else:
@@ -147,10 +147,11 @@ class Results:
 
     def _exchanged(self, scope: Scope, odd: Var, even: Var, next_sums: Var, lower: bool) -> tuple[Var, Var]:
         """Return both halves of the `LANES` neighbours that a work-item has after an exchange with the next one."""
-        own, next_own = (scope.let(Half(one, lower), FLOAT32, 2) for one in (even, next_sums))
-        given = scope.let(Select(odd, own, next_own), FLOAT32, 2)
-        taken = scope.let(Across(given, 1), FLOAT32, 2)
-        return scope.let(Select(odd, taken, own), FLOAT32, 2), scope.let(Select(odd, next_own, taken), FLOAT32, 2)
+        dtype = even.dtype
+        own, next_own = (scope.let(Half(one, lower), dtype, 2) for one in (even, next_sums))
+        given = scope.let(Select(odd, own, next_own), dtype, 2)
+        taken = scope.let(Across(given, 1), dtype, 2)
+        return scope.let(Select(odd, taken, own), dtype, 2), scope.let(Select(odd, next_own, taken), dtype, 2)
 
     def add_held(self, scope: Scope, hold: Callable[[Scope], None]) -> None:
         """Store what `hold` adds to a scope to put into the tile; afterwards the local memory is free again."""

@@ -1,4 +1,4 @@
-"""Products of matrices by groups of four sub-groups, whose operands tensor copies bring: half formats on Hopper.
+"""Products of matrices by groups of four sub-groups, whose operands tensor copies bring: halves and bytes on Hopper.
 
 A work-group keeps a compute unit to itself and computes one tile of the result after the other. One work-item
 copies boxes of both operands into a ring of stages in local memory. Eight sub-groups multiply the stages that are
@@ -6,13 +6,14 @@ full, four together, and give them back. Sums go from registers to the epilogue 
 next tile arrive.
 
 A sum runs over k in steps of 16, in order, from k = 0. It has the bits of the products by single sub-groups
-(`tensor_matmul`), so no tile size and no form changes a bit on a device.
+(`tensor_matmul`), so no tile size and no form changes a bit on a device. Sums of bytes are whole numbers, which wrap:
+they have the bits of every other form. Both their factors lie along k (`rewrite.products.byte_factors`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -46,18 +47,22 @@ from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
 from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, TilePosition, place_of_tile
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, UINT8
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, UINT8
 
 LEAST = 128
 """Fewest rows, where their number is known, and columns: a tile of that size keeps the tensor cores busy."""
 ROWS = 128
-DEPTH = 64
-"""Numbers of k in a stage: lines of 128 bytes, in which copies exchange chunks."""
+LINE_BYTES = 128
+"""Bytes of k in a stage: lines in which copies exchange chunks."""
+DEPTH = LINE_BYTES // FLOAT16.itemsize
+"""Halves of k in a stage."""
 STAGES = 4
 GROUP = 4 * SUBGROUP
 """Work-items that multiply together; each group has 64 rows."""
 WORKERS = ROWS // 64 * GROUP
 WORK_GROUP = WORKERS + GROUP
+SUMS = {FLOAT16: FLOAT32, BFLOAT16: FLOAT32, INT8: INT32, UINT8: INT32}
+"""Dtype of the sums by that of a factor."""
 BARRIERS, FIELDS = "barriers", "fields"
 """Local arrays of the barriers of stages, and of the maps that are being made."""
 _STAGE = Name("stage")
@@ -75,21 +80,22 @@ class _WarpGroupLowering:
         self.one = one = MatmulAnchor(task.graph, task.region)
         self.columns = _columns(one)
         self.along_k = one.b.rows.stride == 1
-        self.dtype = one.a.argument.dtype
+        self.dtype, self.right_dtype = one.a.argument.dtype, one.b.argument.dtype
+        self.depth = LINE_BYTES // self.dtype.itemsize
         assert one.row_stride is not None
         # Rows that multiply several matrices are those of one matrix of the stack.
         steps = (0, 0) if one.shared else matrix_steps(one)
         assert steps is not None
         self.left_step, self.right_step = steps
         self.turned = one.a.columns.stride != 1
-        width, rows, pitch, box = one.inner, N if one.shared else one.height, one.row_stride, (DEPTH, ROWS)
+        width, rows, pitch, box = one.inner, N if one.shared else one.height, one.row_stride, (self.depth, ROWS)
         if self.turned:
-            width, rows, pitch, box = one.height, one.inner, one.a.columns.stride, (DEPTH, DEPTH)
+            width, rows, pitch, box = one.height, one.inner, one.a.columns.stride, (self.depth, self.depth)
         self.left = TensorMap(one.a.argument, one.a.lies.offset, width, rows, pitch, box, self.left_step)
         width, rows, pitch = one.columns, one.inner, one.b.rows.stride
-        box = (DEPTH, DEPTH)
+        box = (self.depth, self.depth)
         if self.along_k:
-            width, rows, pitch, box = one.inner, one.columns, one.b.columns.stride, (DEPTH, self.columns)
+            width, rows, pitch, box = one.inner, one.columns, one.b.columns.stride, (self.depth, self.columns)
         self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box, self.right_step)
         room = one.arguments.get("maps", UINT8, one.node.id)
         self.ring = OpenRing((self.left, self.right), room, FIELDS, BARRIERS, STAGES, WORKERS)
@@ -104,7 +110,7 @@ class _WarpGroupLowering:
             self.task.region.name,
             one.arguments.ordered(),
             (
-                Array(TILES, FLOAT32, 1, self._stage * STAGES // 2, local=True, alignment=1024),
+                Array(TILES, FLOAT32, 1, self._stage * STAGES * self.dtype.itemsize // 4, local=True, alignment=1024),
                 Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
                 Array(FIELDS, _UINT32, 1, 2 * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
                 ring,
@@ -129,17 +135,17 @@ class _WarpGroupLowering:
     @property
     def _stage(self) -> int:
         """Numbers of a stage."""
-        return DEPTH * (ROWS + self.columns)
+        return self.depth * (ROWS + self.columns)
 
     @property
     def _steps(self) -> int:
-        return -(-self.one.inner // DEPTH)
+        return -(-self.one.inner // self.depth)
 
     def _copies(self, scope: Scope, place: TilePosition) -> None:
         """Add the copies for a tile."""
         begin = _STAGE * self._stage
-        right = begin + ROWS * DEPTH
-        k = STEP * DEPTH
+        right = begin + ROWS * self.depth
+        k = STEP * self.depth
         matrix = 0 if self.one.shared else scope.integer(place.row // self.one.height)
         row = scope.integer(place.row - matrix * self.one.height)
         left, other = (matrix if step else 0 for step in (self.left_step, self.right_step))
@@ -147,24 +153,34 @@ class _WarpGroupLowering:
         if self.turned:
             # A box holds the rows of one group.
             copies = [
-                BoxCopy(self.left, begin + part * DEPTH * DEPTH, row + part * DEPTH, k, left)
-                for part in range(ROWS // DEPTH)
+                BoxCopy(self.left, begin + part * self.depth * self.depth, row + part * self.depth, k, left)
+                for part in range(ROWS // self.depth)
             ]
         if self.along_k:
             copies.append(BoxCopy(self.right, right, k, place.column, other))
         else:
             copies += [
-                BoxCopy(self.right, right + part * DEPTH * DEPTH, place.column + part * DEPTH, k, other)
-                for part in range(self.columns // DEPTH)
+                BoxCopy(self.right, right + part * self.depth * self.depth, place.column + part * self.depth, k, other)
+                for part in range(self.columns // self.depth)
             ]
         scope.add(FillStages(self.ring, TILES, STEP, _STAGE, self._steps, (tuple(copies),), (), behind=0))
 
     def _multiply(self, scope: Scope, place: TilePosition) -> None:
         """Add what the workers do for a tile."""
-        sums = [scope.let(self.one.zero(), FLOAT32, 4) for _ in range(self.columns // 8)]
+        sums = [scope.let(self.one.zero(), self.one.dtype, 4) for _ in range(self.columns // 8)]
         begin = _STAGE * self._stage
-        own, right = begin + RING_GROUP * (64 * DEPTH), begin + ROWS * DEPTH
-        work = GroupMultiply(tuple(sums), TILES, own, right, self.along_k, DEPTH, self.dtype, turned=self.turned)
+        own, right = begin + RING_GROUP * (64 * self.depth), begin + ROWS * self.depth
+        work = GroupMultiply(
+            tuple(sums),
+            TILES,
+            own,
+            right,
+            self.along_k,
+            self.depth,
+            self.dtype,
+            turned=self.turned,
+            right_dtype=self.right_dtype,
+        )
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
         scope.add(For(STEP, 0, self._steps, 1, body), PassSteps(self.ring, self._steps))
         results = results_of(self.one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
@@ -190,7 +206,7 @@ def matrix_steps(one: MatmulAnchor) -> tuple[int, int] | None:
 
 def why_no_groups(
     task: LoweringTask,
-    dtypes: tuple[np.dtype, ...],
+    dtypes: Mapping[np.dtype, np.dtype],
     local_bytes: Callable[[MatmulAnchor], int],
     *,
     matrices: bool = False,
@@ -199,7 +215,7 @@ def why_no_groups(
 
     Args:
         task: what is lowered.
-        dtypes: of the factors.
+        dtypes: of the sums, by those of factors. Factors of a byte may differ in having signs.
         local_bytes: returns the bytes of local memory that a product takes.
         matrices: whether rows may multiply several matrices.
     """
@@ -210,8 +226,9 @@ def why_no_groups(
         return task.refuse(f"four sub-groups of {capabilities.name} do not multiply together")
     one = MatmulAnchor(task.graph, task.region)
     sides, dtype = (one.a, one.b), one.a.argument.dtype
-    if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
-        return task.refuse("tensor cores do not multiply its factors' dtypes in this way, or its sums are no float32")
+    alike = one.b.argument.dtype == dtype or {dtype, one.b.argument.dtype} == {INT8, UINT8}
+    if not alike or dtypes.get(dtype) != one.dtype:
+        return task.refuse("tensor cores do not multiply its factors' dtypes in this way, or have no such sums")
     if one.row_stride is None or one.chosen is not None or task.region.weight_tiles is not None:
         return task.refuse("its rows lie at several distances, choose matrices, or come in weight tiles")
     steps = (0, 0) if one.shared else matrix_steps(one) if matrices else None
@@ -239,11 +256,16 @@ def why_no_groups(
 
 
 def _local_bytes(one: MatmulAnchor) -> int:
-    return STAGES * DEPTH * (ROWS + _columns(one)) * one.a.argument.dtype.itemsize
+    return STAGES * LINE_BYTES * (ROWS + _columns(one))
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
-    return why_no_groups(task, (FLOAT16, BFLOAT16), _local_bytes, matrices=True)
+    if (reason := why_no_groups(task, SUMS, _local_bytes, matrices=True)) is not None:
+        return reason
+    one = MatmulAnchor(task.graph, task.region)
+    if one.a.argument.dtype.itemsize == 1 and (one.a.columns.stride, one.b.rows.stride) != (1, 1):
+        return task.refuse("tensor cores multiply bytes that are neighbours along k alone")
+    return None
 
 
 def _lower(task: LoweringTask) -> Kernel:
@@ -251,4 +273,4 @@ def _lower(task: LoweringTask) -> Kernel:
 
 
 WARP_GROUP_MATMUL = Form(name="warp-group matmul", accepts=_why_not, lower=_lower, geometry=by_resident_tiles)
-"""Products of half formats by groups of four sub-groups."""
+"""Products of half formats, and of whole numbers of a byte, by groups of four sub-groups."""

@@ -186,7 +186,7 @@ class _ThreeTermLowering:
 
 
 def _why_not(task: LoweringTask) -> Reason | None:
-    dtypes = (FLOAT32,) if task.style.precision == "tf32x3" else ()
+    dtypes = {FLOAT32: FLOAT32} if task.style.precision == "tf32x3" else {}
     if (reason := why_no_groups(task, dtypes, lambda _: 4 * STAGES * _STAGE_NUMBERS)) is not None:
         return reason
     if MatmulAnchor(task.graph, task.region).b.columns.stride != 1:
