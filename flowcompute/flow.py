@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from flowcompute.elements import Element, VerbSlot, user_site
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.graph import build_graph, draw_svg, draw_tree, hash_of_elements
@@ -34,7 +35,7 @@ from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import (
     FlowOptions,
-    PlanOptions,
+    PlanVerbOptions,
     RunVerbOptions,
     StartOptions,
     Strategy,
@@ -51,8 +52,8 @@ _MOST_DRAWN = 300
 _OF_CLUSTERS = frozenset({"cluster", "shards", "insecure", "mixed_devices", "resources"})
 
 
-@shows_options(PlanOptions)
-def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
+@shows_options(PlanVerbOptions)
+def plan(*elements: Element, **options: Unpack[PlanVerbOptions]) -> Plan:
     """Return what would be done to resolve these elements in one reading, and why. Nothing runs.
 
     Args:
@@ -73,14 +74,16 @@ def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
             never end. That is then an error of the run and no more. Results have the same bits; what kernels read and
             make is copied once each way. On Linux, and not with device="numpy".
         launch_timeout_s: with `isolate`, seconds after which a launch is ended with its process; by default any time.
+        checkpoint: as for `fc.start`. The copies that a checkpoint takes are in the plan's bytes. Nothing is written.
 
     Raises:
+        CheckpointError: if there is a checkpoint that cannot be used.
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
         TypeError: if there is no such option.
     """
     _check_elements("plan", elements)
-    return plan_job(elements, RunOptions.parse("plan", options, PlanOptions)).plan
+    return _planned(elements, RunOptions.parse("plan", options, PlanVerbOptions)).plan
 
 
 @shows_options(StartOptions)
@@ -146,11 +149,9 @@ async def _start_awaited(elements: tuple[Element, ...], options: RunOptions) -> 
     return await begin(loop=asyncio_loop(), awaited=True)
 
 
-def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | None) -> Callable[..., Run]:
-    """Return what starts the run of a job that is planned here."""
+def _planned(elements: tuple[Element, ...], options: RunOptions) -> PlannedJob:
+    """Plan a job, with what its checkpoint keeps."""
     path = options.checkpoint_path
-    policy = CheckpointPolicy.parse(options.checkpoint_every)
-    request = Request(path, policy=policy, site=site, accept_touched=options.accept_touched)
     made = plan_job(
         elements,
         options,
@@ -158,9 +159,19 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
         shaping=None if path is None else stored_shaping(path),
         searching=options.tune is not False,
     )
-    _refuse_feeds(made.plan)
     if path is not None:
         refuse_unreadable(made.plan)
+    return made
+
+
+def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | None) -> Callable[..., Run]:
+    """Return what starts the run of a job that is planned here."""
+    path = options.checkpoint_path
+    policy = CheckpointPolicy.parse(options.checkpoint_every)
+    request = Request(path, policy=policy, site=site, accept_touched=options.accept_touched)
+    made = _planned(elements, options)
+    _refuse_feeds(made.plan)
+    if path is not None:
         refuse_overwriting(made.plan, path)
     if path is None or not is_there(path):
         # A job that goes on has room already for what it has written.
@@ -380,7 +391,7 @@ for _verb, _known in (
     (Element.start, StartOptions),
     (Element.aresolve, StartOptions),
     (Element.arun, StartOptions),
-    (Element.plan, PlanOptions),
+    (Element.plan, PlanVerbOptions),
     (Element.flow, FlowOptions),
 ):
     shows_options(_known, method=True)(_verb)

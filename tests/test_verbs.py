@@ -15,7 +15,7 @@ import flowcompute as fc
 from flowcompute.errors import SpecError
 from flowcompute.flow import tune_ahead
 from flowcompute.runtime.options import RunOptions
-from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions, ThawFlowOptions, ThawOptions
+from flowcompute.strategy import FlowOptions, PlanVerbOptions, StartOptions, ThawFlowOptions, ThawOptions
 
 X = fc.source(np.ones((100, 4), np.float32))
 VERBS = {"plan": fc.plan, "start": fc.start, "run": fc.run, "resolve": fc.resolve}
@@ -90,9 +90,23 @@ def test_a_value_that_an_option_cannot_have_is_refused(option: str, value: objec
     assert (caught.value.element, caught.value.expected) == (option, expected)
 
 
+def test_a_plan_counts_what_a_checkpoint_takes(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    total = (X * 2).sum(axis=0)
+    plain, made = fc.plan(total, device="numpy"), total.plan(device="numpy", checkpoint=kept)
+    assert not kept.exists()
+    run = fc.run(total, device="numpy", progress=False, checkpoint=kept)
+    assert plain.memory.host_bytes < made.memory.host_bytes == run.plan.memory.host_bytes
+    with pytest.raises(fc.PlanError, match="cannot resume a job"):
+        fc.plan(
+            fc.iterate((row for row in range(2)), shape=(), dtype="int64", items=True) * 2,
+            checkpoint=tmp_path / "other",
+        )
+
+
 def test_each_option_of_a_verb_has_a_default() -> None:
     """The record has the options of all verbs, and each verb shows its own to `help`."""
-    verbs = {"plan": PlanOptions, "start": StartOptions, "open_flow": FlowOptions}
+    verbs = {"plan": PlanVerbOptions, "start": StartOptions, "open_flow": FlowOptions}
     defaults = {each.name: each.default for each in fields(RunOptions)}
     assert set().union(*(get_type_hints(known) for known in verbs.values())) == set(defaults)
     for verb, known in verbs.items():
@@ -106,7 +120,7 @@ def test_each_option_of_a_verb_has_a_default() -> None:
     ("owner", "verb", "known"),
     [
         *((fc.Element, verb, StartOptions) for verb in ("resolve", "run", "start")),
-        (fc.Element, "plan", PlanOptions),
+        (fc.Element, "plan", PlanVerbOptions),
         (fc.Element, "flow", FlowOptions),
         *((fc.Frozen, verb, ThawOptions) for verb in ("resolve", "run", "start")),
         (fc.Frozen, "flow", ThawFlowOptions),

@@ -49,7 +49,7 @@ from flowcompute.errors import CheckpointWarning, PlanError, Site
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
 from flowcompute.imports import skip_last_collection
-from flowcompute.strategy import PlanOptions, StartOptions, mount_point, save_file_rates
+from flowcompute.strategy import PlanOptions, PlanVerbOptions, StartOptions, mount_point, save_file_rates
 
 _FATAL = 128
 _ENDED = {
@@ -157,6 +157,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_run_options(plan)
     add_precision(plan)
     add_knobs(plan)
+    plan.add_argument("--checkpoint", metavar="PATH", help="as of run: what a checkpoint takes is counted")
     plan.add_argument("--explain", action="store_true", help="also print each knob, and what else was tried")
     plan.add_argument("--kernels", action="store_true", help="also print the kernels' OpenCL C")
     plan.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz's language")
@@ -305,7 +306,7 @@ def _job_or_none(text: str) -> JobName | None:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    made = fc.plan(*load_job(options.job), **options_of(options, PlanOptions))
+    made = fc.plan(*load_job(options.job), **options_of(options, PlanVerbOptions))
     # Before anything is printed, since whoever reads that may go away early.
     if options.dot is not None:
         write_text(options.dot, made.dot())

@@ -14,7 +14,7 @@ from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
 from flowcompute.imports import dataclass, load_module
 from flowcompute.spec import Spec
-from flowcompute.strategy import FlowOptions, PlanOptions, StartOptions
+from flowcompute.strategy import FlowOptions, PlanVerbOptions, StartOptions
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Element(NoValue):
         """Run to the end and give the finished `Run` (value, metrics, plan)."""
         return Element.verbs.run(self, **options)
 
-    def plan(self, **options: Unpack[PlanOptions]) -> Any:
+    def plan(self, **options: Unpack[PlanVerbOptions]) -> Any:
         """Plan the run and say why; reads headers only and touches no data."""
         return Element.verbs.plan(self, **options)
 

@@ -39,9 +39,15 @@ class _KernelOptions(_MachineOptions, total=False):
 
 
 class PlanOptions(_KernelOptions, total=False):
-    """Options of `plan`."""
+    """Options that every plan depends on."""
 
     precision: Precision
+
+
+class PlanVerbOptions(PlanOptions, total=False):
+    """Options of `plan`."""
+
+    checkpoint: str | os.PathLike[str] | None
 
 
 class _ObserveOptions(TypedDict, total=False):
