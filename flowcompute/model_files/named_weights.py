@@ -73,6 +73,10 @@ class NamedWeights(Mapping[str, Element]):
             self._made[name, True] = Weight(self._file, tensor, UINT8, (*rows, row_bytes))
         return self._made[name, True]
 
+    def __contains__(self, name: object) -> bool:
+        # That of `Mapping` makes an element to see whether it is there.
+        return name in self._tensors
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 

@@ -19,6 +19,7 @@ from tests.checkpoint.elements import OPERATIONS_BY_NAME, elementwise
 from tests.checkpoint.network_elements import NETWORKS
 from tests.checkpoint.numeric_elements import NUMERIC
 from tests.checkpoint.operands import rows
+from tests.model_files.files import gguf_file
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,23 @@ def test_copies_bear_the_line_of_their_own_call() -> None:
     assert lines[1] == lines[0] + 1
     assert first.call is not other.call
     assert {one.site.line for one in (other, *other.inputs)} == {lines[1]}
+
+
+def test_calls_with_tensors_of_files_are_copied(tmp_path: Path) -> None:
+    raw = fc.weights(gguf_file(tmp_path)).raw("Q4_0")
+
+    def decoded() -> Any:
+        return fc.dequantize(raw, "Q4_0")
+
+    first = structure(decoded())
+    assert structure(thrice(decoded)) == first
+    (known,) = KNOWN_CALLS.values()
+    assert known.template is not None
+
+
+def test_constants_are_looked_into(tmp_path: Path) -> None:
+    assert call_key(print, (fc.constant(np.zeros(3)),), {}, []) is None
+    assert call_key(print, (fc.weights(gguf_file(tmp_path)).raw("Q4_0"),), {}, []) is not None
 
 
 def test_mistakes_are_found_beside_what_is_known() -> None:

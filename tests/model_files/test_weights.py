@@ -98,6 +98,13 @@ def test_an_element_is_made_once(tmp_path: Path) -> None:
         weights.raw("nothing")
 
 
+def test_to_ask_for_a_name_makes_no_element(tmp_path: Path) -> None:
+    weights = fc.weights(gguf_file(tmp_path))
+    with mock.patch.object(Constant, "freeze_fields", side_effect=AssertionError):
+        assert "Q4_0" in weights
+        assert "nothing" not in weights
+
+
 def test_a_file_opened_twice_is_one_value(tmp_path: Path) -> None:
     path = gguf_file(tmp_path)
     x = fc.source(np.ones((3, 512), np.float32))

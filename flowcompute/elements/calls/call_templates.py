@@ -24,6 +24,7 @@ Key = tuple[object, ...]
 """Tells equal calls: the function, plain arguments, and of each operand its spec, operation and first place.
 
 Of a cast it has spec and operation of what is cast, too: reductions look behind it, and losses are often cast.
+A tensor of a file has its class in place of an operation. Numbers of other constants decide what functions make.
 """
 
 _MOST_CALLS = 1024
@@ -131,7 +132,7 @@ def _part(one: Any, operands: list[Element]) -> object:
                 return _seen(one)
             behind = _seen(one.inputs[0])
             return None if behind is None else (one.spec, id(CAST), *behind)
-        return _seen(one) if issubclass(kind, Source) else None
+        return _seen(one) if issubclass(kind, Source | Constant) and kind is not Constant else None
     if kind is float:
         # It tells -0.0 from 0.0, and NaN from nothing else.
         return float, one.hex()
@@ -149,7 +150,7 @@ def _part(one: Any, operands: list[Element]) -> object:
 def _seen(one: Element) -> tuple[object, ...] | None:
     """Return what a key has of an element alone; None where no later call meets its operation."""
     if not isinstance(one, Compute):
-        return one.spec, None
+        return one.spec, type(one) if isinstance(one, Constant) else None
     # Such an operation may hold what its user's functions refer to, and a key would keep it alive for nothing.
     return None if one.op.made_by_call else (one.spec, id(one.op))
 
@@ -292,6 +293,16 @@ class ComputeStandIn(Compute):
         raise _LooksDeeperError(name)
 
 
+class ConstantStandIn(Constant):
+    """A tensor of a file, of which a function sees the spec."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return _shown(self, name)
+
+    def __getattr__(self, name: str) -> Never:
+        raise _LooksDeeperError(name)
+
+
 class SourceStandIn(Source):
     """An operand that is read, of which a function sees the spec."""
 
@@ -304,6 +315,14 @@ class SourceStandIn(Source):
     def open(self, *, position: int = 0, mapped: bool = True) -> Reader:  # noqa: ARG002 - it is never called
         """Refuse: nothing is read when composed."""
         raise _LooksDeeperError("open")
+
+
+_STAND_INS: dict[type[Element], type[Element]] = {
+    Compute: ComputeStandIn,
+    Constant: ConstantStandIn,
+    Element: SourceStandIn,
+}
+"""Class of what stands for an element, by that of the element; the first that fits."""
 
 
 def _is_cast(one: Element) -> bool:
@@ -325,7 +344,7 @@ def _stand_in(operand: Element, asked: list[str]) -> Any:
 
 
 def _spec_alone(operand: Element, asked: list[str]) -> Any:
-    kind: type[Element] = ComputeStandIn if isinstance(operand, Compute) else SourceStandIn
+    kind = next(own for base, own in _STAND_INS.items() if isinstance(operand, base))
     one = kind.__new__(kind)
     held = object.__getattribute__(one, "__dict__")
     held["spec"], held["asked"] = operand.spec, asked
