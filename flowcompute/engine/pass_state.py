@@ -62,6 +62,7 @@ class PassState:
         self.resident = resident
         self.folds: dict[int, Accumulator] = {}
         self.scans: dict[int, Carry] = {}
+        self._trainings: dict[int, TrainingScan] = {}
         self._multiply: Multiply | None = None
         self.attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.skip_counters = tuple(attempt.skip_counter for attempt in self.attempts.values())
@@ -101,10 +102,10 @@ class PassState:
             elif isinstance(step, RegionStep) and (carry := make_carry(step)) is not None:
                 scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
                 self.scans.update(dict.fromkeys(scans, carry))
+        self._trainings = {i: scan for i, scan in self.scans.items() if isinstance(scan, TrainingScan)}
         for i, fold in self.folds.items():
             if isinstance(fold, TrainedValue):
-                scan = self.scans[self.nodes[i].inputs[0]]
-                assert isinstance(scan, TrainingScan)
+                scan = self._trainings[self.nodes[i].inputs[0]]
                 fold.value = partial(scan.value, self.nodes[i].attrs["place"])
         self._begin_streams()
 
@@ -179,18 +180,17 @@ class PassState:
     @property
     def trains(self) -> bool:
         """True where a training runs in the pass."""
-        return any(isinstance(scan, TrainingScan) for scan in self.scans.values())
+        return bool(self._trainings)
 
     @contextmanager
     def overlapping_steps(self) -> Iterator[None]:
         """Let a step of a training be in progress while the next one begins, where only destinations take losses."""
-        trainings = {i: scan for i, scan in self.scans.items() if isinstance(scan, TrainingScan)}
-        if not trainings:
+        if not self._trainings:
             yield
             return
         reading = (one for one in self.nodes if not isinstance(one.element, Destination))
         read = {i for one in reading if not isinstance(self.folds.get(one.id), TrainedValue) for i in one.inputs}
-        leaving = [scan for i, scan in trainings.items() if i not in read]
+        leaving = [scan for i, scan in self._trainings.items() if i not in read]
         try:
             for scan in leaving:
                 scan.overlaps = True
@@ -202,20 +202,18 @@ class PassState:
 
     def ends_early(self, clock: Clock) -> bool:
         """Check whether a training has ended that a clock would have more records for."""
-        scans = self.scans.items()
-        return any(isinstance(scan, TrainingScan) and scan.stopped and i in clock.values for i, scan in scans)
+        return any(scan.stopped and i in clock.values for i, scan in self._trainings.items())
 
     def said(self) -> tuple[str, ...]:
         """Return how trainings are going, in words."""
-        return tuple(scan.said for scan in self.scans.values() if isinstance(scan, TrainingScan) and scan.said)
+        return tuple(scan.said for scan in self._trainings.values() if scan.said)
 
     def told(self) -> list[StepTold]:
         """Return the steps of trainings that were not asked for before."""
         found: list[StepTold] = []
-        for scan in self.scans.values():
-            if isinstance(scan, TrainingScan):
-                found += scan.told
-                scan.told = []
+        for scan in self._trainings.values():
+            found += scan.told
+            scan.told = []
         return found
 
     def close(self) -> None:
@@ -223,7 +221,7 @@ class PassState:
         folds, self.folds = self.folds, {}
         for fold in folds.values():
             fold.close()
-        close_all([scan for scan in self.scans.values() if isinstance(scan, TrainingScan)])
+        close_all([*self._trainings.values()])
 
     def _begin_streams(self) -> None:
         clocks = self.one_pass.clocks

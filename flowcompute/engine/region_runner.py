@@ -90,15 +90,18 @@ class RegionRunner(ABC):
         del step, batch_slice, outputs
         return None
 
-    def joined(self, known: Sequence[KnownLaunch], *, build: bool) -> Sequence[KnownLaunch] | None:
-        """Return what does the same as known launches in a row, in fewer launches where that is faster.
+    def joined(self, known: Sequence[KnownLaunch], *, build: bool) -> tuple[object, bool]:
+        """Return what `repeat` takes for known launches in a row, which are fewer launches where that is faster.
 
         Args:
             known: from `known`.
-            build: whether programs may be built for that; None is given where one is missing otherwise.
+            build: whether programs may be built for that.
+
+        Returns:
+            That, and whether there would be fewer launches if programs were built.
         """
         del build
-        return known
+        return known, False
 
     def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, KnownLaunch] | None:
         """Return by name the launches of a run that may be launched again, one by one; None where one is not known.
@@ -173,9 +176,14 @@ class RegionRunner(ABC):
         """Give a fold the blocks that such a launch has made of a slice: by `BatchSlice.push_later`, as `run`."""
         raise NotImplementedError(f"{type(self).__name__} knows no launches")
 
-    def repeat(self, known: Sequence[KnownLaunch], batch_slice: BatchSlice) -> bool:
-        """Repeat launches over a slice with the same arrays; False where one may not be, and nothing was done."""
-        del known, batch_slice
+    def repeat(self, joined: Any, batch_slice: BatchSlice) -> bool:
+        """Repeat launches over a slice with the same arrays; False where one may not be, and nothing was done.
+
+        Args:
+            joined: from `joined`.
+            batch_slice: the slice.
+        """
+        del joined, batch_slice
         return False
 
     def wait(self) -> None:  # noqa: B027 - NumPy is never behind

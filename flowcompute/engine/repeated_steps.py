@@ -29,14 +29,14 @@ class Stretch:
     Attributes:
         steps: how many.
         last: name of the last one.
-        known: what launches those that are regions, as `RegionRunner.joined` has it; the others are views.
+        joined: what launches those that are regions, as `RegionRunner.joined` has it; the others are views.
         needed: arrays that they read of steps before, by value.
         values: arrays that they make, by value.
     """
 
     steps: int
     last: str
-    known: Sequence[KnownLaunch]
+    joined: object
     needed: Arrays
     values: Arrays
 
@@ -92,7 +92,7 @@ class RepeatedSteps:
         if same:
             # Carries may read views among them on the host. Steps that are run after all make their own.
             taken.values.update(stretch.values)
-            if self._runners[0].repeat(stretch.known, taken):
+            if self._runners[0].repeat(stretch.joined, taken):
                 return stretch
         self._kind.forget()
         return None
@@ -138,7 +138,6 @@ class RepeatedSteps:
         build: bool,
     ) -> None:
         if len(steps) > 1 and known:
-            joined = self._runners[0].joined(known, build=build)
-            self._kind.waits |= joined is None
-            launches = known if joined is None else joined
-            self._kind.stretches[first] = Stretch(len(steps), steps[-1].name, launches, needed, values)
+            joined, waits = self._runners[0].joined(known, build=build)
+            self._kind.waits |= waits
+            self._kind.stretches[first] = Stretch(len(steps), steps[-1].name, joined, needed, values)

@@ -325,7 +325,8 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
     """
     size = node.attrs["size"]
     # As Python's integers, so that none wraps around.
-    if indices.size and not -size <= int(indices.min()) <= int(indices.max()) < size:
+    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (0, 0)
+    if indices.size and not -size <= lowest <= highest < size:
         outside = (indices < -size) | (indices >= size)
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
         record = first + int(place[0])
@@ -339,7 +340,8 @@ def _checked_indices(node: Node, indices: np.ndarray, first: int) -> np.ndarray:
             hint="clip or filter the stream of indices",
         )
     made = indices.astype(node.spec.dtype)
-    np.add(made, size, out=made, where=made < 0)
+    if lowest < 0:
+        np.add(made, size, out=made, where=made < 0)
     return made
 
 

@@ -3,7 +3,7 @@
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.demand import records_wanted
 from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
-from flowcompute.schedule.launch_log import Launch, LaunchLog
+from flowcompute.schedule.launch_log import Launch, LaunchLog, RepeatedCount
 from flowcompute.schedule.memory import is_uncached
 from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, SourceStage
 from flowcompute.schedule.planner import make_plan, plan_step
@@ -25,6 +25,7 @@ __all__ = [
     "NodeStep",
     "Pass",
     "RegionStep",
+    "RepeatedCount",
     "Shaping",
     "SinkStage",
     "SourceStage",

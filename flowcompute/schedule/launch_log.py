@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 FIRST = 3
@@ -27,11 +27,36 @@ class Launch(NamedTuple):
     device_s: float
 
 
+class RepeatedCount:
+    """Count of how often steps were launched together, in place of one for each step.
+
+    Args:
+        steps: the steps, each of which is launched once a time.
+
+    Attributes:
+        steps: as above.
+        times: how often they were launched.
+        left: how often they may be before one of them is to be timed; 0 where that is to be found out.
+        sharing: other counts with one of these steps.
+    """
+
+    def __init__(self, steps: Sequence[StepLaunches]) -> None:
+        self.steps = steps
+        self.times = self.left = 0
+        found = {id(other): other for one in steps for other in one.repeated}
+        self.sharing: Sequence[RepeatedCount] = [*found.values()]
+        for other in self.sharing:
+            other.sharing = [*other.sharing, self]
+        for one in steps:
+            one.repeated.append(self)
+
+
 class StepLaunches:
     """Counts and times of one step.
 
     Attributes:
-        launches: kernels launched.
+        alone: launches that were recorded one by one.
+        repeated: counts of those together with others.
         timed: launches that were timed on the device.
         device_s: seconds of the timed launches on the device.
         first_s: seconds of the first timed launch, which `device_s` includes.
@@ -39,11 +64,22 @@ class StepLaunches:
     """
 
     def __init__(self) -> None:
-        self.launches = 0
+        self.alone = 0
+        self.repeated: list[RepeatedCount] = []
         self.timed = 0
         self.device_s = 0.0
         self.first_s = 0.0
         self.compile_s = 0.0
+
+    @property
+    def launches(self) -> int:
+        """Kernels launched."""
+        return self.alone + sum(one.times for one in self.repeated)
+
+    @property
+    def until_timed(self) -> int:
+        """Launches that nobody waits for otherwise, before the next one that is to be timed."""
+        return 0 if self.timed < FIRST_DEFERRED else -self.launches % EVERY_DEFERRED
 
     @property
     def estimate_s(self) -> float:
@@ -68,6 +104,7 @@ class LaunchLog:
         # Several devices may launch at a time.
         self._lock = threading.Lock()
         self._tell = tell
+        self._repeated: dict[tuple[str, ...], RepeatedCount] = {}
 
     @property
     def asks_ends(self) -> bool:
@@ -101,7 +138,10 @@ class LaunchLog:
             device_s: seconds on the device; None if it was not timed, or `timed` is told later.
         """
         with self._lock:
-            self._of(step).launches += 1
+            numbers = self._of(step)
+            numbers.alone += 1
+            for one in numbers.repeated:
+                one.left = 0
             if device_s is None:
                 return
             self._add(step, device_s)
@@ -120,16 +160,25 @@ class LaunchLog:
         numbers.timed += 1
         numbers.device_s += device_s
 
-    def launched_again(self, steps: Iterable[str]) -> bool:
+    def repeated(self, steps: Sequence[str]) -> RepeatedCount:
+        """Return what counts launches of steps that are repeated together, each of them once a time."""
+        with self._lock:
+            names = (*steps,)
+            if names not in self._repeated:
+                self._repeated[names] = RepeatedCount([self._of(name) for name in names])
+            return self._repeated[names]
+
+    def launched_again(self, repeated: RepeatedCount) -> bool:
         """Record launches that nobody waits for; False, and none of them, where one is to be timed first."""
         with self._lock:
-            every = [self._of(step) for step in steps]
-            if self._tell is not None or any(
-                one.timed < FIRST_DEFERRED or one.launches % EVERY_DEFERRED == 0 for one in every
-            ):
+            if not repeated.left:
+                repeated.left = 0 if self._tell is not None else min(one.until_timed for one in repeated.steps)
+            if not repeated.left:
                 return False
-            for one in every:
-                one.launches += 1
+            repeated.left -= 1
+            repeated.times += 1
+            for one in repeated.sharing:
+                one.left = 0
         return True
 
     def _of(self, step: str) -> StepLaunches:

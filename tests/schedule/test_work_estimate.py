@@ -127,16 +127,35 @@ def test_the_first_launch_is_no_sample_of_the_others():
 
 
 def test_deferred_launches_are_timed_less_often():
-    log = LaunchLog()
-    timed = []
+    log, timed = LaunchLog(), []
+    again = log.repeated(["a"])
     for number in range(300):
         if log.is_timed("a", deferred=True):
             timed.append(number)
             log.launched("a", 0.0, 0.5)
         else:
-            log.launched_again(["a"])
+            assert log.launched_again(again)
     assert timed == [0, 1, 256]
     assert log.steps["a"].estimate_s == pytest.approx(150.0)
+
+
+def test_launches_that_are_repeated_together_count_for_each_step():
+    log = LaunchLog()
+    both, one, other = log.repeated(["a", "b"]), log.repeated(["b"]), log.repeated(["c"])
+    assert not log.launched_again(both), "the first two launches are timed"
+    for name in ("a", "a", "b", "b", "c", "c"):
+        log.launched(name, 0.0, 1.0)
+    assert all(log.launched_again(each) for each in (both, one, other))
+    assert [log.steps[name].launches for name in "abc"] == [3, 4, 3]
+    while log.steps["b"].launches < 256:
+        assert log.launched_again(one)
+    # Launches of any count bring the next timed one nearer.
+    assert not log.launched_again(both)
+    assert log.steps["a"].launches == 3
+    log.launched("b", 0.0, 1.0)
+    assert log.launched_again(both)
+    assert log.repeated(["a", "b"]) is both
+    assert LaunchLog(print).launched_again(LaunchLog(print).repeated(["a"])) is False
 
 
 def test_seconds_of_launches_may_come_later():

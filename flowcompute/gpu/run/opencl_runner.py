@@ -141,8 +141,8 @@ class OpenCLRunner(FoldingRunner):
         self._blocks.forget()
 
     def forget_streams(self) -> None:
-        """Forget what was uploaded: the next slice brings its own values."""
-        if self._memory is not None:
+        """Forget what was uploaded: the next slice brings its own values. Memory in place keeps none of a stream."""
+        if self._memory is not None and not self._memory.in_place:
             self.memory.forget(self._streamed)
 
     def begin_scan(self, step: RegionStep, scan: Carry) -> Callable[[], None]:
@@ -184,6 +184,7 @@ class OpenCLRunner(FoldingRunner):
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """Make a carry in the device's memory."""
+        self._repeated.changes += 1
         kernel, region = step.kernel, step.region
         if region.anchor is None or self.nodes[region.anchor].kind is not Kind.SCAN:
             return None
@@ -215,7 +216,8 @@ class OpenCLRunner(FoldingRunner):
         deferred = self._is_deferred(step, items)
         last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and self._may_repeat(step) else None
         self._written = []
-        if last is not None and self._launch_again([last], batch_slice, outputs):
+        if last is not None and (self.log is None or self.log.launched_again(self.log.repeated((step.name,)))):
+            self._launch_again([last], batch_slice, outputs)
             for i, array in outputs.items() if not self.memory.in_place else ():
                 self._bring(i, array)
             return

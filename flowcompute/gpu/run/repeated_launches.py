@@ -111,12 +111,16 @@ class RepeatedLaunches:
     Args:
         passing: values whose arrays, or whose numbers on the host, are others each time. They are not to be kept alive.
         scans: what scans carry now, by value.
+
+    Attributes:
+        changes: counts what may make other launches the last ones; whoever changes what scans carry counts it, too.
     """
 
     def __init__(self, passing: frozenset[int], scans: Mapping[int, Carry]) -> None:
         self._scans = scans
         self._passing = passing
         self._last = Recent[int, dict[str, RepeatedLaunch]](MOST_KINDS, dict)
+        self.changes = 0
 
     def passes(self, kernel: Kernel) -> bool:
         """Check whether a kernel reads or makes values that pass."""
@@ -140,6 +144,10 @@ class RepeatedLaunches:
         """Return the last launch of a step over as many records, if it had the same kernel."""
         last = self._last.take(items).get(step.name)
         return None if last is None or last.kernel is not kernel else last
+
+    def kept(self, items: int) -> Mapping[str, RepeatedLaunch]:
+        """Return the launches over as many records: the very mapping of the last time, unless they were forgotten."""
+        return self._last.take(items)
 
     def are_last(self, launches: Collection[RepeatedLaunch]) -> bool:
         """Check whether each launch is the last one of its kind that was kept, and changes what is carried now."""
@@ -183,9 +191,11 @@ class RepeatedLaunches:
             step, kernel, compiled, carry, items, arrays, passing, kept, made, *division, kernel.phases(items)
         )
         self._last.take(items)[step.name] = launch
+        self.changes += 1
 
     def forget(self, values: Collection[int]) -> None:
         """Forget launches that hold an array or the number of one of these values."""
+        self.changes += 1
         for by_step in self._last.values():
             for name, one in [*by_step.items()]:
                 if any(i in values for i, _ in one.arrays):
@@ -194,3 +204,4 @@ class RepeatedLaunches:
     def clear(self) -> None:
         """Forget all launches, and let go of their arrays."""
         self._last.clear()
+        self.changes += 1

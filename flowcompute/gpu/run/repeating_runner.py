@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
-from flowcompute.gpu.run.chains import ChainMaker, LaunchChain
+from flowcompute.gpu.run.chains import ChainMaker, LaunchChain, LaunchSequence
 from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch, PreparedRuns
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
@@ -125,31 +125,28 @@ class RepeatingRunner(TransferringRunner):
 
     def joined(  # type: ignore[override]
         self, known: Sequence[RepeatedLaunch], *, build: bool
-    ) -> Sequence[RepeatedLaunch | LaunchChain] | None:
+    ) -> tuple[LaunchSequence, bool]:
         """See `RegionRunner.joined`."""
         assert self._launcher is not None
         with self._told(known[0].step):
-            return self._chains.joined(known, self._launcher, build=build)
+            made = self._chains.joined(known, self._launcher, build=build)
+        return LaunchSequence(known if made is None else made), made is None
 
-    def repeat(  # type: ignore[override]
-        self, known: Sequence[RepeatedLaunch | LaunchChain], batch_slice: BatchSlice
-    ) -> bool:
+    def repeat(self, joined: LaunchSequence, batch_slice: BatchSlice) -> bool:
         """Launch steps as they were launched last, where nothing but the record index differs."""
-        return self._launch_again(known, batch_slice, {})
+        if not joined.are_last(self._repeated) or not (self.log is None or joined.are_counted(self.log)):
+            return False
+        self._launch_again(joined.each, batch_slice, {})
+        return True
 
     def _launch_again(
         self,
         known: Sequence[RepeatedLaunch | LaunchChain],
         batch_slice: BatchSlice,
         outputs: Mapping[int, np.ndarray],
-    ) -> bool:
+    ) -> None:
         """Launch steps as they were launched last; `outputs` has what a launch makes in arrays that pass."""
         assert self._launcher is not None
-        launches = [one for each in known for one in each.launches]
-        if not self._repeated.are_last(launches):
-            return False
-        if self.log is not None and not self.log.launched_again([one.step.name for one in launches]):
-            return False
         buffer = partial(self._passing, batch_slice, outputs)
         for one in known:
             try:
@@ -158,7 +155,6 @@ class RepeatingRunner(TransferringRunner):
                 with self._told(one.step):
                     raise
             batch_slice.launches += len(one.phases)
-        return True
 
     def known_run(self, steps: Sequence[RegionStep], items: int) -> Mapping[str, RepeatedLaunch] | None:
         """See `RegionRunner.known_run`."""
