@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -145,9 +145,20 @@ class PassExecutor(Executor):
             self.runners[0].make_fold,
             self.runners[0].multiply,
         )
+        self._join_scans()
+
+    def _join_scans(self) -> None:
+        """Let carries that are alike place the records of their clock together; the first one of them is marked."""
         scans = self.state.scans
         for clock in self._pass.clocks:
-            self._scans[clock.id] = [(step, scans[i]) for step in clock.steps if (i := scan_in(step)) in scans]
+            marked = self._scans[clock.id] = []
+            joined: dict[Hashable, Carry] = {}
+            for step, scan in ((step, scans[i]) for step in clock.steps if (i := scan_in(step)) in scans):
+                first = scan if scan.alike is None else joined.setdefault(scan.alike, scan)
+                if first is scan:
+                    marked.append((step, scan))
+                else:
+                    scan.join(first)
 
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Return memory that the first device across a bus reads by itself; see `Executor.room`."""
@@ -182,6 +193,7 @@ class PassExecutor(Executor):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.state.restore(state)
+        self._join_scans()
         for one in self.runners:
             one.resume_folds()
 

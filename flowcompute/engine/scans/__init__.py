@@ -1,5 +1,6 @@
 """Scans and recurrences on the host, and what they carry."""
 
+from flowcompute.engine.scans.cache_places import CachePlaces
 from flowcompute.engine.scans.carry import Carry, Scan
 from flowcompute.engine.scans.host_scan import make_scan
 from flowcompute.engine.scans.key_value_cache import KeyValueCache
@@ -9,6 +10,7 @@ from flowcompute.engine.scans.tiles import NOTHING, TileTotals, is_carried, tile
 
 __all__ = [
     "NOTHING",
+    "CachePlaces",
     "Carry",
     "KeyValueCache",
     "Scan",

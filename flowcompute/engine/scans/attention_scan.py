@@ -30,14 +30,12 @@ class AttentionScan(Scan):
             return
         cache.widen(items)
         if isinstance(cache, SlotCache):
-            cache.make_room(rest[0], start, _nothing)
-            at, rows = rest[0][:, POSITION], cache.rows_of(rest[0])
+            cache.place(start, rest[0])
+            at, rows = rest[0][:, POSITION], cache.places.rows_of(rest[0])
         else:
             at = rest[0] if rest else np.arange(start, start + items)
-            cache.check(start, int(at.max()))
-            if cache.is_full(items):
-                cache.drop(int(at[0]))
-            rows = np.arange(cache.row, cache.row + items)
+            cache.place(start, items, at)
+            rows = np.arange(cache.places.row, cache.places.end)
         for array, new in zip(cache.arrays, (k, v), strict=True):
             array[rows] = new.reshape(items, -1)
         dtype, (groups, size), width = self._node.spec.dtype, k.shape[1:], v.shape[2]
@@ -53,14 +51,10 @@ class AttentionScan(Scan):
                 position, stop = int(at[i]), int(rows[i]) + 1
                 seen = slice(stop - min(position + 1, window or position + 1), stop)
                 results[i] = _attended(queries[i], keys[seen], values[seen])
-        if isinstance(cache, SlotCache):
-            cache.added()
-        else:
-            cache.added(items, int(at[-1]))
 
     def mark(self) -> Callable[[], None]:
         """See `Carry.mark`; nothing is copied."""
-        return self._cache.mark()
+        return self._cache.places.mark()
 
     def snapshot(self) -> dict[str, Any]:
         """See `KeyValueCache.snapshot`."""
@@ -72,10 +66,6 @@ class AttentionScan(Scan):
         # Of several slots a single one may have all rows that are kept.
         self._cache.widen(min(rows[0] if rows else 0, rows_seen(self._node)))
         self._cache.restore(state)
-
-
-def _nothing() -> None:
-    """Do nothing: what the host has computed is there."""
 
 
 def _attended(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:

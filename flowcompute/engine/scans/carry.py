@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,6 +18,14 @@ class Carry(ABC):
     """
 
     marks_alone = False
+
+    @property
+    def alike(self) -> Hashable:
+        """What is equal where carries that are given the same records may place them together; None where none may."""
+        return None
+
+    def join(self, other: Self) -> None:  # noqa: B027 - most have nothing to share
+        """Place records together with another one, which is alike. A mark of that one is one of both."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
+from flowcompute.engine.scans.cache_places import RowPlaces
 from flowcompute.errors import RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen
@@ -18,89 +19,105 @@ class KeyValueCache:
     Args:
         node: the attention.
         records: of a batch at most.
+        moving: called before rows move.
+        moved: called when they have.
 
     Attributes:
         arrays: rows of keys, and rows of values.
-        row: of the next record.
-        seen: how many rows before it the next record may see.
+        places: of records among the rows.
     """
 
-    def __init__(self, node: Node, records: int) -> None:
-        self._node = node
+    def __init__(
+        self,
+        node: Node,
+        records: int,
+        moving: Callable[[], object] | None = None,
+        moved: Callable[[], object] | None = None,
+    ) -> None:
+        self._node, self._moving, self._moved = node, moving, moved
         self._most = rows_seen(node)
         self.arrays: tuple[np.ndarray, ...] = ()
-        self.row = self.seen = 0
-        self._dropped = 0
+        self.places = RowPlaces()
+        self.places.caches.append(self)
         self.widen(records)
+
+    @property
+    def alike(self) -> Hashable:
+        """What is equal where caches of the same records have the same places from now on."""
+        return self._most, len(self.arrays[0]), self._node.attrs["context"], self.places.end, self.places.seen
+
+    def share(self, places: RowPlaces) -> None:
+        """Have these places from now on."""
+        self.places.caches.remove(self)
+        for one in (self.places, places):
+            one.turn += 1
+        self.places = places
+        places.caches.append(self)
 
     def widen(self, records: int) -> bool:
         """Make room for batches of so many records; tells whether there was none."""
         rows = rows_kept(self._node) + records
         if self.arrays and rows <= len(self.arrays[0]):
             return False
-        old, keys_and_values = self.arrays, self._node.element.inputs[1:3]
+        old, keys_and_values, end = self.arrays, self._node.element.inputs[1:3], self.places.end
         # Memory that was not written takes no room on the host.
         self.arrays = tuple(np.zeros((rows, one.spec.item_numbers), self._node.spec.dtype) for one in keys_and_values)
         for new, rest in zip(self.arrays, old, strict=False):
-            new[: self.row] = rest[: self.row]
+            new[:end] = rest[:end]
         return True
 
-    def is_full(self, items: int) -> bool:
-        """Tell whether rows have to be dropped before so many records are added."""
-        return self.row + items > len(self.arrays[0]) - (ATTENTION_KEYS - 1)
-
-    def drop(self, first: int) -> None:
-        """Drop the rows that no later record sees.
+    def place(self, start: int, items: int, positions: np.ndarray | None) -> None:
+        """Place the records of a batch. Where there is no room, rows go that no later record sees.
 
         Args:
-            first: position of the next record in its text.
-        """
-        keep = min(first, self._most, self.row)
-        begin = self.row - keep
-        for array in self.arrays:
-            array[:keep] = array[begin : self.row].copy()
-        self.row = keep
-        self._dropped += begin
-
-    def check(self, start: int, last: int) -> None:
-        """Refuse a text that is longer than the context.
-
-        Args:
-            start: first record of the batch.
-            last: the highest position of a record of the batch in its text.
+            start: record index of the first one.
+            items: how many.
+            positions: of the records in their texts; None where all records are one text.
 
         Raises:
-            RunError: if it is.
+            RunError: if a text is longer than the context.
         """
-        refuse_longer(self._node, start, last)
+        first, last, highest = start, start + items - 1, start + items - 1
+        if positions is not None:
+            first, last, highest = int(positions[0]), int(positions[-1]), int(positions.max())
+        refuse_longer(self._node, start, highest)
+        places = self.places
+        if self._has_no_room(places.end + items):
+            self._drop(first)
+        places.place(start, items, min(last + 1, self._most))
 
-    def added(self, items: int, last: int) -> None:
-        """Note that records were added, the last one at position `last` of its text."""
-        self.row += items
-        self.seen = min(last + 1, self._most)
+    def _has_no_room(self, rows: int) -> bool:
+        return rows > len(self.arrays[0]) - (ATTENTION_KEYS - 1)
 
-    def mark(self) -> Callable[[], None]:
-        """Note where it stands; the result puts it back there. Rows that were dropped since were of no use."""
-        row, seen, dropped = self.row, self.seen, self._dropped
+    def _drop(self, first: int) -> None:
+        """Drop the rows that no record sees from the one on that is `first` in its text."""
+        end = self.places.end
+        keep = min(first, self._most, end)
+        for cache in self.places.caches:
+            cache.move(end - keep, keep)
+        self.places.drop(end - keep)
 
-        def back() -> None:
-            self.row = max(0, row - (self._dropped - dropped))
-            self.seen = min(seen, self.row)
-
-        return back
+    def move(self, row: int, rows: int) -> None:
+        """Move rows to the beginning."""
+        if self._moving is not None:
+            self._moving()
+        for array in self.arrays:
+            array[:rows] = array[row : row + rows].copy()
+        if self._moved is not None:
+            self._moved()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows that the next record may see."""
-        seen = min(self.seen, self.row)
+        end, seen = self.places.end, min(self.places.seen, self.places.end)
         shapes = (one.spec.shape for one in self._node.element.inputs[1:3])
         keys, values = (
-            array[self.row - seen : self.row].reshape(seen, *shape).copy()
+            array[end - seen : end].reshape(seen, *shape).copy()
             for array, shape in zip(self.arrays, shapes, strict=True)
         )
         return {"keys": keys, "values": values}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot.
+        """Continue from a snapshot, with places of its own.
 
         Raises:
             ValueError: if it holds other rows than this attention has.
@@ -110,10 +127,11 @@ class KeyValueCache:
         for array, new, one in zip(self.arrays, kept, self._node.element.inputs[1:3], strict=True):
             if (new.dtype, new.shape) != (array.dtype, (rows, *one.spec.shape)):
                 raise ValueError(f"rows {new.dtype}{new.shape} of keys or values")
-            if self.is_full(rows - self.row):
+            if self._has_no_room(rows):
                 raise ValueError(f"{rows} rows of keys and values")
             array[:rows] = new.reshape(rows, array.shape[1])
-        self.row = self.seen = rows
+        self.share(RowPlaces())
+        self.places.begin(rows)
 
 
 def refuse_longer(node: Node, start: int, last: int) -> None:

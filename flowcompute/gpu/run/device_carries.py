@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from flowcompute.elements.streams import KernelScan
-from flowcompute.engine.scans import Carry, KeyValueCache, SlotCache, carried, carries_of
+from flowcompute.engine.scans import CachePlaces, Carry, KeyValueCache, SlotCache, carried, carries_of
 from flowcompute.gpu.device import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph import Node
@@ -52,9 +52,11 @@ class DeviceCarry(Carry):
     Attributes:
         value: the scan's.
         stays: whether launches over as many records differ in their places and numbers alone.
+        places: of records, which others may share; None where it has none.
     """
 
     stays = False
+    places: CachePlaces | None = None
 
     def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
         self.value = node.id
@@ -216,54 +218,45 @@ class TileCarry(DeviceCarry):
         self._begin_anew()
 
 
-class AttentionCarry(DeviceCarry):
-    """The keys and values of the records before, which kernels extend.
+class CacheCarry(DeviceCarry):
+    """The keys and values of the records before, which kernels extend. Caches that are alike share their places.
 
-    Args:
-        node: the attention.
-        memory: where the device finds them.
-        batch_items: records in a batch.
+    Attributes:
+        places: of the records.
     """
 
     stays = marks_alone = True
+    _cache: KeyValueCache | SlotCache
 
-    def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
-        self._cache = KeyValueCache(node, batch_items)
-        self._has_positions = len(node.inputs) > 3
-        self._added = (0, 0)
-        super().__init__(node, memory, *self._cache.arrays)
+    @property
+    def places(self) -> CachePlaces:  # type: ignore[override]
+        """Places of the records among the rows of the cache."""
+        return self._cache.places
 
-    def begin(self, launch: ScanLaunch) -> int:
-        """Make room for the records of a launch; gives the row of the first one.
+    @property
+    def alike(self) -> Hashable:
+        """See `Carry.alike`: places are those of the same records of texts, on one device."""
+        return type(self), id(self._memory), self._node.inputs[3:], self._cache.alike
 
-        Raises:
-            RunError: if a text is longer than the context.
-        """
-        first, last, highest = launch.start, launch.start + launch.items - 1, launch.start + launch.items - 1
-        if self._has_positions and launch.items:
-            at = launch.on_host(3)
-            first, last, highest = int(at[0]), int(at[-1]), int(at.max())
-        self._cache.check(launch.start, highest)
-        if self._cache.is_full(launch.items):
-            self.fetched()
-            self._cache.drop(first)
-            self._begin_anew()
-        self._added = launch.items, last
-        super().begin(launch)
-        return self._cache.row
+    def join(self, other: Self) -> None:
+        """See `Carry.join`."""
+        self._cache.share(other._cache.places)  # type: ignore[arg-type]
 
     def again(self, launch: ScanLaunch) -> Callable[[], int]:
         """See `DeviceCarry.again`: a launch writes the same rows again, and reads none of them before."""
         return partial(self.begin, launch)
 
     def advanced(self, position: int) -> None:
-        """Note that the launch has ended; see `DeviceCarry.advanced`."""
-        super().advanced(position)
-        self._cache.added(*self._added)
+        """Do nothing: records are added when the next ones are placed."""
+
+    def fetched(self) -> tuple[np.ndarray, ...]:
+        """See `DeviceCarry.fetched`."""
+        self.places.turn += 1
+        return super().fetched()
 
     def mark(self) -> Callable[[], None]:
         """See `Carry.mark`; nothing is copied."""
-        return self._cache.mark()
+        return self.places.mark()
 
     def snapshot(self) -> dict[str, Any]:
         """See `KeyValueCache.snapshot`."""
@@ -275,8 +268,41 @@ class AttentionCarry(DeviceCarry):
         self._cache.restore(state)
         self._begin_anew()
 
+    def _begin_anew(self) -> None:
+        self.places.turn += 1
+        super()._begin_anew()
 
-class SlotCarry(DeviceCarry):
+
+class AttentionCarry(CacheCarry):
+    """The keys and values of one text after the other; see `KeyValueCache`.
+
+    Args:
+        node: the attention.
+        memory: where the device finds them.
+        batch_items: records in a batch.
+    """
+
+    _cache: KeyValueCache
+
+    def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
+        self._cache = KeyValueCache(node, batch_items, self.fetched, self._begin_anew)
+        self._has_positions = len(node.inputs) > 3
+        super().__init__(node, memory, *self._cache.arrays)
+
+    def begin(self, launch: ScanLaunch) -> int:
+        """Make room for the records of a launch; gives the row of the first one.
+
+        Raises:
+            RunError: if a text is longer than the context.
+        """
+        if launch.items and self.places.batch != (launch.start, launch.items):
+            at = launch.on_host(3) if self._has_positions else None
+            self._cache.place(launch.start, launch.items, at)
+        super().begin(launch)
+        return self._cache.places.row
+
+
+class SlotCarry(CacheCarry):
     """The keys and values of several texts that are open at once; see `SlotCache`.
 
     Args:
@@ -285,11 +311,11 @@ class SlotCarry(DeviceCarry):
         batch_items: records in a batch.
     """
 
-    stays = marks_alone = True
+    _cache: SlotCache
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
-        self._cache = SlotCache(node, batch_items)
-        self._base = self._cache.base
+        self._cache = SlotCache(node, batch_items, self.fetched, self._begin_anew)
+        self._base = self._cache.places.base
         # Launches that are repeated read this very array.
         super().__init__(node, memory, *self._cache.arrays, self._base.copy())
 
@@ -299,40 +325,17 @@ class SlotCarry(DeviceCarry):
         Raises:
             RunError: if a text is longer than the context.
         """
-        if launch.items:
-            if self._cache.make_room(launch.on_host(3), launch.start, self.fetched):
-                self._begin_anew()
-            if self._base is not self._cache.base:
-                # A kernel in progress may read it.
-                self._memory.wait()
-                self._base = self._cache.base
-                np.copyto(self._states[-1], self._base)
-                self._memory.forget({("state", self._node.id, len(self._states) - 1)})
+        if launch.items and self.places.batch != (launch.start, launch.items):
+            self._cache.place(launch.start, launch.on_host(3))
+        base = self._cache.places.base
+        if self._base is not base:
+            # A kernel in progress may read it.
+            self._memory.wait()
+            self._base = base
+            np.copyto(self._states[-1], base)
+            self._memory.forget({("state", self._node.id, len(self._states) - 1)})
         super().begin(launch)
         return 0
-
-    def again(self, launch: ScanLaunch) -> Callable[[], int]:
-        """See `AttentionCarry.again`."""
-        return partial(self.begin, launch)
-
-    def advanced(self, position: int) -> None:
-        """Note that the launch has ended; see `DeviceCarry.advanced`."""
-        super().advanced(position)
-        self._cache.added()
-
-    def mark(self) -> Callable[[], None]:
-        """See `Carry.mark`; nothing is copied."""
-        return self._cache.mark()
-
-    def snapshot(self) -> dict[str, Any]:
-        """See `SlotCache.snapshot`."""
-        self.fetched()
-        return self._cache.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._cache.restore(state)
-        self._begin_anew()
 
 
 def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: int) -> DeviceCarry:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.engine.scans import CachePlaces
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.kernel_arguments import argument_types
 from flowcompute.gpu.memory import Memory
@@ -44,6 +45,58 @@ _LONG = np.dtype(np.int64)
 
 _CHUNK = 3
 """Column of a phase that a carry sets."""
+
+
+class CarriesTogether:
+    """Launches of a chain whose carries place records together, so that one of them is asked for all.
+
+    Args:
+        each: the launches with their phases.
+        places: that their carries share; None for a carry that is alone.
+
+    Attributes:
+        each: as above.
+    """
+
+    def __init__(self, each: Sequence[tuple[RepeatedLaunch, slice]], places: CachePlaces | None) -> None:
+        self.each = each
+        self._carries = [one.carry for one, _ in each if one.carry is not None]
+        self._places, self._phases = places, [rows for _, rows in each]
+        self._turn = -1
+
+    @classmethod
+    def of(cls, each: Sequence[tuple[RepeatedLaunch, slice]]) -> list[CarriesTogether]:
+        """Return launches by the places that their carries have now."""
+        found: dict[int, tuple[CachePlaces | None, list[tuple[RepeatedLaunch, slice]]]] = {}
+        for one, rows in each:
+            carry = one.carry
+            assert carry is not None, "launches that carry something on"
+            found.setdefault(id(carry.places or carry), (carry.places, []))[1].append((one, rows))
+        return [cls(some, places) for places, some in found.values()]
+
+    @property
+    def is_known(self) -> bool:
+        """True where all carries were begun, and none of them has been changed elsewhere since."""
+        places = self._places
+        return places is None or (self._carries[0].places is places and self._turn == places.turn)
+
+    def begin(
+        self, chain: LaunchChain, launcher: Launcher, start: int, on_host: Callable[[int, int], np.ndarray]
+    ) -> Iterator[tuple[int, Sequence[slice]]]:
+        """Begin what is carried on; gives numbers, each with the phases that it is for. See `RepeatedLaunch.begin`."""
+        for one, rows in self.each:
+            chain.step = one.step
+            is_known = self._places is not None and self.is_known
+            yield one.begin(launcher, start, on_host), self._phases if is_known else [rows]
+            if is_known and self.is_known:
+                return
+        if self._places is not None:
+            self._turn = self._places.turn
+
+    def advanced(self, start: int) -> None:
+        """Note that the launch over the records from `start` on has ended. What is placed together need not know."""
+        for (one, _), carry in zip(self.each, self._carries, strict=True) if self._places is None else ():
+            carry.advanced(start + one.items)
 
 
 class LaunchChain:
@@ -84,7 +137,7 @@ class LaunchChain:
         self._passing: list[tuple[Argument, np.dtype | None]] = []
         self._places = np.zeros(0, np.int64)
         self._turn = 0
-        self._carries: list[tuple[RepeatedLaunch, slice]] = []
+        self._carries: list[CarriesTogether] = []
         self._made: dict[int, Any] = {}
 
     def again(
@@ -104,10 +157,11 @@ class LaunchChain:
             # They lie in memory in place, where a table is the array itself. The last launch may still read its own.
             table, self._numbers[1] = self._tables[self._turn % len(self._tables)]
             table[self._places] = [bits_of(buffer(one), dtype) for one, dtype in self._passing]
-        begun = list[int]()
-        for one, _ in self._carries:
-            self.step = one.step
-            begun.append(one.begin(launcher, start, on_host))
+        begun = list[tuple[int, Sequence[slice]]]()
+        if not all(one.is_known for one in self._carries):
+            self._carries = CarriesTogether.of([pair for one in self._carries for pair in one.each])
+        for one in self._carries:
+            begun += one.begin(self, launcher, start, on_host)
         self.step = self.launches[0].step
         if self._made:
             launcher.memory.made_again(self._made)
@@ -117,9 +171,8 @@ class LaunchChain:
         # The buffers that the table names are held by the launches.
         launcher.memory.defer((self, self._numbers))
         self._turn += 1
-        for one, _ in self._carries:
-            assert one.carry is not None
-            one.carry.advanced(start + one.items)
+        for one in self._carries:
+            one.advanced(start)
 
     def of_runs(self, launcher: Launcher, most: int, staying: Collection[int]) -> ChainOfRuns:
         """Return what launches up to `most` runs as one, which carry nothing on but by arrays; see `ChainOfRuns`."""
@@ -133,19 +186,19 @@ class LaunchChain:
         table, passing = self._tables[0][0], [*holes.values()]
         return ChainOfRuns(launcher, self._compiled, self._workers, self._rows, table, passing, staying, most)
 
-    def _shifted(self, memory: Memory, begun: Sequence[int]) -> int:
-        """Return what is added to `chunk` in all phases of carries, which these numbers were given for.
+    def _shifted(self, memory: Memory, begun: Sequence[tuple[int, Sequence[slice]]]) -> int:
+        """Return what is added to `chunk` in all phases of carries, of numbers and the phases that they were given for.
 
         Rows of caches advance alike. Where one has made room, phases are noted anew.
         """
-        places = [rows for _, rows in self._carries]
-        shifts = {chunk - int(self._rows[rows.start, _CHUNK]) for chunk, rows in zip(begun, places, strict=True)}
+        shifts = {chunk - int(self._rows[places[0].start, _CHUNK]) for chunk, places in begun}
         if len(shifts) < 2:
             return shifts.pop() if shifts else 0
         # Of a launch that is still in progress the numbers must stay.
         self._rows = self._rows.copy()
-        for chunk, rows in zip(begun, places, strict=True):
-            self._rows[rows, _CHUNK] = chunk
+        for chunk, places in begun:
+            for rows in places:
+                self._rows[rows, _CHUNK] = chunk
         self._numbers = [self._kept(memory, "phases", self._rows), *self._numbers[1:]]
         return 0
 
@@ -197,7 +250,7 @@ class LaunchChain:
         for place, (value, dtype) in enumerate(zip(values, types, strict=True)):
             if dtype is not None and place not in holes:
                 table[place] = bits_of(value, dtype)
-        self._carries = carries
+        self._carries = CarriesTogether.of(carries)
         self._made = {value: buffer for one in self.launches for value, buffer in one.made.items()}
         tables = [table, table.copy()] if passing else [table]
         self._tables = [(one, self._kept(memory, f"values {i}", one)) for i, one in enumerate(tables)]
