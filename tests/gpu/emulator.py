@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,16 +41,16 @@ LANE = np.arange(SUBGROUP)
 
 
 def emulate(
-    kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: int, **integers: int
+    kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: int, **integers: Any
 ) -> dict[int, np.ndarray]:
     """The outputs of a launch, by value id, flat and as large as `arrays` says.
 
     Args:
         kernel: what to run.
-        arrays: inputs and scalars, and outputs to be filled, by value id.
+        arrays: inputs and scalars, and outputs to be filled, by value id; the parts of a state by -1, -2 and so on.
         n: numbers or rows, as the runtime passes them.
         groups: work-groups.
-        integers: arguments that are integers, by name.
+        integers: arguments that are integers, by name, and arrays that indices depend on.
     """
     made = {a.value: np.full(arrays[a.value].size, 77, a.dtype) for a in kernel.arguments if a.kind == "output"}
     flat = {value: array.reshape(-1) for value, array in arrays.items()}
@@ -74,8 +75,10 @@ class _Arriving:
 
 
 class _WorkGroup(Rings):
-    def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
+    def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, Any]) -> None:
         super().__init__(kernel.work_group, memory, integers)
+        self.names["wid"] = integers["gid"] * kernel.work_group + self.lid
+        self.names["wsize"] = integers["gsize"] * kernel.work_group
         self.kernel = kernel
         self.begun: list[_Arriving] = []
         self.groups: list[list[_Arriving]] = []
@@ -170,8 +173,11 @@ class _WorkGroup(Rings):
 
     # -- copies and fragments ---------------------------------------------------------------------------
 
+    def array_of(self, argument: ir.Argument) -> np.ndarray:
+        return self.memory[-1 - argument.part if argument.kind == "state" else argument.value]
+
     def copy(self, copy: Copy) -> None:
-        source, numbers = self.memory[copy.argument.value], copy.numbers
+        source, numbers = self.array_of(copy.argument), copy.numbers
         exists = self.each(copy.exists).astype(bool)[self.mask]
         places, indices = self.each(copy.place)[self.mask], np.where(exists, self.each(copy.index)[self.mask], 0)
         assert not (places % numbers).any(), "misaligned"
@@ -228,7 +234,7 @@ class _WorkGroup(Rings):
             case ir.Integer(value, 0):
                 return np.broadcast_to(self.each(value)[:, None], shape).astype(var.dtype)
             case ir.ScalarArgument(argument):
-                return np.full(shape, self.memory[argument.value][0], var.dtype)
+                return np.full(shape, self.array_of(argument)[0], var.dtype)
             case ir.Splat(operand):
                 return of(operand) if operand.lanes == var.lanes else np.repeat(of(operand)[:, :1], var.lanes, axis=1)
             case ir.Half(operand, upper):
@@ -297,9 +303,9 @@ class _WorkGroup(Rings):
 
     def load(self, load: ir.Load, var: Var) -> np.ndarray:
         at, exists = self.places(load, var.lanes)
-        return self.memory[load.argument.value][np.where(exists, at, 0)].astype(var.dtype)
+        return self.array_of(load.argument)[np.where(exists, at, 0)].astype(var.dtype)
 
     def store(self, store: ir.Store) -> None:
         at, exists = self.places(store, store.var.lanes)
-        target = self.memory[store.argument.value]
+        target = self.array_of(store.argument)
         target[at[exists]] = self.values[store.var.name][exists].astype(target.dtype)

@@ -4,7 +4,7 @@ The records of a block that belong to one text share tiles of keys. The rest is 
 
 Where all records of a launch are one block, a work-group adds the keys and values of its heads, and attends with them
 behind a barrier. So few records take one launch. Where they are fewer still, a discrete GPU has a second kernel for
-them, which loads more of a tile at once.
+them, which loads more of a tile at once. One record has a kernel of its own where copies are asynchronous.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from flowcompute.lower.attention.stream_anchor import (
     why_no_stream_attention,
 )
 from flowcompute.lower.attention.tiled.attention_tiling import KNOBS, Shape, few_shape
+from flowcompute.lower.attention.tiled.record_attention import RecordAttentionLowering, RecordShape
 from flowcompute.lower.attention.tiled.tiled_attention import TiledAttentionLowering
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
@@ -146,12 +147,19 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 def _lower(task: LoweringTask) -> Kernel:
     kernel = TiledStreamAttentionLowering(StreamAttentionAnchor(task.graph, task.region), task.style).lower(task.name)
-    one = StreamAttentionAnchor(task.graph, task.region)
-    shape = None if task.style.capabilities.host_memory or not one.is_alone else few_shape(one, one.group)
-    if shape is None:
+    capabilities = task.style.capabilities
+    if capabilities.host_memory:
         return kernel
-    few = TiledStreamAttentionLowering(one, task.style, shape).lower(task.name)
-    return replace(kernel, few=few, few_rows=few.at_once * one.matrices)
+    one, alone = (StreamAttentionAnchor(task.graph, task.region) for _ in range(2))
+    shape = few_shape(one, one.group) if one.is_alone else None
+    few = None if shape is None else TiledStreamAttentionLowering(one, task.style, shape).lower(task.name)
+    layout = RecordShape.of(alone, capabilities) if capabilities.tensor_cores else None
+    if layout is not None:
+        record = RecordAttentionLowering(alone, layout).lower(task.name)
+        if few is None:
+            return replace(kernel, few=record, few_rows=kernel.units)
+        few = replace(few, few=record, few_rows=few.units)
+    return kernel if few is None else replace(kernel, few=few, few_rows=few.at_once * one.matrices)
 
 
 TILED_STREAM_ATTENTION = Form(
