@@ -139,6 +139,16 @@ class NormalPower(OfFragments):
 
 
 @dataclass(frozen=True, slots=True)
+class NoneZero(OfFragments):
+    """1 where no number of these fragments of a half format is +0 in any work-item of the sub-group, else 0.
+
+    By an instruction of compute capability 9.0.
+    """
+
+    operands: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Copy(Copying):
     """Start an asynchronous copy of consecutive numbers of an argument to a local array; zeros unless `exists`.
 

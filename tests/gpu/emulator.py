@@ -273,6 +273,10 @@ class _WorkGroup(Rings):
                 return np.concatenate([of(low), of(high)], axis=1)
             case Across(operand, bit):
                 return of(operand)[self.lid ^ bit]
+            case ir.NoneZero(operands):
+                zero = np.hstack([of(one).view(np.uint16) for one in operands]) == 0
+                any_zero = (zero.any(axis=1) & self.mask).reshape(-1, 32).any(axis=1)
+                return np.repeat(~any_zero, 32)[:, None].astype(np.uint32)
             case ir.NormalPower(operand):
                 made = np.exp2(of(operand))
                 return np.where(made < np.finfo(np.float32).tiny, np.float32(0), made)

@@ -86,6 +86,21 @@ def test_infinite_values_before_an_odd_tile_of_a_window_change_no_bit() -> None:
     assert np.array_equal(whole, emulated(case.root(), arrays, capabilities=HOPPER))
 
 
+@pytest.mark.parametrize(("columns", "causal"), [(16, False), (96, True)])
+def test_weights_below_the_normal_numbers_count(columns: int, causal: bool) -> None:
+    """Of bfloat16, beside one key whose weight is 1 and whose values are 0, and others whose weights are 0."""
+    case = Case(192, 320, 16, columns, dtype=BFLOAT16, causal=causal)
+    arrays = streams(case)
+    q, k, v = (arrays[name] for name in "qkv")
+    q[:], k[:], v[:] = 0, 0, 2.0**100
+    q[..., 0], k[..., 0], k[:, :, 20::3, 0] = 32, -11.0625, -30
+    k[:, :, 0], v[:, :, 0] = 0, 0
+    made = emulated(case.root(), arrays, capabilities=HOPPER)
+    assert np.array_equal(made, emulated(case.root(), arrays))
+    below = made[:, :, 150:].astype("f8") / 2.0**100
+    assert np.all((below > 0) & (below < 320 * 2.0**-126))
+
+
 def test_what_follows_is_computed_by_the_same_kernel() -> None:
     case = Case(130, 70, 16, 18)
     bias = np.arange(18, dtype="f4")

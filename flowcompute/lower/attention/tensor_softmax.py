@@ -53,27 +53,40 @@ class Weights:
         # As halves such weights are 0, and they are lost beside that of the largest score. Factors of sums are not
         # among them: a sum times 2^-127 has a sign.
         self.normal = one.q.argument.dtype == FLOAT16
+        self.powers: list[Var] = []
         self.scale = None if one.mask is not None else scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
 
-    def next(self, scope: Scope, scores: Sequence[Var], highest: Sequence[Var] | None = None) -> list[Var]:
+    def next(
+        self, scope: Scope, scores: Sequence[Var], highest: Sequence[Var] | None = None, *, normal: bool = False
+    ) -> list[Var]:
         """Compute the weights of a tile of keys, and set `shrink`, the factor for earlier sums.
+
+        Weights are two to `powers`, which are set, too.
 
         Args:
             scope: where the statements go.
             scores: scores of the tile.
             highest: the largest scores up to this tile, where they are known.
+            normal: whether weights below 2^-126 are 0, also where halves have such numbers.
         """
         one = self.one
         highest = highest or self.largest(scope, scores, self.highest)
         units = [self._minus_powers(scope, score) for score in highest]
         shrinks = [self._power(scope, before, unit) for before, unit in zip(self.highest, units, strict=True)]
         shrink, unit = _joined(scope, shrinks), _joined(scope, units)
-        weights = [self._power(scope, score, unit, normal=self.normal) for score in scores]
+        self.powers, weights = [], []
+        for score in scores:
+            self.powers.append(self._above(scope, score, unit))
+            weights.append(self.weight(scope, self.powers[-1], normal=normal or self.normal))
         total = one.sum_of_weights(scope, self.total, shrink, weights)
         scope.add(Assign(self.total, Splat(total)))
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
         self.shrink = shrink
         return weights
+
+    def weight(self, scope: Scope, power: Var, *, normal: bool = False) -> Var:
+        """Compute two to a power; `normal` makes 0 of small ones."""
+        return scope.let(NormalPower(power), FLOAT32) if normal else self.one.apply(scope, NATIVE_EXP2, power)
 
     def largest(self, scope: Scope, scores: Sequence[Var], before: Sequence[Var]) -> list[Var]:
         """Compute the largest scores so far of the upper and the lower query: of a tile, and of those before it."""
@@ -113,14 +126,16 @@ class Weights:
             score = one.larger_number(scope, one.apply(scope, multiply.op, score, scale), lowest)
         return one.apply(scope, multiply.op, score, scope.let(ConstantValue(-1.0), FLOAT32, 1))
 
-    def _power(self, scope: Scope, score: Var, unit: Var, *, normal: bool = False) -> Var:
-        """Compute two to the power of scores plus `unit`, the negated largest score; `normal` makes 0 of small ones."""
+    def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
+        """Compute two to the power of scores plus `unit`, the negated largest score."""
+        return self.weight(scope, self._above(scope, score, unit))
+
+    def _above(self, scope: Scope, score: Var, unit: Var) -> Var:
+        """Compute scores, in powers of two, plus `unit`, the negated largest score."""
         if self.scale is None:
-            above = self.one.added(scope, score, unit)
-        else:
-            scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
-            above = scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
-        return scope.let(NormalPower(above), FLOAT32) if normal else self.one.apply(scope, NATIVE_EXP2, above)
+            return self.one.added(scope, score, unit)
+        scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
+        return scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
 
 
 def in_powers(scale: float) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +42,11 @@ from flowcompute.ir import (
     GroupMultiply,
     If,
     IndexLike,
+    IsZero,
     Kernel,
     N,
     Name,
+    NoneZero,
     OpenRing,
     OverlappedMultiply,
     PassSteps,
@@ -52,6 +55,7 @@ from flowcompute.ir import (
     RingRoles,
     SetInteger,
     Splat,
+    Stmt,
     TakeTurn,
     TensorMap,
     Var,
@@ -305,21 +309,26 @@ class _WarpGroupAttentionLowering:
             weighing.add(PassTurn(GROUPS))
         weighing.add(FreeStage(ring, _OF_KEYS))
         self._mask(weighing, halves[0], TILE)
-        largest = self._largest(weighing, halves[0])
-        first = self.weights.next(weighing, halves[0][0], largest[0])
-        shrink = self.weights.shrink
+        largest, before = self._largest(weighing, halves[0]), self.weights.total
+        if not self.weights.normal:
+            before = weighing.let(Splat(before), FLOAT32, 4)
         # Powers of two are slow. In turns, those of the second tile are computed beside multiplied sums.
-        rest = further if self.turns else weighing
-        second = self.weights.next(rest, halves[0][1], largest[1])
+        rest, shrinks, powers, weights = further if self.turns else weighing, [], [], []
+        for place, line, highest in zip((weighing, rest), halves[0], largest, strict=True):
+            weights.append(self.weights.next(place, line, highest, normal=True))
+            shrinks.append(self.weights.shrink)
+            powers.append(self.weights.powers)
         rest.add(Assign(later, Splat(self.weights.shrink)))
         # What is stored is computed. Otherwise the assembler computes these weights when values have been awaited.
         weighing.add(PutItem(WHOLE, ROWS + 4 * LID, self.weights.total, vector=True))
         behind = tuple(rescaling.statements), tuple(weighing.statements), ()
         body.add(OverlappedMultiply((values[0], product, values[1]), behind), FreeStage(ring, _OF_VALUES))
         body.add(*further.statements)
-        self._rescale(body, shrink)
-        for weights, (_, of) in zip((first, second), pairs, strict=True):
-            self._pack(body, weights, of)
+        self._rescale(body, shrinks[0])
+        for line, of in zip(weights, halves[1], strict=True):
+            self._pack(body, line, of)
+        if not self.weights.normal:
+            body.add(self._all_weights(body, before, shrinks, powers, halves[1]))
         scope.add(For(TILE, tiles.first + PAIR, tiles.stop, PAIR, tuple(body.statements)))
         scope.add(AwaitStage(ring, 2 * tiles.pairs - 1, _OF_VALUES), values[0])
         self._rescale(scope, later)
@@ -333,8 +342,7 @@ class _WarpGroupAttentionLowering:
 
     def _largest(self, scope: Scope, tiles: Sequence[list[Var]]) -> Sequence[list[Var] | None]:
         """Compute the largest scores up to each of neighbouring tiles, or leave that to the weights of each."""
-        if not (self.turns and self.weights.normal):
-            # Weights that may not be normal take four instructions in place of one, which then wait for all scores.
+        if not self.turns:
             return [None] * len(tiles)
         largest = [self.weights.highest]
         for scores in tiles:
@@ -346,10 +354,38 @@ class _WarpGroupAttentionLowering:
         for total in self.totals:
             scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, shrink))))
 
-    def _pack(self, scope: Scope, weights: list[Var], fragments: Sequence[Var]) -> None:
+    def _pack(self, scope: Scope, weights: Sequence[Var], fragments: Sequence[Var]) -> None:
         """Set weights as left operands."""
         for one, low, high in zip(fragments, weights[::2], weights[1::2], strict=True):
             scope.add(Assign(one, FragmentOf(low, high, self.dtype)))
+
+    def _all_weights(
+        self,
+        scope: Scope,
+        before: Var,
+        shrinks: Sequence[Var],
+        powers: Sequence[Sequence[Var]],
+        packed: Sequence[Sequence[Var]],
+    ) -> Stmt:
+        """Compute the weights of a pair again where one of them is 0, and may be a number below 2^-126.
+
+        Such numbers take four instructions in place of one. They are rare, so a sub-group looks whether it has any.
+
+        Args:
+            scope: where it looks.
+            before: sums of weights before the pair.
+            shrinks: factors of these sums before each tile.
+            powers: powers of two of each tile.
+            packed: weights of each tile as left operands.
+        """
+        again, total = scope.inner(), before
+        for shrink, line, fragments in zip(shrinks, powers, packed, strict=True):
+            weights = [self.weights.weight(again, power) for power in line]
+            total = self.one.sum_of_weights(again, total, shrink, weights)
+            self._pack(again, weights, fragments)
+        again.add(Assign(self.weights.total, Splat(total)))
+        none_zero = scope.let(NoneZero(tuple(chain(*packed))), _UINT32, 1)
+        return If(IsZero(none_zero.name), tuple(again.statements))
 
     def _scores(self, scores: list[Var]) -> GroupMultiply:
         """Return the product of the group's queries with the keys of a stage."""

@@ -1,6 +1,7 @@
 """Fragments of matrices and copies to local memory in inline PTX, for NVIDIA's tensor cores from 8.0 up.
 
-The instructions are `ldmatrix`, `mma.sync` and `cp.async` of the PTX ISA (sections 9.7.14 and 9.7.9.25).
+The instructions are `ldmatrix`, `mma.sync` and `cp.async` of the PTX ISA (sections 9.7.14 and 9.7.9.25). `min.u16x2` is
+one of compute capability 9.0 (section 9.7.1).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from flowcompute.ir import (
     IndexLike,
     Join,
     Leading,
+    NoneZero,
     NormalPower,
     OfFragments,
     PrefetchRun,
@@ -84,6 +86,23 @@ _POWER = """static inline float fc_normal_power(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
+}
+"""
+
+_LEAST = """static inline uint fc_least(uint least, uint4 x) {
+    asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(x.s0));
+    asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(x.s1));
+    asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(x.s2));
+    asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(x.s3));
+    return least;
+}
+"""
+
+_NONE_ZERO = """static inline uint fc_none_zero(uint least) {
+    uint none;
+    asm volatile("{.reg .pred own, all; setp.ne.u32 own, %1, 0; vote.sync.all.pred all, own, 0xffffffff;"
+                 " selp.u32 %0, 1, 0, all;}" : "=r"(none) : "r"((least & 0xffff) != 0 && least >> 16 != 0));
+    return none;
 }
 """
 
@@ -177,6 +196,13 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             )
             helpers.setdefault(name, _ACROSS.format(kind=kind, place=place, name=name))
             return _each_lane(operand, f"{name}({{}}, {bit})")
+        case NoneZero(operands):
+            helpers.setdefault("fc_least", _LEAST)
+            helpers.setdefault("fc_none_zero", _NONE_ZERO)
+            least = "0xffffffffu"
+            for operand in operands:
+                least = f"fc_least({least}, {operand.name})"
+            return f"fc_none_zero({least})"
         case NormalPower(operand):
             helpers.setdefault("fc_normal_power", _POWER)
             return _each_lane(operand, "fc_normal_power({})")
