@@ -19,7 +19,6 @@ import numpy as np
 
 from flowcompute.elements import Compute, Constant, Element, Op
 from flowcompute.elements.streams import KernelScan
-from flowcompute.errors import Site
 from flowcompute.graph import Graph, Node, TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.model_files import PlacedWeight, Weight
 from flowcompute.schedule.backend_description import BackendDescription
@@ -97,29 +96,39 @@ def plan_key(graph: Graph, backend: BackendDescription, *settings: object) -> ob
         return None
     try:
         facts = _Facts()
-        nodes = tuple([(node.name, node.inputs, *facts.of(node.element)) for node in graph.nodes])
-        return nodes, graph.roots, _backend_facts(backend), settings
+        nodes = [(node.name, node.inputs, facts.of(node.element)) for node in graph.nodes]
+        # Names and numbers alone: a text of them is made, hashed and written out much faster than the tuples.
+        return repr(nodes), facts.parts, graph.roots, _backend_facts(backend), settings
     except UnknownError:
         return None
 
 
 class _Facts:
-    """Reader of what planning may ask elements for.
+    """Reader of what planning may ask elements for. Equal facts have one number, since most are shared by many nodes.
 
-    Equal specs, lines and records are one object each, which `digest` writes out once.
+    What is looked up by an identity is held by its element for as long as the key is made.
     """
 
     def __init__(self) -> None:
-        self._specs: dict[tuple[object, ...], object] = {}
-        self._sites: dict[Site | None, Site | None] = {}
-        self._operations: dict[int, object] = {}
+        self._numbers: dict[object, int] = {}
+        self._specs: dict[tuple[object, ...], int] = {}
+        self._operations: dict[int, int] = {}
+        self._attrs: dict[int, int] = {}
 
-    def of(self, element: Element) -> tuple[object, ...]:
-        """Return what planning may ask an element for.
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """The facts, by number. They name others by these."""
+        return tuple(self._numbers)
+
+    def of(self, element: Element) -> int:
+        """Return the number of what planning may ask an element for.
 
         Raises:
             UnknownError: if its class is not known, or may say something else each time.
         """
+        return self._number(self._told_by(element))
+
+    def _told_by(self, element: Element) -> tuple[object, ...]:
         kind = type(element)
         spec = self._spec(element)
         if isinstance(element, Compute) and kind in _OPERATIONS:
@@ -129,40 +138,46 @@ class _Facts:
             begin: tuple[object, ...] = ()
             if isinstance(element, KernelScan):
                 begin = operation_key(element.step), *map(_contents, element.inits)
-            operation = self._operation(element.op), exact(element.attrs), *begin
-            return kind, spec, self._site(element), operation, operands, pin, element.again
+            operation = self._operation(element.op), self._attributes(element), *begin
+            return kind, spec, self._number(element.site), operation, operands, pin, element.again
         if isinstance(element, Weight) and kind in _WEIGHTS:
             # The state of its file stands for its numbers.
-            return kind, spec, self._site(element), element.identity, element.tensor.type, element.memory_bytes
+            how = element.identity, element.tensor.type, element.memory_bytes
+            return kind, spec, self._number(element.site), *how
         if isinstance(element, Constant) and kind is Constant:
-            return kind, spec, self._site(element), _contents(element.value)
+            return kind, spec, self._number(element.site), _contents(element.value)
         if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
             # Verbs make some at their own line, so that `plan` and `run` would have plans of their own.
             return kind, spec, element.in_memory, element.lent, element.takes_numbers
         if isinstance(element, MemorySource | NpySource | RawSource | FeedSource) and kind in _SOURCES:
             columns = isinstance(element, NpySource | RawSource) and element.layout.is_columns
             how = (element.must_read(), element.must_read(mapped=False), element.rereadable, element.seekable)
-            return kind, spec, self._site(element), columns, *how
+            return kind, spec, self._number(element.site), columns, *how
         raise UnknownError
 
-    def _spec(self, element: Element) -> object:
+    def _number(self, fact: object) -> int:
+        return self._numbers.setdefault(fact, len(self._numbers))
+
+    def _spec(self, element: Element) -> int:
         spec = element.spec
-        # The elements hold their dtypes for as long as the key is made. To hash one takes longer.
+        # To hash a dtype takes longer.
         key = id(spec.dtype), spec.shape, spec.stream is None, spec.length
         found = self._specs.get(key)
         if found is None:
-            found = self._specs[key] = exact(spec)
+            found = self._specs[key] = self._number(exact(spec))
         return found
 
-    def _operation(self, op: Op) -> object:
+    def _operation(self, op: Op) -> int:
         found = self._operations.get(id(op))
         if found is None:
-            found = self._operations[id(op)] = operation_key(op)
+            found = self._operations[id(op)] = self._number(operation_key(op))
         return found
 
-    def _site(self, element: Element) -> Site | None:
-        """Return the line of an element: operations of one line are placed together."""
-        return self._sites.setdefault(element.site, element.site)
+    def _attributes(self, element: Compute) -> int:
+        found = self._attrs.get(id(element.attrs))
+        if found is None:
+            found = self._attrs[id(element.attrs)] = self._number(exact(element.attrs))
+        return found
 
 
 def _contents(array: np.ndarray) -> tuple[object, ...]:
