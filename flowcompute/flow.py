@@ -14,7 +14,7 @@ from flowcompute.errors import PlanError, Site, SpecError
 from flowcompute.event_loops import asyncio_loop, in_thread
 from flowcompute.graph import build_graph, draw_svg, draw_tree, hash_of_elements
 from flowcompute.html import folded, heading, lines_folded
-from flowcompute.imports import load_module, without_collector
+from flowcompute.imports import LateModule, load_module, without_collector
 from flowcompute.jobs import plan_job
 from flowcompute.metrics import counted
 from flowcompute.runtime.checkpoints import (
@@ -28,9 +28,6 @@ from flowcompute.runtime.checkpoints import (
 )
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.options import RunOptions, shows_options
-from flowcompute.runtime.run import Run, refuse_in_trio_task, warn_of_full_disks
-from flowcompute.runtime.run import start as start_run
-from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
 from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import (
@@ -45,6 +42,13 @@ from flowcompute.strategy import (
 
 if TYPE_CHECKING:
     import asyncio
+
+    from flowcompute.runtime import run as runs
+    from flowcompute.runtime import tuning
+    from flowcompute.runtime.run import Run
+else:
+    # A flow needs neither.
+    runs, tuning = LateModule("flowcompute.runtime.run"), LateModule("flowcompute.runtime.tuning")
 
 _MOST_DRAWN = 300
 """Nodes of a graph that a notebook shows as a tree."""
@@ -129,7 +133,7 @@ def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
     """
     _check_elements("start", elements)
     loop = asyncio_loop()
-    refuse_in_trio_task("start a run")
+    runs.refuse_in_trio_task("start a run")
     return _start(elements, RunOptions.parse("start", options, StartOptions), loop=loop, awaited=loop is not None)
 
 
@@ -175,12 +179,12 @@ def _prepared(elements: tuple[Element, ...], options: RunOptions, site: Site | N
         refuse_overwriting(made.plan, path)
     if path is None or not is_there(path):
         # A job that goes on has room already for what it has written.
-        warn_of_full_disks(made.plan, site)
+        runs.warn_of_full_disks(made.plan, site)
     return partial(
-        start_run,
+        runs.start,
         made,
         options,
-        tuner=None if options.tune is False else Tuner(made, options.tune),
+        tuner=None if options.tune is False else tuning.Tuner(made, options.tune),
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
         aliases=made.plan.aliases,
         request=request,
@@ -279,10 +283,10 @@ def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Stra
     asked = RunOptions.parse("tune_ahead", {"tune": "full", **options}, TuneOptions)
     made = plan_job(elements, asked, searching=True)
     _refuse_feeds(made.plan)
-    why_not = why_not_rehearsed(made.plan)
+    why_not = tuning.why_not_rehearsed(made.plan)
     if why_not is not None:
         raise PlanError(f"cannot run the job ahead of time: {why_not}", element="tune", hint="run it with tune=True")
-    return Tuner(made, asked.tune).finish(lambda: False)
+    return tuning.Tuner(made, asked.tune).finish(lambda: False)
 
 
 @shows_options(FlowOptions)

@@ -187,7 +187,7 @@ def test_loading_a_model_imports_little_of_pythons_library() -> None:
 
 
 def test_flows_of_plain_code_load_no_event_loop() -> None:
-    """Until a run has stages, an event loop asks, or somebody wants progress or a port."""
+    """Until a run has stages, an event loop asks, or somebody wants progress or a port. Nor do they load runs."""
     done = python(
         "import sys, flowcompute as fc\n"
         "x = fc.feed(dtype='int32')\n"
@@ -195,6 +195,7 @@ def test_flows_of_plain_code_load_no_event_loop() -> None:
         "    flow.send([1, 2])\n"
         "    print(flow.receive())\n"
         "loops = {'asyncio', 'trio', 'prometheus_client', 'rich.console', 'rich.progress'}\n"
+        "loops |= {'flowcompute.runtime.run', 'flowcompute.runtime.tuning'}\n"
         "print(sorted(loops & set(sys.modules)))\n"
         "import asyncio, trio\n"
         "async def sent():\n"

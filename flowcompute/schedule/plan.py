@@ -259,7 +259,7 @@ class ExecutionPlan:
         step = next(mine, None)
         return (self.backend if step is None else self.backend.placements[step.placement]).capabilities.name
 
-    @property
+    @cached_property
     def places(self) -> dict[str, str]:
         """The user's lines, by stage: "script.py:7", or "script.py:7, 9" of a region."""
         nodes = self.graph.nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import socket
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -75,6 +76,21 @@ def test_a_send_that_fails_is_not_counted_and_ends_in_the_trace(tmp_path):
     assert flow.progress.items == 0
     spans = [event for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if event["ph"] == "X"]
     assert [event["name"] for event in spans] == ["failing"]
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_opening_makes_nothing_that_is_only_asked_for_later(device):
+    feed = fc.feed(dtype="int32")
+    late = AssertionError("made before it was asked for")
+    with (
+        mock.patch("flowcompute.schedule.plan.places_of", side_effect=late),
+        mock.patch("flowcompute.gpu.run.opencl_runner.device_buffer_assignment", side_effect=late),
+    ):
+        flow = (feed + 1).flow(device=device).__enter__()
+        flow.send([1, 2])
+    assert flow.receive().tolist() == [2, 3]
+    assert all("test_flow_metrics.py:" in row.place for row in flow.metrics.values())
+    flow.close()
 
 
 def test_an_open_flow_is_served_logged_and_traced(tmp_path):

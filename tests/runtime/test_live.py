@@ -104,7 +104,7 @@ def test_a_frozen_run_goes_on_with_any_batches(tmp_path):
 
     for seed in range(40):
         # The job goes on with another seed each time, and with other batches all the time.
-        with mock.patch("flowcompute.flow.Tuner", partial(changing, seed)):
+        with mock.patch("flowcompute.runtime.tuning.Tuner", partial(changing, seed)):
             run = fc.start(*job(), device="cpu", progress=False, checkpoint=str(kept), strategy=strategy, tune=True,
                            on_batch=freeze)  # fmt: skip
             try:

@@ -8,12 +8,15 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.graph import build_graph
+from flowcompute.reference import NumpyBackend
 from flowcompute.schedule import planner
 from flowcompute.schedule.known_plans import plan_cache
 from flowcompute.schedule.known_plans.plan_cache import _MOST_PLANS
@@ -316,6 +319,19 @@ def test_places_of_many_words_are_compared() -> None:
         assert last(places)
     assert last(other)
     assert len(PLANS) == 2
+
+
+def test_a_fact_that_nodes_share_stands_once_in_a_key() -> None:
+    def facts(layers: int) -> int:
+        x: Any = fc.source(np.ones(3, np.float32))
+        for _ in range(layers):
+            x = fc.tanh(x) + 1
+        graph = build_graph([fc.to_array().bind(x)])
+        key: Any = plan_cache.plan_key(graph, NumpyBackend().description)
+        assert len(graph.nodes) > 2 * layers
+        return len(key[1])
+
+    assert 5 < facts(3) == facts(30)
 
 
 def test_what_cannot_be_compared_is_planned_each_time() -> None:

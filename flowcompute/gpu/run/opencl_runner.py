@@ -117,11 +117,9 @@ class OpenCLRunner(FoldingRunner):
                 self._compiled(kernel)
             self._memory.replaced = self._forget_launches
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
-            self.memory.reuse(
-                device_buffer_assignment(
-                    self.plan.graph, self.one_pass.on_placement(self.placement), self._transfer_plan
-                )
-            )
+            if not self.memory.in_place:
+                mine = self.one_pass.on_placement(self.placement)
+                self.memory.reuse(device_buffer_assignment(self.plan.graph, mine, self._transfer_plan))
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(
                     self.plan.graph,

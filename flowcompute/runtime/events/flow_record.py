@@ -53,7 +53,6 @@ class FlowRecord:
 
     def __init__(self, plan: Plan, executor: Executor, observe: Observe) -> None:
         self._plan = plan
-        self._places = plan.places
         self._executor = executor
         (one,) = plan.passes
         self._stream = EventStream()
@@ -181,7 +180,7 @@ class FlowRecord:
         for name, result in self._results.items():
             made = self._totals[result].row("destination")
             rows[name] = replace(made, queued=self._waiting, peak_bytes=self._peak_bytes)
-        places = self._places
+        places = self._plan.places
         named = {name: replace(row, place=places.get(name, "")) for name, row in rows.items()}
         return Metrics(named, self._plan.aliases)
 

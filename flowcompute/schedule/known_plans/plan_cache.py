@@ -142,8 +142,8 @@ class _Facts:
             return kind, spec, self._number(element.site), operation, operands, pin, element.again
         if isinstance(element, Weight) and kind in _WEIGHTS:
             # The state of its file stands for its numbers.
-            how = element.identity, element.tensor.type, element.memory_bytes
-            return kind, spec, self._number(element.site), *how
+            site, own = self._number(element.site), element.tensor.type
+            return kind, spec, site, element.identity, own, element.memory_bytes
         if isinstance(element, Constant) and kind is Constant:
             return kind, spec, self._number(element.site), _contents(element.value)
         if isinstance(element, MemorySink | DiscardSink | NpySink | RawSink) and kind in _SINKS:
