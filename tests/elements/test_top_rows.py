@@ -101,3 +101,10 @@ def test_the_smallest_of_rows(dtype: str) -> None:
             np.testing.assert_array_equal(values, np.take_along_axis(x, order[:, :k], 1), strict=True)
     with pytest.raises(SpecError, match="smallest numbers of a stream"):
         fc.top_k(fc.source(x[:, 0]), 2, largest=False)
+
+
+def test_an_axis_whose_places_do_not_fit_is_refused() -> None:
+    """A damaged model may pad an axis to any length; nothing of it is made before a run."""
+    padded = fc.pad(fc.source(np.ones((3, 4))), [(0, 0), (0, 1 << 50)])
+    with pytest.raises(SpecError, match="cannot number the values along an axis"):
+        fc.top_k(padded, 2, axis=1)

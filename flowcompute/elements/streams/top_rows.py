@@ -30,7 +30,7 @@ def top_of_rows(x: Any, k: int, axis: int, *, largest: bool = True) -> tuple[Com
     Or the k smallest, ascending.
 
     Raises:
-        SpecError: if there are fewer.
+        SpecError: if there are fewer, or so many that their places do not fit into memory.
     """
     count = x.shape[axis]
     if k > count:
@@ -44,7 +44,16 @@ def top_of_rows(x: Any, k: int, axis: int, *, largest: bool = True) -> tuple[Com
     if k > MOST or not largest:
         first = (*(slice(None),) * axis, slice(k))
         return sort(x, axis, descending=largest)[first], argsort(x, axis, descending=largest)[first]
-    places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    try:
+        places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    except MemoryError as error:
+        raise SpecError(
+            "cannot number the values along an axis: there is no memory for it",
+            element="top_k",
+            site=user_site(),
+            expected="an axis whose int64 places fit into memory",
+            got=f"{count} values",
+        ) from error
     lowest = np.asarray(-math.inf if is_float(x.dtype) else 0 if x.dtype == BOOL else np.iinfo(x.dtype).min, x.dtype)
     values: list[Any] = []
     indices: list[Any] = []

@@ -114,6 +114,9 @@ def encode(
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise OSError(errno.EIO, f"pyarrow cannot encode it: {str(error)[:200]}") from error
+    finally:
+        # Each thread that has encoded would keep what it had, beside what the plan counts.
+        pa.default_memory_pool().release_unused()
 
 
 def _type(column: SavedArray) -> Any:

@@ -333,6 +333,8 @@ class _ParquetTable(TableFile):
             left -= len(numbers)
             if left < 0:
                 raise ColumnarError("a group has more records than it says")
+            # Each thread that decodes would keep what it has had, beside what the plan counts.
+            pa.default_memory_pool().release_unused()
             yield numbers
         if left:
             raise ColumnarError("a group has fewer records than it says")
