@@ -117,6 +117,26 @@ def test_columns_of_all_runs_have_a_work_item() -> None:
         assert kernel.source.count("= in0[") > 16
 
 
+@pytest.mark.parametrize(("width", "loads", "stores"), [(4, 4, 4), (32, 4, 4), (12, 0, 0), (3, 0, 0)])
+def test_items_of_whole_vectors_are_loaded_and_stored_as_vectors(width: int, loads: int, stores: int) -> None:
+    scan = fc.cumulative_sum(fc.source(np.zeros((100, width), "f4")), axis=0)
+    (kernel,) = plan_on_paper(scan).kernels
+    assert kernel.source.count("*(const __global float4 *)(in0") == loads
+    assert kernel.source.count("*(__global float4 *)(out0") == stores
+
+
+def test_vectors_of_views_lie_anywhere() -> None:
+    """Their records begin at any number."""
+    data = drawn("float32", (2 * scan_tile(16) + 5, 19))
+    scan = fc.cumulative_sum(fc.source(data)[:, 1:17] * np.arange(16, dtype="f4"), axis=0)
+    (kernel,) = plan_on_paper(scan).kernels
+    assert "*(const __global float4 *)(in0" not in kernel.source
+    assert "*(__global float4 *)(out0" in kernel.source
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    (made,) = resolve_on_gpu(scan)
+    assert made.tobytes() == wanted.tobytes()
+
+
 def test_tiles_of_several_runs_are_loaded_ahead() -> None:
     """The next task's numbers are those that follow, whichever run of a tile they belong to."""
     data = drawn("float32", (12 * scan_tile(130) + 5, 130))

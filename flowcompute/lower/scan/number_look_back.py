@@ -66,6 +66,7 @@ from flowcompute.lower.scan.scan_anchor import (
     ScanPoint,
     TileScan,
     scan_wide,
+    vector_lanes,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
@@ -79,9 +80,6 @@ columns `c` and numbers `p`."""
 
 RUNS = scan_tile(1) // RUN
 """Runs of a tile; each is scanned by a work-item."""
-
-VECTOR_BYTES = 16
-"""Bytes of a vector, which a work-item loads, keeps in local memory and stores at once."""
 
 LOADS = 4
 """Vectors that a work-item loads before it uses the first; more of them leave too few registers to other
@@ -103,11 +101,12 @@ def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
 def number_scan_bytes(node: Node) -> int:
     """Return the bytes of local memory of a work-group."""
     own, wide = register_dtype(node.spec.dtype), scan_wide(node)
-    return RUNS * (RUN + _lanes(own)) * own.itemsize + (RUNS + BEHIND) * wide.itemsize + INT32.itemsize + INT64.itemsize
-
-
-def _lanes(dtype: np.dtype) -> int:
-    return VECTOR_BYTES // max(dtype.itemsize, 4)
+    return (
+        RUNS * (RUN + vector_lanes(own)) * own.itemsize
+        + (RUNS + BEHIND) * wide.itemsize
+        + INT32.itemsize
+        + INT64.itemsize
+    )
 
 
 class NumberLookBackLowering(TileScan):
@@ -115,7 +114,7 @@ class NumberLookBackLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        self.lanes = _lanes(self.dtype)
+        self.lanes = vector_lanes(self.dtype)
         self.read = region.reads[self.node.id][0]
         self.knobs = style.settled(NUMBER_SCAN.knobs)
         self.loads = self.knobs.unroll or LOADS

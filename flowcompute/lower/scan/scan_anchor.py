@@ -71,6 +71,9 @@ REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_ma
 """Scans by an associative operation, and the reduction whose step each of them uses."""
 
 
+VECTOR_BYTES = 16
+"""Bytes of a vector, which a work-item loads, keeps in local memory and stores at once."""
+
 AHEAD = 32
 """Distance in tiles to the one that is fetched into the second-level cache, where the device can do that."""
 
@@ -125,7 +128,7 @@ class ScanPoint(Point):
         if (axes.single or is_run) and (numbers.each is None or not axes.stride):
             index = axes.offset(numbers.at) + lies.offset
             stride = numbers.stride * axes.stride
-            aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
+            aligned = numbers.aligned and axes.single and stride == 1 and lies.offset % self.scope.lanes == 0
             return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
         each = axes.offset(numbers.of_lane) + lies.offset
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
@@ -153,7 +156,10 @@ class TileScan:
         wide: dtype in which results of runs and tiles are combined.
         exclusive: whether each result leaves out its own number, and inside a run combines only earlier
             numbers.
+        aligned: whether buffers begin at a multiple of any vector.
     """
+
+    aligned = False
 
     narrow = True
     """Whether records and runs of a tile are integers of 32 bits."""
@@ -259,14 +265,16 @@ class TileScan:
             **sizes,
         )
 
-    def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None) -> Var:
-        """Compute the scan's operand at these numbers of the batch."""
-        point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
+    def operand(self, scope: Scope, at: IndexLike, count: IndexLike | None, *, whole: bool = False) -> Var:
+        """Compute the operand at these numbers of the batch: as `whole`, a vector that begins at a multiple of it."""
+        numbers = Numbers(at, count=count, aligned=whole and self.aligned, whole=whole)
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, numbers)
         return point.value(self.region.reads[self.node.id][0])
 
-    def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var) -> None:
+    def store(self, scope: Scope, at: IndexLike, count: IndexLike | None, result: Var, *, whole: bool = False) -> None:
         """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
-        point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
+        numbers = Numbers(at, count=count, aligned=whole and self.aligned, whole=whole)
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, numbers)
         point.scope.known[self.node.id] = self.narrowed(scope, result)
         point.store_all()
 
@@ -383,6 +391,11 @@ def scan_initial(node: Node, dtype: np.dtype) -> Any:
     """Return the prefix of the first number: +0 for a sum, where `identity_of` returns -0."""
     assert node.op is not None
     return 0 if node.op.name == "cumulative_sum" else identity_of(node, dtype)
+
+
+def vector_lanes(dtype: np.dtype) -> int:
+    """Return the numbers of a vector; narrow ones take four bytes in registers."""
+    return VECTOR_BYTES // max(dtype.itemsize, 4)
 
 
 def scan_wide(node: Node) -> np.dtype:

@@ -3,15 +3,16 @@
 The order of summation is that of `engine.scans.host_scan`. The prefix of a tile comes from a decoupled
 look-back (Merrill and Garland, 2016).
 
-Neighbouring work-items load neighbouring numbers of a tile to local memory. The tile is scanned there run
-by run, and stored as it was loaded. The pitch of runs is one item more than their length. Work-items that
-scan neighbouring columns and runs then have no bank conflicts.
+Neighbouring work-items load neighbouring numbers of a tile to local memory, as vectors where items and turns
+are whole vectors. The tile is scanned there run by run, and stored as it was loaded. The pitch of runs is one
+item more than their length. Work-items that scan neighbouring columns and runs then have no bank conflicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
@@ -55,6 +56,7 @@ from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     TileScan,
     scan_wide,
+    vector_lanes,
     why_no_gpu_look_back,
 )
 from flowcompute.spec import INT32, INT64
@@ -98,7 +100,7 @@ def scan_local_bytes(node: Node) -> int:
 
 @dataclass(frozen=True)
 class TileNumber:
-    """Number of a tile: its index there, in local memory and in the batch.
+    """Number of a tile, or several neighbours: the index of the first there, in local memory and in the batch.
 
     Attributes:
         number: index in the tile.
@@ -141,7 +143,13 @@ class WorkGroupLookBackLowering(TileScan):
         self.together = min(self.columns, GROUP)
         self.window = min(BEHIND, LOOKS * GROUP // self.together)
         self.numbers = self.records * self.columns
-        self.stored = STORED if self.numbers % (self.group * self.loads) else self.loads
+        ragged = self.numbers % (self.group * self.loads) != 0
+        self.stored = STORED if ragged else self.loads
+        # Neighbours that a work-item loads, keeps in local memory and stores at once. Where turns are not whole, they
+        # take registers that other work-groups need.
+        vector = vector_lanes(self.dtype)
+        self.lanes = 1 if ragged or self.columns % vector or self.loads % vector else vector
+        self.aligned = not style.capabilities.host_memory
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts tiles."""
@@ -163,7 +171,8 @@ class WorkGroupLookBackLowering(TileScan):
         drawn = Ticket(DRAWN, self.words)
         # Others wait for a tile from its ticket on, so none is drawn before loading can begin.
         tile += [*self._results(), drawn] if self.beside else [drawn, *self._results()]
-        return self.kernel(name, self._arrays(), tile, T, DRAWN, work_group=self.group, knobs=self.knobs)
+        sizes: dict[str, Any] = {"work_group": self.group, "lanes": self.lanes, "knobs": self.knobs}
+        return self.kernel(name, self._arrays(), tile, T, DRAWN, **sizes)
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
@@ -180,8 +189,8 @@ class WorkGroupLookBackLowering(TileScan):
             sizes["marks"] = (INT32, self.together)
         return [Array(name, dtype, 1, size, local=True) for name, (dtype, size) in sizes.items()]
 
-    def _scope(self) -> Scope:
-        return Scope(self.names, lanes=1)
+    def _scope(self, lanes: int = 1) -> Scope:
+        return Scope(self.names, lanes=lanes)
 
     def _each_column(self, *body: Stmt) -> Stmt:
         """Distribute the columns over work-items, always in the same way."""
@@ -204,9 +213,9 @@ class WorkGroupLookBackLowering(TileScan):
         return number // (RUN * self.columns) * self.columns
 
     def _each_number(self, body: Callable[[Scope, list[TileNumber]], None], most: int) -> Stmt:
-        """Loop over the tile's numbers, neighbouring numbers in neighbouring work-items.
+        """Loop over the tile's numbers, neighbouring ones or vectors of these in neighbouring work-items.
 
-        `body` takes the numbers of a work-item in one iteration, `most` of them at most.
+        `body` takes those of a work-item in one iteration, `most` numbers at most.
         """
         d, together = self.columns, self.group * most
         some = self._scope()
@@ -217,11 +226,11 @@ class WorkGroupLookBackLowering(TileScan):
         many, rest = self.numbers // together * together, self.numbers % together
         whole: list[Stmt] = []
         if many:
-            every = self._scope()
+            every = self._scope(self.lanes)
             body(every, self._numbers(every, together, together))
             whole.append(For(K, 0, many, together, tuple(every.statements)))
         if rest:
-            last = self._scope()
+            last = self._scope(self.lanes)
             last.add(SetInteger(K, many))
             body(last, self._numbers(last, rest, together))
             whole += last.statements
@@ -229,18 +238,19 @@ class WorkGroupLookBackLowering(TileScan):
 
     def _numbers(self, scope: Scope, count: int, turn: int) -> list[TileNumber]:
         """Return those of a work-item of `count` neighbours from number `k` of the tile on, a multiple of `turn`."""
-        number, here, run = scope.narrow(K + LID), scope.integer(BASE + K + LID), RUN * self.columns
+        lid, apiece, run = LID * self.lanes, self.group * self.lanes, RUN * self.columns
+        number, here = scope.narrow(K + lid), scope.integer(BASE + K + lid)
         # Turns of whole runs, or whole turns of a run: constant offsets cost no instructions.
-        apart = self.group % run == 0
-        together = run % self.group == 0 and turn % run == 0
+        apart = apiece % run == 0
+        together = run % apiece == 0 and turn % run == 0
         first = scope.narrow(self._run(K if together else number))
         numbers = []
-        for step in range(0, count, self.group):
+        for step in range(0, count, apiece):
             known = apart or together
             own = first + step // run * self.columns if known else scope.narrow(self._run(number + step))
             one = TileNumber(number + step, number + own + step, here + step, own)
-            if step + self.group > count:
-                at = scope.integer(BASE + index_min(number + step, self.numbers - 1))
+            if step + apiece > count:
+                at = scope.integer(BASE + index_min(number + step, self.numbers - self.lanes))
                 one = replace(one, at=at, exists=number + step < self.numbers)
             numbers.append(one)
         return numbers
@@ -249,9 +259,10 @@ class WorkGroupLookBackLowering(TileScan):
         """Load the tile to local memory."""
 
         def stage(scope: Scope, numbers: list[TileNumber]) -> None:
-            values = [self.operand(scope.beside(), one.at, None) for one in numbers]
+            vector = scope.lanes > 1
+            values = [self.operand(scope.beside(), one.at, None, whole=vector) for one in numbers]
             for one, value in zip(numbers, values, strict=True):
-                scope.add(*one.guarded([PutItem("stage", one.slot, value)]))
+                scope.add(*one.guarded([PutItem("stage", one.slot, value, vector)]))
 
         return [self._each_number(stage, self.loads)]
 
@@ -352,13 +363,14 @@ class WorkGroupLookBackLowering(TileScan):
         return [*scope.statements, self._each_number(finish, self.stored)]
 
     def _finish(self, scope: Scope, one: TileNumber, only_carry: Var | None) -> None:
-        """Store the result at a number of the tile."""
-        d = self.columns
-        value = self.widened(scope, scope.let(ArrayItem("stage", one.slot), self.dtype))
-        column = scope.narrow((one.number if self.group % d else LID) % d) if d > 1 else 0
-        value = self.combined(scope, scope.let(ArrayItem("totals", one.run + column), self.wide), value)
-        carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
-        self.store(scope, one.at, None, self.combined(scope, carry, value))
+        """Store the result at a number of the tile, or the results at neighbours."""
+        d, lanes = self.columns, scope.lanes
+        vector = lanes > 1
+        value = self.widened(scope, scope.let(ArrayItem("stage", one.slot, vector), self.dtype))
+        column = scope.narrow((one.number if self.group * lanes % d else LID * lanes) % d) if d > 1 else 0
+        value = self.combined(scope, scope.let(ArrayItem("totals", one.run + column, vector), self.wide), value)
+        carry = only_carry or scope.let(ArrayItem("carries", column, vector), self.wide)
+        self.store(scope, one.at, None, self.combined(scope, carry, value), whole=vector)
 
 
 def _lower(task: LoweringTask) -> Kernel:
