@@ -14,7 +14,7 @@ import numpy as np
 
 from flowcompute.elements import CAST, Compute, Constant, Element, Kind, as_element, cast, public, user_site
 from flowcompute.elements.creation import zeros_like
-from flowcompute.elements.functions import UserOp
+from flowcompute.elements.functions import HostFunction, SourceOp, UserOp
 from flowcompute.elements.math import add, multiply
 from flowcompute.errors import SpecError, short_repr
 from flowcompute.gradients.cotangents import Term, full, summed_to, wide
@@ -170,19 +170,24 @@ def rule_of(node: Any) -> Any:
     """Return the rule of an operation."""
     if isinstance(node, Compute) and node.op is CAST and not is_float(node.dtype):
         return NO_GRADIENT
-    if isinstance(node, Compute) and isinstance(node.op, UserOp):
-        return kernel_gradient if node.op.vjp is None else functools.partial(_own, node.op.vjp)
-    return RULES.get(node.op.kept_name, _UNKNOWN) if isinstance(node, Compute) else NO_GRADIENT
+    if not isinstance(node, Compute):
+        return NO_GRADIENT
+    op = node.op
+    # Not by their names, which users choose.
+    if isinstance(op, UserOp | SourceOp):
+        if op.vjp is not None:
+            return functools.partial(_own, op.vjp)
+        return kernel_gradient if isinstance(op, UserOp) else _OPENCL
+    if isinstance(node, HostFunction) and node.vjp is not None:
+        return functools.partial(_own, node.vjp)
+    return RULES.get(op.kept_name, _UNKNOWN)
 
 
 def _own(vjp: Callable[..., Any], node: Compute, g: Any) -> Sequence[Any]:
     """Ask the gradient that a user gave to a function."""
     op = node.op
-    assert isinstance(op, UserOp)
-    cotangents = [
-        full(node, g) if i == op.result else zeros_like(node, _slope_dtype(node))
-        for i in range(len(op.function.results))
-    ]
+    place, count = (op.result, len(op.function.results)) if isinstance(op, UserOp) else (0, 1)
+    cotangents = [full(node, g) if i == place else zeros_like(node, _slope_dtype(node)) for i in range(count)]
     given = vjp(*node.inputs, *cotangents)
     made = given if isinstance(given, tuple | list) else (given,)
     if len(made) != len(node.inputs):
@@ -193,9 +198,41 @@ def _own(vjp: Callable[..., Any], node: Compute, g: Any) -> Sequence[Any]:
             expected=f"{len(node.inputs)}, one for each operand, None for 0",
             got=str(len(made)),
         )
-    return [None if one is None else as_element(one, op.name) for one in made]
+    elements = [None if one is None else as_element(one, op.name) for one in made]
+    if op.kind is Kind.ELEMENTWISE:
+        # These are summed to the operand, where it was broadcast.
+        return elements
+    return [_shaped(node, *pair) for pair in zip(node.inputs, elements, strict=True)]
 
 
+def _shaped(node: Compute, operand: Any, cotangent: Any) -> Any:
+    """Return the cotangent that a user's gradient gave to an operand, with all of its axes.
+
+    Raises:
+        SpecError: if it does not fit.
+    """
+    if cotangent is None:
+        return None
+    own, given = operand.spec, cotangent.spec
+    if given.is_stream > own.is_stream or not _broadcasts(given.shape, own.shape):
+        raise SpecError(
+            f"cannot take this gradient of {node.op.name}",
+            element=node.name or node.label,
+            site=node.site or user_site(),
+            expected=f"a cotangent of an operand {own}",
+            got=str(given),
+            hint="sum over the records for an operand that is resident" if given.is_stream > own.is_stream else None,
+        )
+    return full(operand, cotangent)
+
+
+def _broadcasts(shape: Sequence[int], other: Sequence[int]) -> bool:
+    """Check whether an array of a shape can be repeated to another shape."""
+    padded = (1,) * (len(other) - len(shape)) + tuple(shape)
+    return len(shape) <= len(other) and all(a in (1, b) for a, b in zip(padded, other, strict=True))
+
+
+_OPENCL = Refused("a function with a gradient", "give it one: fc.opencl(..., vjp=...); or use fc.stop_gradient")
 _UNKNOWN = Refused("operations that have a gradient", "fc.stop_gradient(x) lets nothing flow through it")
 
 

@@ -113,10 +113,11 @@ def _select(node: Compute, g: Any) -> tuple[Contribution, ...]:
 
 refused("rebatch", "concat", "streams that are differentiated each by itself", "add the losses of the parts")
 refused("rebatch", "each", 'runs of equal length: tail="error", "drop" or "pad"', 'fc.cut(x, every=T, tail="pad")')
-refused("select", "try_host", "operations of flowcompute", "fc.host has no gradient of its own; compute with fc")
+refused("select", "try_host", "a function that drops no records, with a gradient", "fc.host(..., vjp=...) takes it")
+refused("host", "host", "a function with a gradient", "give it one: fc.host(..., vjp=...); or use fc.stop_gradient")
 refused(
     "host",
-    "host pack pack_rows cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
-    "operations whose gradient is known; a host function has none",
+    "pack pack_rows cholesky det eigh eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd svdvals",
+    "operations whose gradient is known",
     "compute it with fc's operations, or put fc.stop_gradient around it",
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any
 
 from flowcompute.elements import Compute, Constant, Element, Op
-from flowcompute.elements.functions import HostFunction, UserOp
+from flowcompute.elements.functions import HostFunction, SourceOp, UserOp
 from flowcompute.elements.random import Random
 from flowcompute.graph import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.imports import dataclass
@@ -29,7 +29,7 @@ class _Fact:
         operands: places of its operands.
         parameter, stream: place of the parameter or the source that it is; None for what is none.
         op, op_key, attrs, pin, again: those of an operation.
-        function: the very function of Python that it calls.
+        functions: the very functions of Python that it calls, and that gives its gradient; none of what calls none.
         numbers: bytes of a small constant.
         held: the very element, where nothing else can be told to be equal to it; of a constant its very array, which
             copies of one call share.
@@ -45,7 +45,7 @@ class _Fact:
     attrs: Mapping[str, Any] | None = None
     pin: str | None = None
     again: bool = False
-    function: Callable[..., Any] | None = None
+    functions: tuple[object, ...] = ()
     numbers: bytes | None = None
     held: weakref.ref[Any] | None = None
 
@@ -139,7 +139,6 @@ def _fact(
             pass
         else:
             pin = None if element.pin is None else element.pin.device
-            function = element.function if isinstance(element, HostFunction) else None
             return _Fact(
                 kind,
                 spec,
@@ -149,13 +148,17 @@ def _fact(
                 attrs=attrs,
                 pin=pin,
                 again=element.again,
-                function=function,
+                functions=_functions(element),
             )
     return _Fact(kind, spec, operands, held=weakref.ref(element))
 
 
+def _functions(element: Compute) -> tuple[object, ...]:
+    return (element.function, element.vjp) if isinstance(element, HostFunction) else ()
+
+
 def _op_key(op: Op) -> object:
-    return operation_key(op), TheVeryObject(op.vjp) if isinstance(op, UserOp) else None
+    return operation_key(op), TheVeryObject(op.vjp) if isinstance(op, UserOp | SourceOp) else None
 
 
 def _is_alike(element: Any, fact: _Fact) -> bool:
@@ -164,7 +167,7 @@ def _is_alike(element: Any, fact: _Fact) -> bool:
         return fact.held() is (element.value if fact.kind is Constant else element)
     if fact.numbers is not None:
         return bool(element.value.tobytes() == fact.numbers)
-    if fact.function is not None and element.function is not fact.function:
+    if fact.functions and not all(map(is_, _functions(element), fact.functions)):
         return False
     op, attrs, pin = element.op, element.attrs, element.pin
     if op is not fact.op and _op_key(op) != fact.op_key:

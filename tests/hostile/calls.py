@@ -126,7 +126,8 @@ GOOD: dict[str, dict[str | int, Any]] = {
     "flatten": {"x": ROWS},
     "flip": {"x": ROWS, "axis": 1},
     "histogram": {"x": NUMBERS, "bins": 4, "range": (0, 4)},
-    "host": {0: np.abs, 1: ROWS, "dtype": "f4", "shape": (4,), "on_error": "raise", "dead_letter": None},
+    "host": {0: np.abs, 1: ROWS, "dtype": "f4", "shape": (4,), "on_error": "raise", "dead_letter": None,
+             "vjp": None},
     "iterate": {
         "iterable": [np.ones(3)], "shape": (), "dtype": "f8", "items": False, "on_error": "raise", "dead_letter": None,
     },

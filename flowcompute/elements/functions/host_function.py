@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.alignment import common_length
 from flowcompute.elements.compute import Compute, Operand, as_element
+from flowcompute.elements.functions.own_gradient import Gradient, checked_gradient
 from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.policies import ErrorPolicy, OnError, parse_policy
@@ -33,6 +34,7 @@ class HostFunction(Compute):
 
     function: Callable[..., Any]
     policy: ErrorPolicy
+    vjp: Gradient | None
 
     @property
     def label(self) -> str:
@@ -48,6 +50,7 @@ def host(
     on_error: OnError = "raise",
     dead_letter: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    vjp: Gradient | None = None,
 ) -> HostFunction:
     """Call a Python function with the batch arrays of its inputs, in record order.
 
@@ -76,10 +79,12 @@ def host(
             replaces an older file of its name at the end, also when the run fails, since it is needed most then. A run
             that is stopped leaves none. In a run that reads the stream in several passes each record has one line.
         name: name of the element.
+        vjp: its gradient, for `fc.grad`: a function of the inputs and the cotangent of the result, all of them
+            elements. It returns one cotangent of the shape of each input, or None for 0. It may call `fc.host` itself.
 
     Raises:
         SpecError: without inputs, when streams do not align, or when records are to be dropped
-            but no input is a stream.
+            but no input is a stream. Also if `vjp` cannot be called, or belongs to a function that drops records.
     """
     if not callable(function):
         raise SpecTypeError(
@@ -108,6 +113,15 @@ def host(
                 got=str(first),
                 hint="leave on_error='raise', and catch what the run raises",
             )
+        if vjp is not None:
+            raise SpecError(
+                "cannot take vjp= where records are dropped",
+                element=name or "host",
+                site=user_site(),
+                expected="on_error='raise'",
+                got=f"on_error={on_error!r}",
+                hint="return numbers for all records, and leave some out of the loss by fc.where",
+            )
         stream = Stream(None)
     try:
         said = item_dtype(shape, dtype, name or "host")
@@ -117,5 +131,6 @@ def host(
     item = first.shape if shape is None else parse_item_shape(shape, name or "host")
     op = TRY_HOST if policy.drops else HOST
     element = HostFunction(op, tuple(elements), Spec(result, item, stream), name=name)
-    element.freeze_fields(function=function, policy=policy)
+    gradient = None if vjp is None else checked_gradient(vjp, name or "host")
+    element.freeze_fields(function=function, policy=policy, vjp=gradient)
     return element

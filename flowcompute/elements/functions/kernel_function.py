@@ -24,6 +24,7 @@ from flowcompute.elements.functions.neighbours import (
     neighbour_operands,
     read_neighbours,
 )
+from flowcompute.elements.functions.own_gradient import Gradient, checked_gradient
 from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, own_float
 from flowcompute.elements.functions.read_source import check_parameters, read_source
 from flowcompute.elements.functions.statements import typed
@@ -61,7 +62,7 @@ class UserOp(Op):
 
     function: ir.TypedFunction = field(default_factory=lambda: ir.TypedFunction("", (), (), (), ()), hash=False)
     result: int = 0
-    vjp: Callable[..., Any] | None = field(default=None, hash=False, compare=False)
+    vjp: Gradient | None = field(default=None, hash=False, compare=False)
 
     @property
     def float64(self) -> bool:
@@ -113,7 +114,7 @@ class KernelFunction:
                 hint=f"def {self.source.name}(x, *, i): ... x[i - 1]",
             )
         self.python = _in_python(function)
-        self._vjp: Callable[..., Any] | None = None
+        self._vjp: Gradient | None = None
         self.arity = len(self.names)
         self.__name__ = self.source.name
         self.__doc__ = function.__doc__
@@ -171,15 +172,7 @@ class KernelFunction:
         Raises:
             SpecError: if it cannot be called.
         """
-        if not callable(gradient):
-            raise SpecError(
-                "cannot take this as a gradient",
-                element=self.__name__,
-                site=user_site(),
-                expected="a function of the operands and the cotangents of the results",
-                got=short_repr(gradient),
-            )
-        self._vjp = gradient
+        self._vjp = checked_gradient(gradient, self.__name__)
         return gradient
 
     def _around(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.alignment import broadcast
 from flowcompute.elements.compute import Compute, Operand, as_element
+from flowcompute.elements.functions.own_gradient import Gradient, checked_gradient
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import KernelError, SpecError, short_repr
@@ -34,12 +36,14 @@ class SourceOp(Op):
     Attributes:
         source: OpenCL C in which each function that it defines has a name of its own in all programs.
         entry: the function that is called.
+        vjp: the gradient that its user gave it; None for none.
     """
 
     made_by_call: ClassVar[bool] = True
 
     source: str = ""
     entry: str = ""
+    vjp: Gradient | None = field(default=None, hash=False, compare=False)
 
     @property
     def float64(self) -> bool:
@@ -47,7 +51,13 @@ class SourceOp(Op):
         return "double" in self.source
 
 
-def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, name: str | None = None) -> Compute:
+def opencl(
+    source: str,
+    *inputs: Operand,
+    dtype: npt.DTypeLike | None = None,
+    name: str | None = None,
+    vjp: Gradient | None = None,
+) -> Compute:
     """Make a function of OpenCL C, called for each number and fused like a built-in.
 
     `fc.opencl("float f(float x, float y) { return x * native_exp(y); }", x, y)`
@@ -60,11 +70,13 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
         dtype: of the result; by default that of the first input. Half formats are rounded from
             float; bool is true where the function gives no 0.
         name: name of the element; what the function is called in C by default.
+        vjp: its gradient, for `fc.grad`: a function of the operands and the cotangent of the result, all of them
+            elements. It returns one cotangent for each operand, or None for 0.
 
     Raises:
         KernelError: if the source defines no function of so many parameters. What the device's
             compiler says against it is a KernelError when programs are built.
-        SpecError: without inputs, or if they do not broadcast.
+        SpecError: without inputs, if they do not broadcast, or if `vjp` cannot be called.
     """
     entry, parameters, functions = _parsed(source)
     if len(inputs) != parameters or not inputs:
@@ -83,7 +95,15 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
     digest = hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
     own = _renamed(source, functions, digest)
     op = SourceOp(
-        entry, len(inputs), Kind.ELEMENTWISE, _not_here, _not_here, cost=_COST, source=own, entry=f"{entry}_{digest}"
+        entry,
+        len(inputs),
+        Kind.ELEMENTWISE,
+        _not_here,
+        _not_here,
+        cost=_COST,
+        source=own,
+        entry=f"{entry}_{digest}",
+        vjp=None if vjp is None else checked_gradient(vjp, name or entry),
     )
     aligned, shape, stream = broadcast(entry, elements)
     return Compute(op, tuple(aligned), Spec(result, shape, stream), {"source": digest}, name=name)
