@@ -2,7 +2,6 @@
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.copied_views import store_copied_views
-from flowcompute.rewrite.idle_reductions import replace_idle_reductions
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.joined_pads import join_pads
 from flowcompute.rewrite.lookups import move_lookups
@@ -18,6 +17,7 @@ from flowcompute.rewrite.products import (
     turn_byte_factors,
     view_small_matrices,
 )
+from flowcompute.rewrite.reductions import replace_idle_reductions, split_whole_reductions
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
 from flowcompute.rewrite.source_parts import source_of
@@ -45,6 +45,7 @@ __all__ = [
     "share_repeated_matrices",
     "source_of",
     "split_items",
+    "split_whole_reductions",
     "store_copied_views",
     "turn_byte_factors",
     "view_small_matrices",

@@ -27,6 +27,7 @@ from flowcompute.rewrite import (
     replace_idle_reductions,
     replace_small_windows,
     share_repeated_matrices,
+    split_whole_reductions,
     store_copied_views,
     view_small_matrices,
 )
@@ -237,6 +238,9 @@ def plan_step(
     graph = multiply_halves(asked, backend.capabilities, windows=False)
     graph = replace_small_windows(replace_idle_reductions(graph))
     graph = share_repeated_matrices(graph) if shaping.fused else graph
+    # Elsewhere the views between blocks are copied on the host.
+    split = shaping.float64 and not backend.capabilities.host_memory
+    graph = split_whole_reductions(graph) if split else graph
     graph = join_pads(fold_selected(move_views(move_lookups(graph)), float64=shaping.float64))
     # No state has names of a step's nodes, so devices may differ in them.
     graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
