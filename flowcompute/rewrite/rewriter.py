@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from typing import Any
 
-from flowcompute.elements import Compute, Element, Pin
+from flowcompute.elements import Compute, Constant, Element, Pin
 from flowcompute.graph import Graph, Node
 
 
@@ -66,6 +67,37 @@ class GraphRewriter(ABC):
             self._pin, self._again = node.pin, node.again
             self.new[node.id] = self.rewrite(node)
         return _without_unused(self.nodes, [self.new[root] for root in self.graph.roots])
+
+
+class ComposingRewriter(GraphRewriter):
+    """Rewriter that puts compositions of operations in the place of nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._made: dict[Any, int] = {}
+
+    def place(self, element: Element, places: dict[int, int], node: Node) -> int:
+        """Add an element with all that it is made of, and return its id. Elements that are equal are added once.
+
+        Args:
+            element: what is composed.
+            places: ids in the new graph by Python's ids of elements that stand for operands; more are added.
+            node: the node of the old graph that it replaces.
+        """
+        if id(element) not in places:
+            inputs = tuple(self.place(one, places, node) for one in element.inputs)
+            key = self._key(element, inputs)
+            if key not in self._made:
+                element.freeze_fields(site=node.element.site)
+                self._made[key] = self.add(self.fresh(f"{node.name}_{element.base_name}"), element, inputs)
+            places[id(element)] = self._made[key]
+        return places[id(element)]
+
+    def _key(self, element: Element, inputs: tuple[int, ...]) -> Any:
+        if isinstance(element, Constant):
+            return element.spec, element.value.tobytes()
+        assert isinstance(element, Compute)
+        return element.op.kept_name, repr(sorted(element.attrs.items())), element.spec, inputs, self._pin, self._again
 
 
 def _without_unused(nodes: list[Node], roots: list[int]) -> Graph:
