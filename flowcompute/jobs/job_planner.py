@@ -17,12 +17,12 @@ from flowcompute.rewrite import (
     move_parts_to_sources,
     move_shuffles_to_sources,
     move_views,
+    multiply_bytes,
     multiply_halves,
     replace_idle_reductions,
     replace_small_windows,
     share_repeated_matrices,
     split_items,
-    turn_byte_factors,
 )
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
@@ -76,7 +76,7 @@ def plan_job(
     graph = move_views(move_parts_to_sources(move_lookups(graph)))
     graph = fold_selected(graph, float64=first.float64)
     room = staying_bytes(backend.capabilities.memory_bytes, options.device_memory_bytes)
-    graph = turn_byte_factors(graph, backend.capabilities, room)
+    graph = multiply_bytes(graph, backend.capabilities, room)
     if first.piece_bytes is not None:
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
 

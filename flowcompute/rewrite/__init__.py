@@ -12,9 +12,9 @@ from flowcompute.rewrite.products import (
     ImageWindows,
     image_windows,
     multiply_all_records,
+    multiply_bytes,
     multiply_halves,
     share_repeated_matrices,
-    turn_byte_factors,
     view_small_matrices,
 )
 from flowcompute.rewrite.reductions import replace_idle_reductions, split_whole_reductions
@@ -39,6 +39,7 @@ __all__ = [
     "move_shuffles_to_sources",
     "move_views",
     "multiply_all_records",
+    "multiply_bytes",
     "multiply_halves",
     "replace_idle_reductions",
     "replace_small_windows",
@@ -47,6 +48,5 @@ __all__ = [
     "split_items",
     "split_whole_reductions",
     "store_copied_views",
-    "turn_byte_factors",
     "view_small_matrices",
 ]

@@ -17,7 +17,7 @@ from flowcompute.elements.nn import attention_part
 from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import Graph, build_graph
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.rewrite import multiply_halves, turn_byte_factors
+from flowcompute.rewrite import multiply_bytes, multiply_halves
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.planner import make_plan
 from flowcompute.strategy.config import Config, Precision
@@ -196,7 +196,7 @@ PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
 def graph_of(elements: list[fc.Element], capabilities: DeviceCapabilities) -> Graph:
     """The graph that is planned for such a device."""
     graph = multiply_halves(build_graph([element >> fc.discard() for element in elements]), capabilities)
-    return turn_byte_factors(graph, capabilities, 1 << 40)
+    return multiply_bytes(graph, capabilities, 1 << 40)
 
 
 def text_of(name: str) -> str:

@@ -14,7 +14,7 @@ from flowcompute.graph import build_graph
 from flowcompute.jobs import job_planner
 from flowcompute.lower import forms
 from flowcompute.lower.matmul import PACKED_MATMUL, WARP_GROUP_MATMUL
-from flowcompute.rewrite import turn_byte_factors
+from flowcompute.rewrite import multiply_bytes
 from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
 from flowcompute.schedule.steps import RegionStep
@@ -135,7 +135,7 @@ def test_texts_are_opencl_beside_their_assembly() -> None:
 
 def turning(*elements: Element, capabilities: Any = HOPPER, room: float = ROOM) -> int:
     """How many copies of factors a device makes."""
-    graph = turn_byte_factors(build_graph([fc.to_array().bind(one) for one in elements]), capabilities, room)
+    graph = multiply_bytes(build_graph([fc.to_array().bind(one) for one in elements]), capabilities, room)
     return sum(node.op is not None and node.op.name == "positive" for node in graph.nodes)
 
 
@@ -159,7 +159,7 @@ def test_factors_stay_where_nothing_is_won(capabilities: Any, room: float) -> No
 def test_turned_factors_change_no_answer(name: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As jobs on Hopper are planned, but for the device."""
     root, _, wanted = PRODUCTS[name]()
-    monkeypatch.setattr(job_planner, "turn_byte_factors", lambda graph, *_: turn_byte_factors(graph, HOPPER, ROOM))
+    monkeypatch.setattr(job_planner, "multiply_bytes", lambda graph, *_: multiply_bytes(graph, HOPPER, ROOM))
     options = {"device": device, "progress": False}
     assert np.array_equal(fc.resolve(root, **options), wanted)
     assert np.array_equal(fc.resolve(root, **options, strategy=fc.Strategy(batch_bytes=1 << 12)), wanted)

@@ -1,6 +1,6 @@
 """Rewrites of products: of repeated and viewed matrices, of halves as they are stored, of bytes, and of all records."""
 
-from flowcompute.rewrite.products.byte_factors import turn_byte_factors
+from flowcompute.rewrite.products.byte_products import multiply_bytes
 from flowcompute.rewrite.products.half_windows import ImageWindows, image_windows
 from flowcompute.rewrite.products.halves import multiply_halves
 from flowcompute.rewrite.products.repeated_matrices import share_repeated_matrices
@@ -11,8 +11,8 @@ __all__ = [
     "ImageWindows",
     "image_windows",
     "multiply_all_records",
+    "multiply_bytes",
     "multiply_halves",
     "share_repeated_matrices",
-    "turn_byte_factors",
     "view_small_matrices",
 ]

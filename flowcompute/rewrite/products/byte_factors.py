@@ -1,4 +1,4 @@
-"""Rewrite of products of whole numbers of a byte for devices whose tensor cores take both factors along k.
+"""Rewrite of products of whole numbers of a byte where tensor cores take both factors along k.
 
 `x @ w` reads columns of `w`, which lie across its memory. Groups of sub-groups take 16-bit numbers so, but bytes only
 along k. Here a kernel turns a resident right factor, once for all batches, and the product reads it through a view:
@@ -16,12 +16,12 @@ from flowcompute.elements import Op
 from flowcompute.elements.axes import PERMUTE
 from flowcompute.elements.math import MATMUL, positive
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import DeviceCapabilities
 from flowcompute.rewrite.rewriter import GraphRewriter
 from flowcompute.spec import INT8, UINT8
 
 LEAST = 128
 """Fewest columns, and rows of items that have several, that groups of sub-groups multiply."""
+BYTES = {INT8, UINT8}
 ALIGNED = 16
 """Bytes at multiples of which lines along k begin."""
 
@@ -67,28 +67,29 @@ def _swapped(axes: Sequence[int]) -> tuple[int, ...]:
     return (*axes[:-2], *axes[:-3:-1])
 
 
+def suits_groups(left: Node, right: Node) -> bool:
+    """Check whether groups of sub-groups would multiply a factor of bytes by a resident one, turned or not."""
+    if right.spec.is_stream or len(right.spec.shape) < 2 or not {left.spec.dtype, right.spec.dtype} <= BYTES:
+        return False
+    inner, columns = right.spec.shape[-2:]
+    rows = left.spec.shape[-2] if len(left.spec.shape) > 1 and len(right.spec.shape) > 2 else LEAST
+    return inner > 0 and not inner % ALIGNED and min(columns, rows) >= LEAST
+
+
 def _is_turned(graph: Graph, node: Node) -> bool:
     """Check whether a node is a product by a resident matrix of bytes that groups of sub-groups would take along k."""
     if node.op is not MATMUL or not node.spec.is_stream or "depth" in node.attrs or node.spec.dtype.kind not in "iu":
         return False
-    left, right = (graph.nodes[i] for i in node.inputs)
-    if right.spec.is_stream or len(right.spec.shape) < 2 or {left.spec.dtype, right.spec.dtype} - {INT8, UINT8}:
-        return False
-    inner, columns = right.spec.shape[-2:]
-    rows = left.spec.shape[-2] if len(left.spec.shape) > 1 and len(right.spec.shape) > 2 else LEAST
-    return node.spec.dtype.itemsize <= 4 and inner > 0 and not inner % ALIGNED and min(columns, rows) >= LEAST
+    return node.spec.dtype.itemsize <= 4 and suits_groups(*(graph.nodes[i] for i in node.inputs))
 
 
-def turn_byte_factors(graph: Graph, capabilities: DeviceCapabilities, room_bytes: float) -> Graph:
-    """Return the graph with factors of bytes as a device's groups of sub-groups take them. Roots keep their order.
+def turn_byte_factors(graph: Graph, room_bytes: float) -> Graph:
+    """Return the graph with resident right factors of bytes turned along k. Roots keep their order.
 
     Args:
         graph: the graph.
-        capabilities: of the device.
         room_bytes: for resident operands and for what is turned; without that room nothing is.
     """
-    if not capabilities.warp_groups:
-        return graph
     products = {node.id for node in graph.nodes if _is_turned(graph, node)}
     turned = {graph.nodes[i].inputs[1] for i in products}
     given = {node.id for node in graph.nodes if not node.inputs and not node.spec.is_stream}
