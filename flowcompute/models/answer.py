@@ -133,6 +133,7 @@ class Answer:
         self._progress = progress
         self._tokenizer = tokenizer
         self._told = len(self._settled())
+        self._asked: tuple[int, Stopped] | None = None
 
     @property
     def tokens(self) -> list[int]:
@@ -187,7 +188,12 @@ class Answer:
 
     def _piece(self) -> str:
         """Return the text that was not told yet."""
-        text = self._settled()
+        progress = self._progress
+        asked = len(progress.tokens), progress.stopped
+        if asked == self._asked:
+            # Loops over conversations ask each of them for each piece, and all tokens are decoded for an answer.
+            return ""
+        self._asked, text = asked, self._settled()
         piece, self._told = text[self._told :], len(text)
         return piece
 

@@ -122,7 +122,7 @@ class TextTokenizer:
             SpecError: if a number is not that of a token.
         """
         ids = [int(one) for one in tokens]
-        if any(not 0 <= one < len(self._tokens) for one in ids):
+        if ids and not 0 <= min(ids) <= max(ids) < len(self._tokens):
             wrong = next(one for one in ids if not 0 <= one < len(self._tokens))
             raise SpecError("cannot decode this token", expected=f"0 to {len(self._tokens) - 1}", got=str(wrong))
         if ids and ids[0] == self.begin:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -62,6 +63,20 @@ def test_each_says_what_it_says_alone(model: fc.models.Model, case: str) -> None
         assert not talks.open
     assert [said(talk) for talk in every] == expected
     assert [told.get(talk.number, "") for talk in every] == [text for _, text, _ in expected]
+
+
+def test_an_answer_is_decoded_once_a_token(model: fc.models.Model) -> None:
+    """It was decoded for each piece of any conversation, as long as it was."""
+    tokenizer = type(model.tokenizer)
+    with (
+        mock.patch.object(tokenizer, "decode", autospec=True, side_effect=tokenizer.decode) as decode,
+        model.conversations(4, device="numpy") as talks,
+    ):
+        every = begun(talks, range(4))
+        decode.reset_mock()
+        assert sum(1 for _ in talks) > 8
+        # Once with no token, and once more where it has ended.
+        assert decode.call_count <= sum(len(talk.tokens) + 2 for talk in every)
 
 
 def test_a_text_of_its_scores_is_that_alone(model: fc.models.Model) -> None:
