@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.elements.arguments import array_of, is_whole, one_of, several, wholes
-from flowcompute.elements.axes.shape import lazily, make_view
+from flowcompute.elements.axes.shape import is_known_view, lazily, make_view
 from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.op import KeptOp, Kind, Op
@@ -77,7 +77,7 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     if not any(map(sum, widths)):
         return element
     made = tuple(before + size + after for size, (before, after) in zip(shape, widths, strict=True))
-    if isinstance(element, Constant):
+    if is_known_view(element, made):
         return Constant(padded(element.value, widths, mode, fill))
     return make_view(PAD, (element,), made, widths=widths, mode=mode, fill=fill)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from flowcompute.spec import Spec, format_shape
 
 Index = tuple[int | tuple[int, int, int] | None, ...]
 """For each item axis a position, or (first, count, step); None for a new axis."""
+
+_MOST_KNOWN_BYTES = 64 << 20
+"""Bytes of a constant's view that is made when it is composed. A larger one is made in a job, whose plan counts it."""
 
 
 def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
@@ -116,6 +119,11 @@ def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **att
     """Return a view of this item shape (of the whole value when resident)."""
     first_input = inputs[0]
     return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
+
+
+def is_known_view(element: Element, shape: tuple[int, ...]) -> TypeGuard[Constant]:
+    """Check whether a view of this shape is a constant: that of one, and not so large that a plan has to count it."""
+    return isinstance(element, Constant) and math.prod(shape) * element.dtype.itemsize <= _MOST_KNOWN_BYTES
 
 
 def item_axis(op: str, element: Any, axis: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.arguments import is_whole, wholes
-from flowcompute.elements.axes import lazily, make_view
+from flowcompute.elements.axes import is_known_view, lazily, make_view
 from flowcompute.elements.calls import public
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
@@ -120,9 +120,10 @@ def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
                 got=f"{shape[axis]}",
             )
         shape[axis] = room // step + 1
-    if isinstance(element, Constant):
+    made = (*shape, *(size for _, size, _, _ in windows))
+    if is_known_view(element, made):
         return Constant(windows_of(element.value, windows))
-    return make_view(WINDOWS, (element,), (*shape, *(size for _, size, _, _ in windows)), windows=windows)
+    return make_view(WINDOWS, (element,), made, windows=windows)
 
 
 def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1) -> tuple[int, ...]:
