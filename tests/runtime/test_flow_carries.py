@@ -42,6 +42,35 @@ def test_a_scan_goes_on_where_another_has_stopped(device: str) -> None:
     np.testing.assert_array_equal(got, 2 * np.cumsum(x, axis=0)[3:])
 
 
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("before", [0, 5, 4095, 4096])
+def test_a_scan_in_tiles_goes_on_at_its_place_alone(device: str, before: int) -> None:
+    """Elsewhere what its tile has so far would be left out, without a word."""
+    x = rng.integers(-9, 9, 9000)
+    feed = fc.feed(dtype="int64", name="x")
+    both = fc.stack([fc.cumulative_sum(feed), fc.nn.position(feed)], axis=1)
+    with both.flow(device=device) as first, both.flow(device=device) as second:
+        first.send(x[:5])
+        first.receive()
+        carried = first.carried()
+        if before:
+            second.send(x[:before])
+            second.receive()
+        if before % 4096 != 5:
+            with pytest.raises(fc.RunError, match="another place in a tile"):
+                second.carry_on(carried)
+            return
+        second.carry_on(carried)
+        second.send(x[5:])
+        wanted = np.stack([np.cumsum(x), np.arange(9000)], axis=1)
+        np.testing.assert_array_equal(second.receive(), wanted[5:])
+
+
+def test_what_no_scan_of_the_flow_carries_is_refused() -> None:
+    with fc.open_flow(sums(4)[1], device="numpy") as flow, pytest.raises(fc.RunError, match="no such scan"):
+        flow.carry_on({"total": {}})
+
+
 def test_a_closed_flow_carries_nothing() -> None:
     with fc.open_flow(sums(4)[1], device="numpy") as flow:
         pass

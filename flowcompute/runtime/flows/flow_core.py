@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from flowcompute.batch import Batch
 from flowcompute.elements import State
-from flowcompute.engine import DRAIN, Executor, PlannedJob
+from flowcompute.engine import DRAIN, Executor, PlannedJob, tile_records
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.observe import Observe
@@ -24,6 +24,8 @@ from flowcompute.sources import FeedSource
 from flowcompute.strategy import Mode
 
 Result = Any
+_PLACE = "place"
+"""Key of the records that a scan has taken since its tile began, in what it carries."""
 
 
 class FlowCore:
@@ -173,18 +175,57 @@ class FlowCore:
         self._waiting_bytes = sum(array.nbytes for made in self._results for array in made.values())
 
     def carried(self) -> dict[str, Any]:
-        """Return what each scan carries, by its name."""
+        """Return what each scan carries, by its name. That of a scan in tiles has its place in one."""
         self.check()
-        nodes, scans = self.plan.graph.nodes, self._executor.snapshot()["scans"]
-        return {nodes[int(value)].name: state for value, state in scans.items()}
+        state = self._executor.snapshot()
+        places = self._places_in_tiles(state)
+        carried = {}
+        for value, one in state["scans"].items():
+            place = places.get(int(value))
+            carried[self.plan.graph.nodes[int(value)].name] = one if place is None else one | {_PLACE: place}
+        return carried
 
     def carry_on(self, carried: Mapping[str, Any]) -> None:
-        """Let scans go on from what others have carried, by name; called between two sends."""
+        """Let scans go on from what others have carried, by name; called between two sends.
+
+        Raises:
+            RunError: for a name that no scan has, and if a scan in tiles would go on at another place in one.
+        """
         self.check()
         state = self._executor.snapshot()
         names = {self.plan.graph.nodes[int(value)].name: value for value in state["scans"]}
-        state["scans"] |= {names[name]: one for name, one in carried.items()}
+        places = self._places_in_tiles(state)
+        for name, one in carried.items():
+            if name not in names:
+                raise RunError(
+                    "cannot carry on: the flow has no such scan",
+                    element="flow",
+                    expected=", ".join(sorted(names)) or "nothing, since it has no scans",
+                    got=repr(name),
+                )
+            own = places.get(int(names[name]))
+            if own is not None:
+                place = one.get(_PLACE, own)
+                if place != own:
+                    raise RunError(
+                        "cannot carry on at another place in a tile",
+                        element=name,
+                        expected=f"a flow that has taken {own} records since the tile began",
+                        got=f"one that has taken {place}",
+                        hint="flow.freeze(path) and fc.thaw(path).flow() go on anywhere",
+                    )
+                one = {key: part for key, part in one.items() if key != _PLACE}
+            state["scans"][names[name]] = one
         self._executor.restore(state)
+
+    def _places_in_tiles(self, state: Mapping[str, Any]) -> dict[int, int]:
+        """Return by scan how many records it has taken since its tile began, for those that have tiles."""
+        starts, places = state["clocks"]["starts"], {}
+        for clock in self._pass.clocks:
+            for value in clock.values & {int(value) for value in state["scans"]}:
+                if tile := tile_records(self.plan.graph.nodes[value]):
+                    places[value] = starts[clock.id] % tile
+        return places
 
     # -- in ---------------------------------------------------------------------------------
 

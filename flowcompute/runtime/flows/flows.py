@@ -233,7 +233,8 @@ class Flow(WatchedFlow):
             carried: what `carried` has returned, by the names of this flow's scans.
 
         Raises:
-            RunError: if the flow has failed.
+            RunError: if the flow has failed. Also for a scan by an associative operation, as `cumulative_sum`, if the
+                flows have not taken as many records: tiles of these begin at multiples of a number of records.
         """
         with self._using() as core:
             core.carry_on(carried)
