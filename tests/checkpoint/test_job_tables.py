@@ -14,7 +14,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
-from flowcompute.elements.calls.call_templates import ComputeStandIn, SourceStandIn
+from flowcompute.elements.calls.call_templates import ComputeStandIn, ConstantStandIn, SourceStandIn
 from flowcompute.elements.compute import Compute
 from flowcompute.elements.creation.parameters import Trainable
 from flowcompute.elements.destination import Destination
@@ -50,7 +50,7 @@ TRANSPARENT = {Trainable}
 OF_THE_PLANNER = {Placeholder, ShuffledSource, SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
-STAND_INS = {ComputeStandIn, SourceStandIn}
+STAND_INS = {ComputeStandIn, ConstantStandIn, SourceStandIn}
 """Stand-ins that functions are shown in place of operands; no graph holds one."""
 
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN, TRAIN)
