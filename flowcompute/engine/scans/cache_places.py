@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,29 @@ class CachePlaces(ABC):
     @abstractmethod
     def mark(self) -> Callable[[], None]:
         """Note where records are; the result puts them back there. Rows that were dropped since were of no use."""
+
+
+P = TypeVar("P", bound=CachePlaces)
+
+
+class PlacedCache(Generic[P]):
+    """A cache of the records that have these places.
+
+    Attributes:
+        places: of its records; it may share them with other caches.
+    """
+
+    def __init__(self, places: P) -> None:
+        self.places = places
+        places.caches.append(self)
+
+    def share(self, places: P) -> None:
+        """Have these places from now on."""
+        self.places.caches.remove(self)
+        for one in (self.places, places):
+            one.turn += 1
+        self.places = places
+        places.caches.append(self)
 
 
 class RowPlaces(CachePlaces):

@@ -21,7 +21,7 @@ class Carry(ABC):
 
     @property
     def alike(self) -> Hashable:
-        """What is equal where carries that are given the same records may place them together; None where none may."""
+        """Key of carries that may place the same records together; None where none may."""
         return None
 
     def join(self, other: Self) -> None:  # noqa: B027 - most have nothing to share

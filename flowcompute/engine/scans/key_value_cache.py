@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.engine.scans.cache_places import RowPlaces
+from flowcompute.engine.scans.cache_places import PlacedCache, RowPlaces
 from flowcompute.errors import RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen
 
 
-class KeyValueCache:
+class KeyValueCache(PlacedCache[RowPlaces]):
     """Rows of keys and values, in the order of the stream. Rows that nobody sees any more are dropped when it is full.
 
     Args:
@@ -24,7 +24,7 @@ class KeyValueCache:
 
     Attributes:
         arrays: rows of keys, and rows of values.
-        places: of records among the rows.
+        places: of records among the rows; see `PlacedCache`.
     """
 
     def __init__(
@@ -35,24 +35,15 @@ class KeyValueCache:
         moved: Callable[[], object] | None = None,
     ) -> None:
         self._node, self._moving, self._moved = node, moving, moved
+        super().__init__(RowPlaces())
         self._most = rows_seen(node)
         self.arrays: tuple[np.ndarray, ...] = ()
-        self.places = RowPlaces()
-        self.places.caches.append(self)
         self.widen(records)
 
     @property
     def alike(self) -> Hashable:
-        """What is equal where caches of the same records have the same places from now on."""
+        """Key of caches that give the same records the same places from now on."""
         return self._most, len(self.arrays[0]), self._node.attrs["context"], self.places.end, self.places.seen
-
-    def share(self, places: RowPlaces) -> None:
-        """Have these places from now on."""
-        self.places.caches.remove(self)
-        for one in (self.places, places):
-            one.turn += 1
-        self.places = places
-        places.caches.append(self)
 
     def widen(self, records: int) -> bool:
         """Make room for batches of so many records; tells whether there was none."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.streams import POSITION
-from flowcompute.engine.scans.cache_places import SlotPlaces
+from flowcompute.engine.scans.cache_places import PlacedCache, SlotPlaces
 from flowcompute.engine.scans.key_value_cache import refuse_longer
 from flowcompute.graph import Node
 from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen, slots_of
 
 
-class SlotCache:
+class SlotCache(PlacedCache[SlotPlaces]):
     """Rows of keys and values. The rows of a slot are side by side, in the order of its records.
 
     Rows that nobody sees any more are dropped where a text begins, and when the part of a slot is full.
@@ -27,7 +27,7 @@ class SlotCache:
 
     Attributes:
         arrays: rows of keys, and rows of values.
-        places: of records among the rows.
+        places: of records among the rows; see `PlacedCache`.
     """
 
     def __init__(
@@ -39,25 +39,16 @@ class SlotCache:
     ) -> None:
         self._node, self._moving, self._moved = node, moving, moved
         self._slots, self._most = slots_of(node), rows_seen(node)
+        super().__init__(SlotPlaces(self._slots, 0, self._most))
         self.arrays: tuple[np.ndarray, ...] = ()
-        self.places = SlotPlaces(self._slots, 0, self._most)
-        self.places.caches.append(self)
         self.widen(records)
 
     @property
     def alike(self) -> Hashable:
-        """What is equal where caches of the same records have the same places from now on."""
+        """Key of caches that give the same records the same places from now on."""
         at = self.places
         at.add()
         return self._slots, at.part, self._most, self._node.attrs["context"], at.rows.tobytes(), at.seen.tobytes()
-
-    def share(self, places: SlotPlaces) -> None:
-        """Have these places from now on."""
-        self.places.caches.remove(self)
-        for one in (self.places, places):
-            one.turn += 1
-        self.places = places
-        places.caches.append(self)
 
     def widen(self, records: int) -> None:
         """Make room for batches of so many records, where the places are its own."""
