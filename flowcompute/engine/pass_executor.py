@@ -154,7 +154,7 @@ class PassExecutor(Executor):
             marked = self._scans[clock.id] = []
             joined: dict[Hashable, Carry] = {}
             for step, scan in ((step, scans[i]) for step in clock.steps if (i := scan_in(step)) in scans):
-                first = scan if scan.alike is None else joined.setdefault(scan.alike, scan)
+                first = scan if (key := scan.alike()) is None else joined.setdefault(key, scan)
                 if first is scan:
                     marked.append((step, scan))
                 else:

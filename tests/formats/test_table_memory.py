@@ -1,4 +1,4 @@
-"""What pyarrow decodes and encodes with is given back: a process takes little more than the plan says."""
+"""Memory that pyarrow decodes and encodes with is given back: a process takes little more than the plan says."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_texts_are_opencl_beside_their_assembly() -> None:
 
 
 def turning(*elements: Element, capabilities: Any = HOPPER, room: float = ROOM) -> int:
-    """How many copies of factors a device makes."""
+    """Count the copies of factors that a device makes."""
     graph = multiply_bytes(build_graph([fc.to_array().bind(one) for one in elements]), capabilities, room)
     return sum(node.op is not None and node.op.name == "positive" for node in graph.nodes)
 

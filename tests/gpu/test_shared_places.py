@@ -90,7 +90,7 @@ def test_rows_that_are_dropped_are_dropped_by_all(slots: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_chains_go_on_where_somebody_looks_in_between(tmp_path: Path, device: str) -> None:
-    """What a snapshot has fetched is fetched anew after the next token, of each layer."""
+    """Rows of each layer that a snapshot has fetched are fetched anew after the next token."""
     tokens = np.random.default_rng(3).integers(3, len(VOCABULARY), 22).astype(np.int32)
     model = fc.models.load(write_architecture(tmp_path / "model.gguf", "llama", kind="Q8_0"))
     chained: list[int] = []

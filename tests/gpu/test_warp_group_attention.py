@@ -88,7 +88,7 @@ def test_infinite_values_before_an_odd_tile_of_a_window_change_no_bit() -> None:
 
 @pytest.mark.parametrize(("columns", "causal"), [(16, False), (96, True)])
 def test_weights_below_the_normal_numbers_count(columns: int, causal: bool) -> None:
-    """Of bfloat16, beside one key whose weight is 1 and whose values are 0, and others whose weights are 0."""
+    """Compare bfloat16 beside one key whose weight is 1 and whose values are 0, and others whose weights are 0."""
     case = Case(192, 320, 16, columns, dtype=BFLOAT16, causal=causal)
     arrays = streams(case)
     q, k, v = (arrays[name] for name in "qkv")

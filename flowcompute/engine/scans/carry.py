@@ -19,9 +19,8 @@ class Carry(ABC):
 
     marks_alone = False
 
-    @property
     def alike(self) -> Hashable:
-        """Key of carries that may place the same records together; None where none may."""
+        """Return the key of carries that may place the same records together; None where none may."""
         return None
 
     def join(self, other: Self) -> None:  # noqa: B027 - most have nothing to share

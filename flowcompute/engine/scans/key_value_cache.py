@@ -40,9 +40,8 @@ class KeyValueCache(PlacedCache[RowPlaces]):
         self.arrays: tuple[np.ndarray, ...] = ()
         self.widen(records)
 
-    @property
     def alike(self) -> Hashable:
-        """Key of caches that give the same records the same places from now on."""
+        """Return the key of caches that give the same records the same places from now on."""
         return self._most, len(self.arrays[0]), self._node.attrs["context"], self.places.end, self.places.seen
 
     def widen(self, records: int) -> bool:

@@ -43,10 +43,10 @@ class SlotCache(PlacedCache[SlotPlaces]):
         self.arrays: tuple[np.ndarray, ...] = ()
         self.widen(records)
 
-    @property
     def alike(self) -> Hashable:
-        """Key of caches that give the same records the same places from now on."""
+        """Return the key of caches that give the same records the same places from now on."""
         at = self.places
+        # The batch that was placed last counts among the records before.
         at.add()
         return self._slots, at.part, self._most, self._node.attrs["context"], at.rows.tobytes(), at.seen.tobytes()
 

@@ -233,10 +233,9 @@ class CacheCarry(DeviceCarry):
         """Places of the records among the rows of the cache."""
         return self._cache.places
 
-    @property
     def alike(self) -> Hashable:
         """See `Carry.alike`: places are those of the same records of texts, on one device."""
-        return type(self), id(self._memory), self._node.inputs[3:], self._cache.alike
+        return type(self), id(self._memory), self._node.inputs[3:], self._cache.alike()
 
     def join(self, other: Self) -> None:
         """See `Carry.join`."""
