@@ -143,12 +143,16 @@ class Answer:
     @property
     def text(self) -> str:
         """Text of the tokens."""
-        return self._cut(self._tokenizer.decode(self._progress.tokens))
+        return self._cut(self._said())
 
     @property
     def stopped(self) -> Stopped:
         """Reason why the answer has ended."""
         return self._progress.stopped
+
+    def _said(self) -> str:
+        """Return the text of all tokens that were drawn, which goes on with the prompt."""
+        return self._tokenizer.decode(self._progress.tokens, continued=True)
 
     def _cut(self, text: str) -> str:
         """Return a text up to the first text that ends the answer."""
@@ -157,7 +161,7 @@ class Answer:
 
     def _settled(self) -> str:
         """Return the part of the text that no later token changes, nor takes back."""
-        text = self._cut(self._tokenizer.decode(self._progress.tokens))
+        text = self._cut(self._said())
         if self._progress.stopped:
             return text
         text = text.rstrip(_HALF)
@@ -179,7 +183,8 @@ class Answer:
             progress.stopped = "end"
             return
         progress.tokens.append(token)
-        if progress.stop and any(one in self._tokenizer.decode(progress.tokens) for one in progress.stop):
+        said = self._said() if progress.stop else ""
+        if any(one in said for one in progress.stop):
             progress.stopped = "stop"
         elif len(progress.tokens) >= progress.max_tokens:
             progress.stopped = "max_tokens"

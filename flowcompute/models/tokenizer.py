@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from itertools import compress, count
 from typing import Any
@@ -23,6 +24,9 @@ UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 """Character for a space in vocabularies of SentencePiece."""
+
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+"""A piece of SentencePiece that is a byte."""
 
 _CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -84,6 +88,9 @@ class TextTokenizer:
             raise self._refusal(
                 "cannot make a tokenizer of this kind", f"tokenizer.ggml.model: {known}", short_repr(kind)
             )
+        self._said: dict[int, bytes] = {}
+        self._is_spaced = False
+        self._has_pieces = kind == "llama"
         self._kinds: list[int] = self._numbers(metadata, "token_type") or [1] * len(self._tokens)
         self._made = makers[kind](metadata)
         kinds = map((CONTROL, USER_DEFINED).__contains__, self._kinds)
@@ -115,8 +122,12 @@ class TextTokenizer:
         ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
         return ids if self.begin is None else [self.begin, *ids]
 
-    def decode(self, tokens: Sequence[int]) -> str:
+    def decode(self, tokens: Sequence[int], *, continued: bool = False) -> str:
         """Return the text of tokens, control tokens included.
+
+        Args:
+            tokens: numbers.
+            continued: whether they go on with a text. Then a first space and a token that texts begin with are theirs.
 
         Raises:
             SpecError: if a number is not that of a token.
@@ -125,10 +136,25 @@ class TextTokenizer:
         if ids and not 0 <= min(ids) <= max(ids) < len(self._tokens):
             wrong = next(one for one in ids if not 0 <= one < len(self._tokens))
             raise SpecError("cannot decode this token", expected=f"0 to {len(self._tokens) - 1}", got=str(wrong))
-        if ids and ids[0] == self.begin:
+        if not continued and ids and ids[0] == self.begin:
             ids = ids[1:]
-        text: str = self._made.decode(ids, skip_special_tokens=False)
-        return text
+        if not self._has_pieces:
+            text: str = self._made.decode(ids, skip_special_tokens=False)
+            return text
+        text = b"".join(map(self._bytes_of, ids)).decode(errors="replace")
+        return text[1:] if self._is_spaced and not continued and text.startswith(" ") else text
+
+    def _bytes_of(self, token: int) -> bytes:
+        """Return what a piece of SentencePiece says.
+
+        The package decodes all neighbouring bytes or none of them, so another byte would take back characters.
+        """
+        said = self._said.get(token)
+        if said is None:
+            piece = self._tokens[token]
+            byte = _BYTE.fullmatch(piece)
+            said = self._said[token] = bytes([int(byte[1], 16)]) if byte else piece.replace(SPACE, " ").encode()
+        return said
 
     def piece(self, token: int) -> str:
         """Return a token as the vocabulary has it."""
@@ -185,7 +211,7 @@ class TextTokenizer:
             expected = f"at most {LONGEST_PIECE} characters"
             raise self._refusal("cannot cut this piece", expected, f"{len(longest)}: {short_repr(longest[:80])}")
         vocabulary = {one: i for i, one in enumerate(self._tokens)}
-        normalizers, decoders = self._package.normalizers, self._package.decoders
+        normalizers = self._package.normalizers
         unknown = self._token(metadata, "unknown")
         made = self._package.base.Tokenizer(
             self._package.models.BPE(
@@ -199,10 +225,7 @@ class TextTokenizer:
         prefix = self._flag(metadata, "add_space_prefix", True)
         begin = [normalizers.Prepend(SPACE)] if prefix else []
         made.normalizer = normalizers.Sequence([*begin, normalizers.Replace(" ", SPACE)])
-        strip = [decoders.Strip(" ", 1, 0)] if prefix else []
-        made.decoder = decoders.Sequence(
-            [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
-        )
+        self._is_spaced = prefix
         return made
 
     # -- metadata -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,19 @@ CHAT = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+PIECES = [
+    "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)),
+    "he", "the", f"{SPACE}t", f"{SPACE}the", f"{SPACE}a", "in", "ing", f"{SPACE}s", f"{SPACE}sing", SPACE,
+    *string.ascii_letters, *string.digits, *".,:[]/\n",
+]  # fmt: skip
+"""A vocabulary of SentencePiece."""
+
+CHAT_THAT_BEGINS = (
+    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}{{ eos_token }}"
+    "{% endfor %}[assistant]"
+)
+
 DEFAULTS: dict[str, Any] = {
     "embedding_length": 64,
     "feed_forward_length": 96,
@@ -39,11 +53,16 @@ def vocabulary() -> list[str]:
     return list(dict.fromkeys([*CONTROL, *LETTERS.values(), *(one.replace(" ", "") for one in MERGES)]))
 
 
-def write_model(path: Path, *, kind: str = "Q4_0", seed: int = 0, tied: bool = False, **changed: Any) -> Path:
-    """Write a llama with random weights: matrices in one quantized type, embeddings in Q8_0."""
+def write_model(
+    path: Path, *, kind: str = "Q4_0", seed: int = 0, tied: bool = False, pieces: bool = False, **changed: Any
+) -> Path:
+    """Write a llama with random weights: matrices in one quantized type, embeddings in Q8_0.
+
+    With `pieces` its vocabulary is one of SentencePiece, and its texts and chats begin with a token.
+    """
     size = DEFAULTS | changed
     rng = np.random.default_rng(seed)
-    tokens = vocabulary()
+    tokens = PIECES if pieces else vocabulary()
     writer = gguf.GGUFWriter(str(path), changed.get("architecture", "llama"))
     writer.add_context_length(size["context_length"])
     writer.add_embedding_length(size["embedding_length"])
@@ -54,15 +73,7 @@ def write_model(path: Path, *, kind: str = "Q4_0", seed: int = 0, tied: bool = F
     writer.add_layer_norm_rms_eps(size["eps"])
     writer.add_rope_freq_base(size["rope_freq_base"])
     writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(changed.get("pre", "smollm"))
-    writer.add_token_list(tokens)
-    writer.add_token_types([3 if one in CONTROL else 1 for one in tokens])
-    writer.add_token_merges(MERGES)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT)
+    (_add_pieces if pieces else _add_byte_pairs)(writer, changed.get("pre", "smollm"))
     wide, inner, layers = size["embedding_length"], size["feed_forward_length"], size["block_count"]
     kv = wide // size["head_count"] * size["head_count_kv"]
 
@@ -92,6 +103,32 @@ def write_model(path: Path, *, kind: str = "Q4_0", seed: int = 0, tied: bool = F
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _add_byte_pairs(writer: gguf.GGUFWriter, pre: str) -> None:
+    tokens = vocabulary()
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if one in CONTROL else 1 for one in tokens])
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHAT)
+
+
+def _add_pieces(writer: gguf.GGUFWriter, _pre: str) -> None:
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(PIECES)
+    writer.add_token_scores([-float(i) for i in range(len(PIECES))])
+    writer.add_token_types([2, 3, 3, *[6] * 256, *[1] * (len(PIECES) - 259)])
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(True)
+    writer.add_add_space_prefix(True)
+    writer.add_chat_template(CHAT_THAT_BEGINS)
 
 
 class Exact:

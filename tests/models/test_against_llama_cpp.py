@@ -7,14 +7,18 @@ table of halves. Of plain weights all 512 scores are compared.
 from __future__ import annotations
 
 import importlib.util
+import re
+import string
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import flowcompute as fc
 from tests.models.architecture_files import METADATA, write_architecture
 from tests.models.exact import exact_logits
+from tests.models.files import write_model
 from tests.models.test_architectures import TOKENS, VARIANTS
 
 pytestmark = pytest.mark.peer
@@ -23,8 +27,8 @@ PREFIXES = (1, 2, 8, 9, 17, 40)
 """Lengths of texts: around a window of 8, and more than one token behind it."""
 
 
-def peer_log_p(path: Path, prefixes: tuple[int, ...]) -> np.ndarray:
-    """Log-probabilities of the token after each prefix of `TOKENS`, by llama.cpp."""
+def peer_of(path: Path) -> Any:
+    """Return llama.cpp's server for a file."""
     assert importlib.util.find_spec("xllamacpp"), "scripts/nightly installs what this needs: pip install xllamacpp"
     import xllamacpp  # noqa: PLC0415
 
@@ -35,7 +39,12 @@ def peer_log_p(path: Path, prefixes: tuple[int, ...]) -> np.ndarray:
     # By default it keeps keys and values as halves.
     options.cache_type_k = options.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     options.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    server = xllamacpp.Server(options)
+    return xllamacpp.Server(options)
+
+
+def peer_log_p(path: Path, prefixes: tuple[int, ...]) -> np.ndarray:
+    """Log-probabilities of the token after each prefix of `TOKENS`, by llama.cpp."""
+    server = peer_of(path)
     made = np.full((len(prefixes), 512), np.nan)
     for row, length in zip(made, prefixes, strict=True):
         asked: dict[str, Any] = {"prompt": TOKENS[:length], "n_predict": 1, "temperature": 0.0, "cache_prompt": False}
@@ -67,3 +76,19 @@ def test_quantized_files_are_read_alike(tmp_path: Path, name: str, kind: str) ->
     exact, peer = (of(path, (1, 9, 40)) for of in (exact_log_p, peer_log_p))
     assert np.abs(exact - peer).max() < 1.0
     assert np.ptp(exact, axis=1).min() > 4
+
+
+def test_answers_and_chats_are_those_of_llama_cpp(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.gguf", pieces=True, block_count=1, kind="F32")
+    model, server = fc.models.load(path), peer_of(path)
+    texts = []
+    for prompt in ("the sing", *string.ascii_lowercase):
+        asked = {"prompt": prompt, "n_predict": 4, "temperature": 0.0, "cache_prompt": False}
+        texts.append(server.handle_completions(asked)["choices"][0]["text"])
+        with model.generate(prompt, 4, device="numpy") as said:
+            # The peer tells no control tokens.
+            assert re.sub("<s>|</s>|<unk>", "", "".join(said)) == texts[-1]
+    assert any(one.startswith(" ") for one in texts)
+    messages = [{"role": "user", "content": "the sing"}]
+    answer = server.handle_chat_completions({"messages": messages, "max_tokens": 1})
+    assert answer["usage"]["prompt_tokens"] == len(model.tokenizer.encode(model.chat(messages)))

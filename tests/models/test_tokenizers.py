@@ -77,6 +77,15 @@ def test_tokens_are_those_of_sentencepiece(pieces: Any) -> None:
         assert tokenizer.decode([1, *tokens]) == processor.decode(tokens)
 
 
+def test_a_text_that_goes_on_keeps_its_first_space(pieces: Any) -> None:
+    prefix, processor = pieces
+    tokenizer = TextTokenizer(metadata_of(processor, prefix), "model.gguf")
+    text = " a list of the files, and what they are "
+    tokens = tokenizer.encode(text)
+    for cut in range(2, len(tokens)):
+        assert tokenizer.decode(tokens[:cut]) + tokenizer.decode(tokens[cut:], continued=True) == text
+
+
 def test_pieces_without_scores_are_refused(pieces: Any) -> None:
     metadata = metadata_of(pieces[1], prefix=True) | {"tokenizer.ggml.scores": [0.0]}
     with pytest.raises(fc.SourceError, match="a number for each token"):

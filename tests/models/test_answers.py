@@ -1,0 +1,61 @@
+"""Texts of answers and prompts of chats of models whose texts begin with a token, and with a space of their own."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from tests.models.files import PIECES, SPACE, write_model
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("model") / "pieces.gguf", pieces=True, block_count=1)
+
+
+@pytest.fixture
+def model(path: Path) -> fc.models.Model:
+    return fc.models.load(path)
+
+
+def written(path: Path, answer: list[int]) -> tuple[list[str], Any]:
+    """Return the pieces of an answer that is known, and the answer."""
+    scores = np.eye(len(PIECES), dtype=np.float32)[[*answer, 0]]
+
+    def graph(_weights: Any, _metadata: Any, tokens: Any, text: Any = None) -> Any:
+        return fc.take(fc.constant(scores), fc.nn.position(tokens, text=text), axis=0)
+
+    with fc.models.load(path, graph=graph).generate([5], len(answer), device="numpy") as said:
+        pieces = list(said)
+    assert said.tokens == answer
+    return pieces, said
+
+
+def test_an_answer_goes_on_where_its_prompt_ends(path: Path, model: fc.models.Model) -> None:
+    prompt, texts = "the sing", (" a list", "a list", "  a")
+    for text in texts:
+        begun = model.tokenizer.encode(prompt)
+        every = [*begun, *(PIECES.index(one) for one in text.replace(" ", SPACE))]
+        pieces, said = written(path, every[len(begun) :])
+        assert "".join(pieces) == said.text == text
+        assert model.tokenizer.decode(every) == prompt + text
+
+
+@pytest.mark.parametrize("text", ["🙂🙂", "a🙂é🙂 é", "éé", "\x03é"])
+def test_characters_of_bytes_are_told_once(path: Path, text: str) -> None:
+    answer = [PIECES.index(f"<0x{byte:02X}>") for byte in text.encode()]
+    pieces, said = written(path, answer)
+    assert pieces == list(text)
+    assert said.text == text
+
+
+def test_pieces_of_any_tokens_are_the_text(path: Path) -> None:
+    draw = random.Random(0)
+    for _ in range(20):
+        pieces, said = written(path, [draw.randrange(3, len(PIECES)) for _ in range(30)])
+        assert "".join(pieces) == said.text
