@@ -200,6 +200,8 @@ class Model:
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return the prompt of a chat, by the template of the file.
 
+        A token that the template begins with is left out where `encode` puts it before each text.
+
         Args:
             messages: such as `[{"role": "user", "content": "Hello"}]`.
 
@@ -217,7 +219,9 @@ class Model:
             )
             if isinstance(number, int) and 0 <= number < len(self.tokenizer)
         }
-        return rendered(template, self.path, messages=list(messages), add_generation_prompt=True, **tokens)
+        prompt = rendered(template, self.path, messages=list(messages), add_generation_prompt=True, **tokens)
+        begin = self.tokenizer.begin
+        return prompt if begin is None else prompt.removeprefix(self.tokenizer.piece(begin))
 
     def generate(
         self,

@@ -59,3 +59,9 @@ def test_pieces_of_any_tokens_are_the_text(path: Path) -> None:
     for _ in range(20):
         pieces, said = written(path, [draw.randrange(3, len(PIECES)) for _ in range(30)])
         assert "".join(pieces) == said.text
+
+
+def test_a_chat_begins_once(model: fc.models.Model) -> None:
+    prompt = model.chat([{"role": "user", "content": "the sing"}])
+    assert prompt == "[user] the sing</s>[assistant]"
+    assert model.tokenizer.encode(prompt).count(model.tokenizer.begin or 0) == 1
