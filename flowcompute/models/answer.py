@@ -8,10 +8,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from flowcompute.errors import CheckpointError, SpecError
+from flowcompute.elements import user_site
+from flowcompute.elements.arguments import is_whole, several, whole
+from flowcompute.errors import CheckpointError, SpecError, short_repr
 from flowcompute.imports import dataclass
 from flowcompute.models.sampling import Sampling
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.models.tokenizer import MOST_TOKENS, TextTokenizer
 
 Stopped = Literal["", "end", "max_tokens", "stop", "context", "closed"]
 
@@ -65,26 +67,28 @@ class GenerationState:
         Raises:
             SpecError: if an argument makes no sense, or the prompt has no token or more than the context.
         """
-        tokens = tokenizer.encode(prompt) if isinstance(prompt, str) else [int(one) for one in prompt]
-        if not tokens or any(not 0 <= one < len(tokenizer) for one in tokens):
+        if isinstance(prompt, str):
+            tokens = tokenizer.encode(prompt)
+        else:
+            tokens = several("generate", "prompt", prompt, "a text, or tokens of the model", MOST_TOKENS)
+        if not tokens or any(not is_whole(one) or not 0 <= one < len(tokenizer) for one in tokens):
             raise SpecError(
                 "cannot go on with this prompt",
                 element="generate",
-                expected="tokens of the model",
-                got=repr(prompt)[:80],
+                site=user_site(),
+                expected=f"numbers of tokens, 0 to {len(tokenizer) - 1}",
+                got=short_repr(prompt),
                 hint=None if tokens else "begin with some text",
             )
         if len(tokens) > context:
             raise SpecError(
                 "cannot go on with this prompt",
                 element="generate",
+                site=user_site(),
                 expected=f"at most context={context} tokens",
                 got=f"{len(tokens)} tokens",
             )
-        if type(max_tokens) is not int or max_tokens < 1:
-            raise SpecError(
-                "cannot write so many tokens", element="generate", expected="max_tokens >= 1", got=repr(max_tokens)
-            )
+        tokens, max_tokens = [int(one) for one in tokens], whole("generate", "max_tokens", max_tokens, 1)
         return cls(model, tokens, sampling, max_tokens, context, as_stops(stop), marked=marked)
 
     def plain(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowcompute.elements import Element, nn, user_site
+from flowcompute.elements.arguments import several, whole
 from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
@@ -121,7 +122,9 @@ class Model:
         """
         if self._graph is not None:
             token, text = _parts(tokens)
-            limits: dict[str, Any] = {} if slots == 1 and context is None else {"slots": slots, "context": context}
+            limits: dict[str, Any] = _limits(slots, context)
+            if limits == {"slots": 1, "context": None}:
+                limits = {}
             _require_limits(self._graph, limits)
             return self._graph(self.weights, self.metadata, token, text, **limits)
         return self.scores(self.states(tokens, slots=slots, context=context))
@@ -136,7 +139,7 @@ class Model:
             raise SpecError(
                 "cannot give the states of a graph of yours", element="states", hint="take them from your function"
             )
-        return self._made(self._built_in.states, *_parts(tokens), slots=slots, context=context)
+        return self._made(self._built_in.states, *_parts(tokens), **_limits(slots, context))
 
     def scores(self, states: Element) -> Element:
         """Return the scores of all tokens as the next one, float32 (N, tokens), for vectors that `states` gave.
@@ -207,8 +210,17 @@ class Model:
 
         Raises:
             SourceError: if the file has no template, or it fails, or takes too long or too much memory.
-            SpecError: if messages are what JSON cannot say.
+            SpecError: if these are no messages, or hold what JSON cannot say.
         """
+        said = several("chat", "messages", messages, "a list of messages")
+        if not all(isinstance(one, Mapping) for one in said):
+            raise SpecError(
+                "cannot write this chat",
+                element="chat",
+                site=user_site(),
+                expected='messages such as {"role": "user", "content": "Hello"}',
+                got=short_repr(messages),
+            )
         template = self.metadata.get("tokenizer.chat_template")
         if not isinstance(template, str):
             raise SourceError("cannot find a template for chats", element=self.path, hint="give the whole prompt")
@@ -219,7 +231,7 @@ class Model:
             )
             if isinstance(number, int) and 0 <= number < len(self.tokenizer)
         }
-        prompt = rendered(template, self.path, messages=list(messages), add_generation_prompt=True, **tokens)
+        prompt = rendered(template, self.path, messages=said, add_generation_prompt=True, **tokens)
         begin = self.tokenizer.begin
         return prompt if begin is None else prompt.removeprefix(self.tokenizer.piece(begin))
 
@@ -290,7 +302,7 @@ class Model:
             SpecError: if an argument makes no sense, or the architecture keeps one text at a time.
         """
         context = self._context_of("conversations", context)
-        _require_whole("conversations", "slots", slots, 1, MOST_SLOTS)
+        slots = whole("conversations", "slots", slots, 1, MOST_SLOTS)
         scores, marked = self._fed_scores(slots=slots, context=context)
         next_token = scores if temperature else argmax(scores, axis=1)
         return Conversations(
@@ -309,9 +321,7 @@ class Model:
         Raises:
             SpecError: if it is asked for more than the model knows.
         """
-        if context is not None:
-            _require_whole(what, "context", context, 2, self.context)
-        return self.context if context is None else context
+        return self.context if context is None else whole(what, "context", context, 2, self.context)
 
     def _fed_scores(self, *, slots: int | None = None, context: int | None) -> tuple[Element, bool]:
         """Return the scores of what is fed, and whether each record ends with a mark.
@@ -356,20 +366,14 @@ def go_on_together(extra: object, open_flow: Callable[[], FlowOpener]) -> Conver
     return Conversations.of(extra, open_flow, lambda path: TextTokenizer(weights(path).metadata, path))
 
 
-def _require_whole(what: str, name: str, value: object, least: int, most: int) -> None:
-    """Refuse what is no whole number of a range.
+def _limits(slots: int, context: int | None) -> dict[str, int | None]:
+    """Return how much of texts is kept, as a graph takes it.
 
     Raises:
-        SpecError: naming the argument.
+        SpecError: if it makes no sense.
     """
-    if type(value) is not int or not least <= value <= most:
-        raise SpecError(
-            f"cannot take this {name}=",
-            element=what,
-            site=user_site(),
-            expected=f"a whole number from {least} to {most}",
-            got=short_repr(value),
-        )
+    slots = whole("logits", "slots", slots, 1, MOST_SLOTS)
+    return {"slots": slots, "context": None if context is None else whole("logits", "context", context, 1)}
 
 
 def _require_limits(graph: GraphFunction, limits: Mapping[str, Any]) -> None:

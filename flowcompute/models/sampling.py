@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.elements import user_site
+from flowcompute.elements.arguments import real, whole
 from flowcompute.errors import SpecError
 from flowcompute.imports import dataclass
 
@@ -30,17 +32,14 @@ class Sampling:
         Raises:
             SpecError: if one makes no sense.
         """
-        reals = (self.temperature, self.top_p)
-        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in reals):
-            raise _refusal("temperature= and top_p=", "numbers", repr(reals))
+        for name in ("temperature", "top_p"):
+            object.__setattr__(self, name, real("generate", name, getattr(self, name)))
+        for name, most in (("top_k", (1 << 31) - 1), ("seed", (1 << 64) - 1)):
+            object.__setattr__(self, name, whole("generate", name, getattr(self, name), 0, most, f"0 to {most}"))
         if not 0 <= self.temperature < 1e6:
-            raise _refusal("temperature=", "a number from 0", repr(self.temperature))
+            raise _refusal("temperature", "a number from 0, below 1e6", self.temperature)
         if not 0 < self.top_p <= 1:
-            raise _refusal("top_p=", "a number above 0, at most 1", repr(self.top_p))
-        for name, most in (("top_k", 1 << 31), ("seed", 1 << 64)):
-            value = getattr(self, name)
-            if type(value) is not int or not 0 <= value < most:
-                raise _refusal(f"{name}=", f"a whole number from 0, below {most}", repr(value))
+            raise _refusal("top_p", "a number above 0, at most 1", self.top_p)
 
     def draw(self, scores: np.ndarray, number: int) -> int:
         """Return a token.
@@ -79,5 +78,5 @@ def likeliest(scores: np.ndarray, count: int) -> np.ndarray:
     return np.sort(first)[:count] & 0xFFFFFFFF
 
 
-def _refusal(what: str, expected: str, got: str) -> SpecError:
-    return SpecError(f"cannot draw tokens with this {what}", element="generate", expected=expected, got=got)
+def _refusal(name: str, expected: str, got: float) -> SpecError:
+    return SpecError(f"cannot take {name}=", element="generate", site=user_site(), expected=expected, got=repr(got))

@@ -65,3 +65,36 @@ def test_a_chat_begins_once(model: fc.models.Model) -> None:
     prompt = model.chat([{"role": "user", "content": "the sing"}])
     assert prompt == "[user] the sing</s>[assistant]"
     assert model.tokenizer.encode(prompt).count(model.tokenizer.begin or 0) == 1
+
+
+@pytest.mark.parametrize("prompt", [None, b"the", [1.0, 2.0], [True], {1: 2}, 5, ["the"], [-1]])
+def test_prompts_that_are_no_tokens_are_refused(model: fc.models.Model, prompt: Any) -> None:
+    with pytest.raises(fc.SpecError, match=r"prompt(.|\n)*test_answers\.py"):
+        model.generate(prompt)
+
+
+def test_numbers_of_numpy_are_numbers(model: fc.models.Model) -> None:
+    def written(*args: Any, **options: Any) -> list[int]:
+        with model.generate(*args, **options, device="numpy") as said:
+            list(said)
+        return said.tokens
+
+    drawn = written([5, 6], 3, temperature=0.5, top_k=4, seed=3)
+    options = {"temperature": np.float32(0.5), "top_k": np.int32(4), "seed": np.uint64(3)}
+    assert written(np.array([5, 6]), np.int64(3), **options) == drawn
+
+
+@pytest.mark.parametrize("messages", ["Hello", ["Hello"], {"role": "user", "content": "Hello"}, None])
+def test_chats_of_no_messages_are_refused(model: fc.models.Model, messages: Any) -> None:
+    with pytest.raises(fc.SpecError, match=r"chat(.|\n)*message"):
+        model.chat(messages)
+
+
+@pytest.mark.parametrize("limits", [{"slots": 0}, {"slots": 1.0}, {"context": 0}, {"context": -5}, {"context": "a"}])
+def test_limits_that_make_no_sense_are_refused(path: Path, limits: Any) -> None:
+    pairs: Any = fc.source(np.zeros((3, 2), np.int32))
+    own = fc.models.load(path, graph=lambda _weights, _metadata, tokens, _text, **_limits: tokens)
+    (name,) = limits
+    for model in (fc.models.load(path), own):
+        with pytest.raises(fc.SpecError, match=f"cannot take {name}="):
+            model.logits(pairs, **limits)
