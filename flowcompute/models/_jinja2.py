@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from typing import Any
 
 try:
@@ -44,8 +45,12 @@ def main(job: dict[str, Any]) -> dict[str, str]:
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 kind = getattr(resource, limit)
                 resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    environment.globals["raise_exception"] = _refuse
+    # As in transformers, for which templates are written.
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.globals |= {"raise_exception": _refuse, "strftime_now": time.strftime}
+    environment.filters["tojson"] = _json_text
     try:
         text = environment.from_string(job["template"]).render(**job["values"])
     except Exception as error:  # noqa: BLE001 - templates call what they like, and it raises what it likes
@@ -57,6 +62,17 @@ def main(job: dict[str, Any]) -> dict[str, str]:
 
 def _refuse(message: str) -> None:
     raise ValueError(message)
+
+
+def _json_text(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return a value as JSON; the filter of jinja2 would escape it for HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 if __name__ == "__main__":

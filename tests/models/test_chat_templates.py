@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -74,6 +75,29 @@ def test_templates_see_what_messages_hold() -> None:
     messages = [MappingProxyType({"role": "tool", "content": None, "of": [1, 2.5, {"é": "\udcff"}]})]
     template = "{% for one in messages %}\n  {{ one.role }} {{ one.content }} {{ one.of }}\n{% endfor %}\n"
     assert written(template, messages) == "  tool None [1, 2.5, {'é': '\\udcff'}]\n"
+
+
+def test_json_in_templates_is_that_of_transformers() -> None:
+    messages = [{"role": "tool", "content": {"b": "it's <é> & x", "a": [1, None]}}]
+    assert written("{{ messages[0].content | tojson }}", messages) == """{"b": "it's <é> & x", "a": [1, null]}"""
+    assert written("{{ messages[0].content.a | tojson(indent=1) }}", messages) == "[\n 1,\n null\n]"
+    assert written("{{ messages[0].content | tojson(ensure_ascii=true, sort_keys=true) }}", messages) == (
+        r"""{"a": [1, null], "b": "it's <\u00e9> & x"}"""
+    )
+
+
+def test_templates_leave_loops() -> None:
+    template = (
+        "{% for i in range(9) %}{% if i == 1 %}{% continue %}{% endif %}{% if i == 4 %}{% break %}{% endif %}{{ i }}"
+    )
+    assert written(template + "{% endfor %}") == "023"
+
+
+def test_templates_know_the_day() -> None:
+    before = time.strftime("%d %b %Y")
+    day = written("{{ strftime_now('%d %b %Y') }}")
+    # Midnight may pass meanwhile.
+    assert day in (before, time.strftime("%d %b %Y"))
 
 
 @pytest.mark.parametrize("messages", [[object()], [{"role": b"user"}], [{1j: 2}]])
