@@ -145,16 +145,20 @@ class PassProgress(NamedTuple):
         passes: their number.
         items: records computed in it.
         total_items: records to compute in it, or None while that is unknown.
+        streams: that nothing joins, whose records are added up. Streams that an element reads together are one. Of a
+            job in a checkpoint it is not known, and 1.
     """
 
     number: int
     passes: int
     items: int
     total_items: int | None
+    streams: int = 1
 
     def __str__(self) -> str:
         known = self.total_items is not None and self.items != self.total_items
         records = f"{self.items:,} of {self.total_items:,} records" if known else counted(self.items, "record")
+        records += f" of {self.streams} streams" if self.streams > 1 else ""
         return f"pass {self.number} of {self.passes}, {records}" if self.passes > 1 else records
 
 

@@ -216,9 +216,10 @@ def _section(name: str, title: str, text: str) -> list[str]:
 def _cards(about: Mapping[str, Any]) -> str:
     run = about["run"]
     current = run["pass"] or {"number": 1, "passes": 1, "items": run["items"]}
+    streams = f" of {current['streams']:,} streams" if current.get("streams", 1) > 1 else ""
     passes = f" in each of {current['passes']:,} passes" if current["passes"] > 1 else ""
     cards = (
-        (f"{current['items']:,}", f"records{passes}"),
+        (f"{current['items']:,}", f"records{streams}{passes}"),
         (f"{run['seconds']:.2f} s", "altogether"),
         (_megabytes(run["bytes_read"]), "read"),
         (_megabytes(run["bytes_written"]), "written"),

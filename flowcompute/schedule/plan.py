@@ -135,6 +135,11 @@ class Pass:
         return None if None in lengths else sum(length for length in lengths if length is not None)
 
     @property
+    def streams(self) -> int:
+        """Number of streams that nothing joins."""
+        return sum(clock.is_root for clock in self.clocks)
+
+    @property
     def weight(self) -> float:
         """Records that one record stands for, on average: that of a training is a step, which takes several."""
         if not self.length:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,34 @@ def test_the_pass_and_its_records_survive_a_checkpoint(tmp_path: Path) -> None:
     assert seen[0].current.items > kept.items
     assert run.progress.records == "pass 2 of 2, 4,000 records"
     assert run.progress.bytes_written == ITEMS.nbytes
+
+
+def test_streams_that_nothing_joins_count_apart(tmp_path: Path) -> None:
+    def both(name: str) -> list[Any]:
+        return [fc.source(ITEMS + i, name=f"{name}{i}") for i in range(2)]
+
+    def run(*elements: Any, **options: Any) -> Any:
+        return fc.run(*elements, device="numpy", progress=False, strategy=SMALL, **options)
+
+    x, y = both("a")
+    assert run(x + y).progress.records == "4,000 records"
+    x, y = both("b")
+    seen: list[str] = []
+    lines = tmp_path / "lines.jsonl"
+    made = run(x * 2, y * 3, on_batch=lambda made: seen.append(made.progress.records), metrics_log=lines)
+    assert made.progress.records == "8,000 records of 2 streams"
+    assert str(made).startswith("8,000 records of 2 streams in ")
+    assert "128 of 8,000 records of 2 streams" in seen
+    assert json.loads(lines.read_text().splitlines()[-1])["pass"]["streams"] == 2
+    x, y = both("c")
+    made = run((x - x.mean(axis=0)) / (1 + y).std(axis=0))
+    assert made.progress.records == "pass 2 of 2, 4,000 records"
+    x, y = both("d")
+    kept: Any = {"checkpoint": tmp_path / "kept"}
+    with pytest.raises(fc.RunError, match="frozen"):
+        run(x * 2, y * 3, on_batch=lambda made: made.progress.items > 1000 and made.freeze(), **kept)
+    x, y = both("d")
+    assert run(x * 2, y * 3, **kept).progress.records == "8,000 records of 2 streams"
 
 
 def test_a_stream_of_unknown_length_counts_what_came() -> None:

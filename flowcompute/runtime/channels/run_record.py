@@ -47,6 +47,7 @@ class RunRecord:
     Args:
         total_items: records of all passes, None while unknown.
         lengths: records of each pass, None of one while unknown.
+        streams: that nothing joins, of each pass; 1 of all by default.
         weights: records that a record of each pass stands for; 1 of all by default.
         room_bytes: what results of unknown length may take.
         metrics: whether the last batches of each stage are kept, and launches counted.
@@ -66,12 +67,14 @@ class RunRecord:
         metrics: bool = False,
         places: Mapping[str, str] | None = None,
         lengths: Sequence[int | None] = (),
+        streams: Sequence[int] = (),
         weights: Sequence[float] = (),
         stream: EventStream | None = None,
     ) -> None:
         self._metrics = metrics
         self._places = places or {}
         self._lengths = tuple(lengths) or (total_items,)
+        self._streams = tuple(streams) or (1,) * len(self._lengths)
         self._weights = tuple(weights) or (1.0,) * len(self._lengths)
         self._pass = 0
         self.stream = EventStream() if stream is None else stream
@@ -238,7 +241,7 @@ class RunRecord:
             items = self.passes[-1].steps.items if self.passes else 0
         if len(self._lengths) == 1:
             total = self.total_items
-        return PassProgress(index + 1, len(self._lengths), max(items, 0), total)
+        return PassProgress(index + 1, len(self._lengths), max(items, 0), total, self._streams[index])
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """Return what each element has dropped that has begun."""

@@ -375,7 +375,7 @@ class CheckpointCoordinator:
             "bytes_read": progress.bytes_read,
             "bytes_written": progress.bytes_written,
             "seconds": progress.seconds,
-            "pass": None if progress.current is None else list(progress.current),
+            "pass": None if progress.current is None else list(progress.current[:4]),
         }
 
     def resident(self, body: Mapping[str, Any]) -> dict[int, np.ndarray]:

@@ -101,6 +101,7 @@ class Run(Watched):
             metrics=options.metrics,
             places=plan.places,
             lengths=lengths,
+            streams=[each.streams for each in plan.passes],
             weights=[each.weight for each in plan.passes],
             stream=stream,
         )
