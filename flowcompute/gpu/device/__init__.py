@@ -1,6 +1,7 @@
 """OpenCL devices: discovery, queues, programs, limits and driver faults."""
 
 from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.bound_kernels import BOUND_AFTER, BoundKernel, driver_functions
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import (
     DeviceRow,
@@ -16,8 +17,10 @@ from flowcompute.gpu.device.limits import host_bytes, measure_limits
 from flowcompute.gpu.device.programs import build, is_built, save_new_programs, shared_by_driver
 
 __all__ = [
+    "BOUND_AFTER",
     "ROOM",
     "SMALLER",
+    "BoundKernel",
     "Device",
     "DeviceRow",
     "Faults",
@@ -27,6 +30,7 @@ __all__ = [
     "build",
     "cl",
     "describe_devices",
+    "driver_functions",
     "host_bytes",
     "is_built",
     "measure_limits",

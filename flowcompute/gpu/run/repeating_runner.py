@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice
-from flowcompute.gpu.run.chains import ChainMaker, LaunchChain, LaunchSequence
+from flowcompute.gpu.run.chains import BoundLaunches, ChainMaker, LaunchChain, LaunchSequence
 from flowcompute.gpu.run.prepared_launches import PassingArguments, PreparedChain, PreparedLaunch, PreparedRuns
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
 from flowcompute.gpu.run.resident_arguments import ResidentArguments
@@ -136,12 +136,15 @@ class RepeatingRunner(TransferringRunner):
         """Launch steps as they were launched last, where nothing but the record index differs."""
         if not joined.are_last(self._repeated) or not (self.log is None or joined.are_counted(self.log)):
             return False
+        assert self._launcher is not None
+        with self._told(joined.launches[0].step):
+            joined.bind(self._launcher)
         self._launch_again(joined.each, batch_slice, {})
         return True
 
     def _launch_again(
         self,
-        known: Sequence[RepeatedLaunch | LaunchChain],
+        known: Sequence[RepeatedLaunch | LaunchChain | BoundLaunches],
         batch_slice: BatchSlice,
         outputs: Mapping[int, np.ndarray],
     ) -> None:

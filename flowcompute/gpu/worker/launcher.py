@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import Site
-from flowcompute.gpu.device import Device, Faults, TakenKernel, build, cl, save_new_programs
+from flowcompute.gpu.device import (
+    BoundKernel,
+    Device,
+    Faults,
+    TakenKernel,
+    build,
+    cl,
+    driver_functions,
+    save_new_programs,
+)
 from flowcompute.gpu.memory import Memory, make_memory
 
 
@@ -77,6 +86,22 @@ class Launcher(ABC):
         Returns:
             If `timed`, what gives the seconds on the device once it has been waited for; otherwise None.
         """
+
+    @property
+    def can_bind(self) -> bool:
+        """True where `bind` spares the host more than it takes, of launches that are repeated."""
+        return False
+
+    def bind(
+        self, kernel: Any, types: Sequence[np.dtype | None], values: Sequence[Any], groups: int, work_group: int
+    ) -> BoundKernel:
+        """Return a launch whose arguments stay set, where launchers `can_bind`. Launching it is not recorded.
+
+        Args:
+            kernel, values, groups, work_group: as of `launch`; None is a value that is put later.
+            types: as of `build`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def keep_programs(self, limit_s: float) -> None:
@@ -153,6 +178,17 @@ class LocalLauncher(Launcher):
                 event.wait()
             self.memory.finish(written)
         return partial(_device_seconds, event) if timed else None
+
+    @property
+    def can_bind(self) -> bool:
+        """True on discrete devices, whose drivers need the host long for a launch."""
+        return not self._device.capabilities.host_memory and driver_functions() is not None
+
+    def bind(
+        self, kernel: Any, types: Sequence[np.dtype | None], values: Sequence[Any], groups: int, work_group: int
+    ) -> BoundKernel:
+        """Return a launch whose arguments stay set."""
+        return BoundKernel(self._device.queue, kernel, types, values, groups * work_group, work_group)
 
     def keep_programs(self, limit_s: float) -> None:
         """Store the binaries."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
+from flowcompute.gpu.device import BOUND_AFTER
+from flowcompute.gpu.run.chains.bound_launches import BoundLaunches
 from flowcompute.gpu.run.chains.launch_chain import LaunchChain
 from flowcompute.gpu.run.repeated_launches import RepeatedLaunch, RepeatedLaunches
+from flowcompute.gpu.worker import Launcher
 from flowcompute.schedule import LaunchLog, RepeatedCount
 
 
@@ -23,11 +27,12 @@ class LaunchSequence:
     """
 
     def __init__(self, each: Sequence[RepeatedLaunch | LaunchChain]) -> None:
-        self.each = each
+        self.each: Sequence[RepeatedLaunch | LaunchChain | BoundLaunches] = each
         self.launches = [one for some in each for one in some.launches]
         self._kept: Mapping[str, RepeatedLaunch] | None = None
         self._changes = 0
         self._count: RepeatedCount | None = None
+        self._repeated = 0
 
     def __len__(self) -> int:
         """Return how many launches they are, each chain one."""
@@ -46,3 +51,16 @@ class LaunchSequence:
         if self._count is None:
             self._count = log.repeated([one.step.name for one in self.launches])
         return log.launched_again(self._count)
+
+    def bind(self, launcher: Launcher) -> None:
+        """Bind the arguments of launches that were repeated often enough, where that spares the host something.
+
+        Raises:
+            cl.Error: if the driver has no room.
+        """
+        self._repeated += 1
+        if self._repeated == BOUND_AFTER and launcher.can_bind:
+            bound = list[RepeatedLaunch | LaunchChain | BoundLaunches]()
+            for chain, some in groupby(self.each, lambda one: one if isinstance(one, LaunchChain) else None):
+                bound.append(chain or BoundLaunches([one for each in some for one in each.launches], launcher))
+            self.each = bound
