@@ -14,6 +14,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import RunError
 from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.device import BoundKernel
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from tests.gpu.shapes import gpu_shaped
 from tests.support.interrupts import Interrupt
@@ -118,3 +119,26 @@ def test_values_of_two_steps_are_refused(tmp_path: Path) -> None:
             trainer.step(loss)
     with pytest.raises(RunError, match="load what was saved"):
         _ = trainer.values
+
+
+def test_repeated_steps_keep_the_arguments_of_their_launches() -> None:
+    """But for the number of the step: pyopencl took all of them again for each launch."""
+    (a, b, c), loss = problem()
+
+    def train() -> list[Any]:
+        with fc.train.Trainer([a, b, c], fc.train.adam(0.05), device="gpu") as trainer:
+            return [*(trainer.step(loss) for _ in range(24)), *trainer.values.values()]
+
+    launched: list[int] = []
+    launch = BoundKernel.launch
+
+    def noted(bound: BoundKernel) -> None:
+        launched.append(id(bound))
+        launch(bound)
+
+    with mock.patch.object(BoundKernel, "launch", noted):
+        made = train()
+    # Steps alternate between two sets of buffers.
+    assert len(launched) > len(set(launched)) > 2
+    with mock.patch("flowcompute.gpu.memory.recording.driver_functions", return_value=None):
+        same(made, train())

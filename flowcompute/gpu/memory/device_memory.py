@@ -327,7 +327,7 @@ class DeviceMemory(Memory):
         again = Again(self._device.queue, upload, download, scalar, pushes)
         done = False
         try:
-            for command in recording.commands:
+            for command in recording.given_again(self._device.queue):
                 command.give(again)
             done = bool(recording.commands) and isinstance(recording.commands[-1], Fetch)
         finally:

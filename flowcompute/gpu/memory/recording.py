@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from flowcompute.gpu.device import cl
+from flowcompute.gpu.device import BOUND_AFTER, BoundKernel, cl, driver_functions
 from flowcompute.imports import dataclass
 
 Push = Callable[[Sequence[Any]], None]
@@ -48,9 +48,10 @@ class Command(Protocol):
 
 
 class RecordedLaunch(NamedTuple):
-    """A launch. `values` has None where `scalars` names a number, each `(place, value)`."""
+    """A launch, with the types of `build`. `values` has None where `scalars` names a number, each `(place, value)`."""
 
     kernel: cl.Kernel
+    types: tuple[np.dtype | None, ...]
     values: tuple[Any, ...]
     scalars: tuple[tuple[int, int], ...]
     size: tuple[int]
@@ -71,6 +72,24 @@ class RecordedLaunch(NamedTuple):
             values = tuple(changed)
         self.kernel.set_args(*values)
         cl.enqueue_nd_range_kernel(again.queue, self.kernel, self.size, self.work_group)
+
+
+class BoundLaunch(NamedTuple):
+    """A recorded launch whose arguments stay set, but for the numbers that are others in each run."""
+
+    kernel: BoundKernel
+    recorded: RecordedLaunch
+
+    @property
+    def buffers(self) -> Sequence[cl.Buffer]:
+        """See `Command.buffers`."""
+        return self.recorded.buffers
+
+    def give(self, again: Again) -> None:
+        """Launch the kernel."""
+        for place, value in self.recorded.scalars:
+            self.kernel.put(place, again.scalar(value))
+        self.kernel.launch()
 
 
 class RecordedCopy(NamedTuple):
@@ -173,6 +192,8 @@ class Recording:
     def __init__(self) -> None:
         self.commands: list[Command] = []
         self.scalars: tuple[tuple[int, int], ...] = ()
+        self._bound: list[Command] = []
+        self._repeated = 0
         self._refused = False
         self._is_pushing = False
 
@@ -180,6 +201,17 @@ class Recording:
     def is_whole(self) -> bool:
         """True where all that was done can be done again."""
         return not self._refused
+
+    def given_again(self, queue: cl.CommandQueue) -> Sequence[Command]:
+        """Return what does the same as the commands. Launches that were repeated often enough keep their arguments.
+
+        Raises:
+            cl.Error: if the driver has no room.
+        """
+        self._repeated += 1
+        if self._repeated == BOUND_AFTER and driver_functions() is not None:
+            self._bound = [_bound(one, queue) if isinstance(one, RecordedLaunch) else one for one in self.commands]
+        return self._bound or self.commands
 
     def fetching_late(self) -> Recording:
         """Return the same with downloads at the end, where nothing that comes after them touches their buffers.
@@ -204,12 +236,14 @@ class Recording:
         if not self._is_pushing:
             self.commands.append(command)
 
-    def launched(self, kernel: cl.Kernel, values: Sequence[Any], size: int, work_group: int) -> None:
+    def launched(
+        self, kernel: cl.Kernel, types: tuple[np.dtype | None, ...], values: Sequence[Any], size: int, work_group: int
+    ) -> None:
         """Note a launch."""
         stay = [*values]
         for place, _ in self.scalars:
             stay[place] = None
-        self._add(RecordedLaunch(kernel, tuple(stay), self.scalars, (size,), (work_group,)))
+        self._add(RecordedLaunch(kernel, types, tuple(stay), self.scalars, (size,), (work_group,)))
 
     def copied(self, source: cl.Buffer, target: cl.Buffer, size_bytes: int, at: int, to: int) -> None:
         """Note a copy between buffers."""
@@ -241,3 +275,8 @@ class Recording:
             push(operands)
         finally:
             self._is_pushing = False
+
+
+def _bound(launch: RecordedLaunch, queue: cl.CommandQueue) -> BoundLaunch:
+    (size,), (work_group,) = launch.size, launch.work_group
+    return BoundLaunch(BoundKernel(queue, launch.kernel, launch.types, launch.values, size, work_group), launch)

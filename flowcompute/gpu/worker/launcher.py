@@ -128,6 +128,7 @@ class LocalLauncher(Launcher):
         self._device = device
         self._faults = Faults(device)
         self._taken: list[tuple[cl.Context, TakenKernel]] = []
+        self._types: dict[cl.Kernel, tuple[np.dtype | None, ...]] = {}
         self.memory = make_memory(device, staging_bytes, device_bytes)
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
@@ -139,6 +140,7 @@ class LocalLauncher(Launcher):
         context = self._device.context
         taken = self._device.kernels.take(build(self._device, text, ()), name, types)
         self._taken.append((context, taken))
+        self._types[taken.kernel] = taken.made_of[-1]
         return taken.kernel
 
     @property
@@ -170,7 +172,7 @@ class LocalLauncher(Launcher):
             self._device.queue.finish()
         event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * work_group,), (work_group,))
         if self.memory.recording is not None:
-            self.memory.recording.launched(kernel, values, groups * work_group, work_group)
+            self.memory.recording.launched(kernel, self._types[kernel], values, groups * work_group, work_group)
         if deferred:
             self.memory.defer(values, event)
         else:
@@ -197,6 +199,7 @@ class LocalLauncher(Launcher):
     def close(self) -> None:
         """Release the buffers, and let others have the kernels."""
         self.memory.close()
+        self._types.clear()
         while self._taken:
             context, taken = self._taken.pop()
             if not self._device.is_given_up(context):
