@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -32,7 +32,15 @@ SENTENCE = "Four score and seven years ago our fathers brought forth, upon this 
 PREFILL = 307
 TEXTS, TEXT_TOKENS = 16, 64
 SLOTS = 8
-CONVERSATIONS = f"a token of {SLOTS} conversations"
+ROWS = {
+    "load": "load",
+    "first": "first token",
+    "token": "a token",
+    "conversations": f"a token of {SLOTS} conversations",
+    "prompt": f"a prompt of {PREFILL} tokens",
+    "texts": f"scoring {TEXTS} texts of {TEXT_TOKENS} tokens",
+}
+"""Rows of the table, by the names that `--rows` takes. The file is always loaded, and gives a first token."""
 
 Seconds = dict[str, tuple[float, float]]
 """By what was done: seconds of the clock and of the processor."""
@@ -64,23 +72,55 @@ def model_path() -> str:
     return os.path.join(package.submodule_search_locations[0], FILE)
 
 
-def flowcompute(path: str, tokens: int, quick: bool) -> Seconds:
-    """Measure flowcompute in this process; `quick` leaves out what reads many tokens."""
+def flowcompute(path: str, tokens: int, rows: Collection[str]) -> Seconds:
+    """Measure some rows of flowcompute in this process."""
     import numpy as np  # noqa: PLC0415 - each peer's process imports its own
 
     import flowcompute as fc  # noqa: PLC0415
 
     watch = Stopwatch()
-    with watch.part("load"):
+    with watch.part(ROWS["load"]):
         model = fc.models.load(path)
         sentence = model.tokenizer.encode(SENTENCE)
-    with watch.part("first token"):
+    with watch.part(ROWS["first"]):
         said = model.generate(PROMPT, max_tokens=1)
         with said:
             list(said)
-    first = said.tokens
-    feed = fc.feed(dtype="int32")
-    with fc.argmax(model.logits(feed), axis=1).flow() as flow:
+    if "token" in rows:
+        _write(fc, model, tokens, said.tokens, watch)
+    if "conversations" in rows:
+        _talk(model, tokens, watch)
+    many = (sentence * PREFILL)[:PREFILL]
+    if "prompt" in rows:
+        # Only the last token is scored, as by `generate` and by the peer.
+        marked: Any = fc.feed((2,), dtype="int32")
+        last = fc.argmax(model.scores(model.states(marked[:, 0])[marked[:, 1] != 0]), axis=1)
+        with last.flow() as flow:
+            for prompt in (PROMPT, many):
+                pairs = [[token, 0] for token in prompt[:-1]] + [[prompt[-1], 1]]
+                # Of both the second counts: the first builds kernels.
+                with watch.part(ROWS["prompt"]):
+                    flow.send(np.array(pairs, np.int32))
+                    flow.receive()
+    if "texts" in rows:
+        texts = [[one, *many[: TEXT_TOKENS - 1]] for one in range(100, 100 + TEXTS)]
+        numbered = np.array([(token, number) for number, text in enumerate(texts) for token in text], np.int32)
+        losses = model.losses(fc.source(numbered))
+        for _ in range(2):
+            with watch.part(ROWS["texts"]):
+                fc.segment_sum(losses, numbered[:, 1], TEXTS).resolve(progress=False)
+    return watch.found
+
+
+def _write(fc: Any, model: Any, tokens: int, first: list[int], watch: Stopwatch) -> None:
+    """Measure tokens that are written one by one.
+
+    Raises:
+        SystemExit: where the first one is none of `first`.
+    """
+    import numpy as np  # noqa: PLC0415 - as its caller does
+
+    with fc.argmax(model.logits(fc.feed(dtype="int32")), axis=1).flow() as flow:
 
         def step(batch: list[int]) -> int:
             flow.send(np.asarray(batch, np.int32))
@@ -90,9 +130,13 @@ def flowcompute(path: str, tokens: int, quick: bool) -> Seconds:
         if [token] != first:
             raise SystemExit(f"wrong answer: {token} where {first} was said before")
         token = step([token])
-        with watch.part("a token", tokens):
+        with watch.part(ROWS["token"], tokens):
             for _ in range(tokens):
                 token = step([token])
+
+
+def _talk(model: Any, tokens: int, watch: Stopwatch) -> None:
+    """Measure tokens of conversations that share steps."""
     with model.conversations(SLOTS, context=1024) as talks:
         for one in range(SLOTS):
             talks.begin([*PROMPT, 500 + one], tokens + 2)
@@ -102,31 +146,12 @@ def flowcompute(path: str, tokens: int, quick: bool) -> Seconds:
         written, wall, processor = talks.open, time.perf_counter(), time.process_time()
         list(talks)
         count = sum(len(one.tokens) for one in written) - before
-        watch.found[CONVERSATIONS] = (time.perf_counter() - wall) / count, (time.process_time() - processor) / count
-    if quick:
-        return watch.found
-    many = (sentence * PREFILL)[:PREFILL]
-    # Only the last token is scored, as by `generate` and by the peer.
-    marked: Any = fc.feed((2,), dtype="int32")
-    last = fc.argmax(model.scores(model.states(marked[:, 0])[marked[:, 1] != 0]), axis=1)
-    with last.flow() as flow:
-        for prompt in (PROMPT, many):
-            rows = [[token, 0] for token in prompt[:-1]] + [[prompt[-1], 1]]
-            # Of both the second counts: the first builds kernels.
-            with watch.part(f"a prompt of {PREFILL} tokens"):
-                flow.send(np.array(rows, np.int32))
-                flow.receive()
-    texts = [[one, *many[: TEXT_TOKENS - 1]] for one in range(100, 100 + TEXTS)]
-    pairs = np.array([(token, number) for number, text in enumerate(texts) for token in text], np.int32)
-    losses = model.losses(fc.source(pairs))
-    fc.segment_sum(losses, pairs[:, 1], TEXTS).resolve(progress=False)
-    with watch.part(f"scoring {TEXTS} texts of {TEXT_TOKENS} tokens"):
-        fc.segment_sum(losses, pairs[:, 1], TEXTS).resolve(progress=False)
-    return watch.found
+        each = (time.perf_counter() - wall) / count, (time.process_time() - processor) / count
+        watch.found[ROWS["conversations"]] = each
 
 
-def xllamacpp(path: str, tokens: int, quick: bool) -> Seconds:
-    """Measure llama.cpp in this process, through its server's functions."""
+def xllamacpp(path: str, tokens: int, rows: Collection[str]) -> Seconds:
+    """Measure some rows of llama.cpp in this process, through its server's functions."""
     import xllamacpp as peer  # noqa: PLC0415 - each peer's process imports its own
 
     watch = Stopwatch()
@@ -143,52 +168,54 @@ def xllamacpp(path: str, tokens: int, quick: bool) -> Seconds:
         request = {"prompt": prompt, "n_predict": count, "temperature": 0.0, "cache_prompt": False, "ignore_eos": True}
         return one.handle_completions(request)
 
-    with watch.part("load"):
+    with watch.part(ROWS["load"]):
         alone = server(1)
-    with watch.part("first token"):
+    with watch.part(ROWS["first"]):
         ask(alone, PROMPT, 1)
-    one = Stopwatch()
-    with one.part("short"):
-        ask(alone, PROMPT, 2)
-    with one.part("long"):
-        ask(alone, PROMPT, 2 + tokens)
-    short, long = one.found["short"], one.found["long"]
-    watch.found["a token"] = (long[0] - short[0]) / tokens, (long[1] - short[1]) / tokens
-    several = server(SLOTS)
-    prompts = [[*PROMPT, 500 + one] for one in range(SLOTS)]
-    with ThreadPoolExecutor(SLOTS) as pool:
-        together = Stopwatch()
-        for part, count in (("short", 2), ("long", 2 + tokens)):
-            with together.part(part):
-                list(pool.map(partial(ask, several, count=count), prompts))
-        short, long = together.found["short"], together.found["long"]
-        each = SLOTS * tokens
-        watch.found[CONVERSATIONS] = (long[0] - short[0]) / each, (long[1] - short[1]) / each
-    if quick:
-        return watch.found
+    if "token" in rows:
+        one = Stopwatch()
+        with one.part("short"):
+            ask(alone, PROMPT, 2)
+        with one.part("long"):
+            ask(alone, PROMPT, 2 + tokens)
+        short, long = one.found["short"], one.found["long"]
+        watch.found[ROWS["token"]] = (long[0] - short[0]) / tokens, (long[1] - short[1]) / tokens
+    several = server(SLOTS) if {"conversations", "texts"} & {*rows} else None
+    if "conversations" in rows:
+        prompts = [[*PROMPT, 500 + one] for one in range(SLOTS)]
+        with ThreadPoolExecutor(SLOTS) as pool:
+            together = Stopwatch()
+            for part, count in (("short", 2), ("long", 2 + tokens)):
+                with together.part(part):
+                    list(pool.map(partial(ask, several, count=count), prompts))
+            short, long = together.found["short"], together.found["long"]
+            each = SLOTS * tokens
+            watch.found[ROWS["conversations"]] = (long[0] - short[0]) / each, (long[1] - short[1]) / each
     many = [504 + number % 5000 for number in range(PREFILL)]
-    with watch.part(f"a prompt of {PREFILL} tokens"):
-        ask(alone, many, 1)
+    if "prompt" in rows:
+        with watch.part(ROWS["prompt"]):
+            ask(alone, many, 1)
     del alone
-    texts = [[one, *many[: TEXT_TOKENS - 1]] for one in range(100, 100 + TEXTS)]
-    with ThreadPoolExecutor(SLOTS) as pool:
-        list(pool.map(lambda text: ask(several, text, 1), texts[:SLOTS]))
-        with watch.part(f"scoring {TEXTS} texts of {TEXT_TOKENS} tokens"):
-            list(pool.map(lambda text: ask(several, text, 1), texts))
+    if "texts" in rows:
+        texts = [[one, *many[: TEXT_TOKENS - 1]] for one in range(100, 100 + TEXTS)]
+        with ThreadPoolExecutor(SLOTS) as pool:
+            list(pool.map(lambda text: ask(several, text, 1), texts[:SLOTS]))
+            with watch.part(ROWS["texts"]):
+                list(pool.map(lambda text: ask(several, text, 1), texts))
     return watch.found
 
 
-PEERS: dict[str, Callable[[str, int, bool], Seconds]] = {"flowcompute": flowcompute, "xllamacpp": xllamacpp}
+PEERS: dict[str, Callable[[str, int, Collection[str]], Seconds]] = {"flowcompute": flowcompute, "xllamacpp": xllamacpp}
 
 
-def measured(peer: str, path: str, tokens: int, quick: bool, environment: dict[str, str]) -> Seconds:
+def measured(peer: str, path: str, tokens: int, rows: str, environment: dict[str, str]) -> Seconds:
     """Return what a fresh process of a peer has measured.
 
     Raises:
         SystemExit: if it failed.
     """
-    command = [sys.executable, "-m", "benchmarks.models", "--peer", peer, "--tokens", str(tokens), "--file", path]
-    command += ["--quick"] if quick else []
+    command = [sys.executable, "-m", "benchmarks.models", "--peer", peer, "--tokens", str(tokens)]
+    command += ["--file", path, "--rows", rows]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{peer} failed:\n{done.stderr[-2000:]}")
@@ -224,13 +251,15 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=32, help="that are written one by one")
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--file", help="a GGUF file with the vocabulary of SmolLM2")
-    parser.add_argument("--quick", action="store_true", help="leave out long prompts and many texts")
+    parser.add_argument("--rows", default=",".join(ROWS), help="of the table: %(default)s")
     parser.add_argument("--cold", action="store_true", help="with an empty program cache each time")
     parser.add_argument("--peer", choices=list(PEERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     path = options.file or model_path()
+    if unknown := {*options.rows.split(",")} - {*ROWS}:
+        parser.error(f"cannot measure rows: got {', '.join(sorted(unknown))}, expected some of {', '.join(ROWS)}")
     if options.peer:
-        print(json.dumps(PEERS[options.peer](path, options.tokens, options.quick)))
+        print(json.dumps(PEERS[options.peer](path, options.tokens, options.rows.split(","))))
         return
     peers = [name for name in options.peers.split(",") if name == "flowcompute" or importlib.util.find_spec(name)]
     for name in set(options.peers.split(",")) - set(peers):
@@ -244,7 +273,7 @@ def main() -> None:
                 cache = {"FLOWCOMPUTE_CACHE": empty if options.cold else kept}
                 # Whoever imports a package a second time has its bytecode.
                 cache |= {"PYTHONPYCACHEPREFIX": kept, "PYTHONDONTWRITEBYTECODE": ""}
-                return measured(name, path, options.tokens, options.quick, os.environ | cache)
+                return measured(name, path, options.tokens, options.rows, os.environ | cache)
 
         # A process keeps as many programs as it has time for. Those that still compile some do not count.
         before = -1
