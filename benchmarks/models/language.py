@@ -32,6 +32,8 @@ SENTENCE = "Four score and seven years ago our fathers brought forth, upon this 
 PREFILL = 307
 TEXTS, TEXT_TOKENS = 16, 64
 SLOTS = 8
+TALKS = (500, 501, 503, 506, 507, 508, 509, 512)
+"""Tokens that end the prompts of conversations. No answer to one ends within 40 tokens: the peer ignores ends."""
 ROWS = {
     "load": "load",
     "first": "first token",
@@ -136,16 +138,22 @@ def _write(fc: Any, model: Any, tokens: int, first: list[int], watch: Stopwatch)
 
 
 def _talk(model: Any, tokens: int, watch: Stopwatch) -> None:
-    """Measure tokens of conversations that share steps."""
+    """Measure tokens of conversations that share steps.
+
+    Raises:
+        SystemExit: where an answer ends, since later steps have fewer tokens then.
+    """
     with model.conversations(SLOTS, context=1024) as talks:
-        for one in range(SLOTS):
-            talks.begin([*PROMPT, 500 + one], tokens + 2)
+        for one in TALKS:
+            talks.begin([*PROMPT, one], tokens + 2)
         while min(len(one.tokens) for one in talks.open) < 2:
             next(talks)
         before = sum(len(one.tokens) for one in talks.open)
         written, wall, processor = talks.open, time.perf_counter(), time.process_time()
         list(talks)
         count = sum(len(one.tokens) for one in written) - before
+        if any(one.stopped != "max_tokens" for one in written):
+            raise SystemExit(f"an answer ended before {tokens + 2} tokens")
         each = (time.perf_counter() - wall) / count, (time.process_time() - processor) / count
         watch.found[ROWS["conversations"]] = each
 
@@ -182,7 +190,7 @@ def xllamacpp(path: str, tokens: int, rows: Collection[str]) -> Seconds:
         watch.found[ROWS["token"]] = (long[0] - short[0]) / tokens, (long[1] - short[1]) / tokens
     several = server(SLOTS) if {"conversations", "texts"} & {*rows} else None
     if "conversations" in rows:
-        prompts = [[*PROMPT, 500 + one] for one in range(SLOTS)]
+        prompts = [[*PROMPT, one] for one in TALKS]
         with ThreadPoolExecutor(SLOTS) as pool:
             together = Stopwatch()
             for part, count in (("short", 2), ("long", 2 + tokens)):
